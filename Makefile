@@ -36,10 +36,10 @@ export TOKENIZERS_PARALLELISM := false
 # Tests and benchmarks start hundreds of processes: modules are compiled once, whatever the caller's environment says.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help install demo test test-wheel check lint-deployments format bench bench-homes serve up test-arango soak docs clean
+.PHONY: help install demo test test-e2e test-wheel week check lint-deployments format bench bench-homes serve up test-arango soak docs clean
 
 help:  ## show this table
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 install: $(STAMP)  ## create .venv and install everything, pinned; skipped when nothing changed
 
@@ -55,11 +55,19 @@ demo: $(BASE)  ## build a graph from the standard library and ask three question
 	@$(BIN)/hades demo
 	@if [ -t 1 ]; then HADES_HOME="$${HADES_HOME:-.hades}/demo" exec $(BIN)/hades serve --no-token; fi
 
-test: $(STAMP)  ## every test but the soak and wheel tests
-	@$(BIN)/python -m pytest -q -n 3 --dist loadfile --no-loadscope-reorder -m "not soak and not wheel"
+TESTS := $(BIN)/python -m pytest -q -n 3 --dist loadfile --no-loadscope-reorder -m "not soak and not wheel and not week"
+
+test: $(STAMP)  ## every test that needs no other program: six minutes on two cores
+	@$(TESTS) --ignore tests/e2e
+
+test-e2e: $(STAMP)  ## a Prefect server, the explorer in a browser, every command that a page of docs/ shows; minutes
+	@$(TESTS) tests/e2e
 
 test-wheel: $(STAMP)  ## the built wheel in an empty environment of each Python found: demo, a folder, a question; minutes
 	@$(BIN)/python -m pytest -q -m wheel tests/wheel
+
+week: $(STAMP)  ## seven nights on a real documentation, with the default embedder; also on ArangoDB where HADES_ARANGOD is; minutes
+	@$(BIN)/python -m pytest -q -rs -s -p no:randomly -m week --timeout 7200 tests/week
 
 check: $(STAMP) lint-deployments  ## wheels of every pin, size, ruff, mypy --strict, import contracts, deployment linters, tests/architecture
 	@$(BIN)/python .ci/wheels.py
@@ -112,10 +120,8 @@ up:  ## start one ArangoDB on 127.0.0.1:8529 with docker compose (needs HADES_AR
 	@command -v docker >/dev/null || { echo "make up needs docker with the compose plugin" >&2; exit 1; }
 	@docker compose -f deployments/compose.yaml up -d --wait arangodb
 
-test-arango: $(STAMP)  ## tests/contract on a real server: HADES_TEST_ARANGO_URL, _USER and _PASSWORD name it
-	@if [ -z "$${HADES_TEST_ARANGO_URL:-}" ]; then \
-		echo "set HADES_TEST_ARANGO_URL to a server, and HADES_TEST_ARANGO_PASSWORD; deployments/compose.test-arango.yaml starts one" >&2; exit 1; fi
-	@$(BIN)/python -m pytest -q -rs -p no:randomly tests/contract
+test-arango: $(STAMP)  ## tests/contract on a real server and cluster; HADES_TEST_ARANGO_URL names one of yours
+	@.ci/test_arango.sh
 
 soak: $(STAMP)  ## random operations on both stores for minutes, and property tests with ten times the examples
 	@$(BIN)/python -m pytest -q -m soak --timeout 3600

@@ -1,9 +1,9 @@
 """Put every root of the repository under one installed name.
 
-In the repository `flows`, `tasks`, `models`, `schemas` and `aql` stand beside `hades` and are imported by these names.
-A wheel must not install them: a user's own `models` or `tasks` package would hide them. So the wheel holds
-`hades.flows`, `hades.tasks` and so on, and the import statements of the copied files are changed while it is built
-(docs/adr/0017-one-installed-name.md).
+In the repository `flows`, `tasks`, `models`, `schemas` and `aql` stand beside `hades` and are
+imported by these names. A wheel must not install them: a user's own `models` or `tasks` package
+would hide them. So the wheel holds `hades.flows`, `hades.tasks` and so on, and the import
+statements of the copied files are changed while it is built (docs/adr/0017-one-installed-name.md).
 """
 
 from __future__ import annotations

@@ -1,9 +1,11 @@
-"""Every pinned package has a wheel for every platform and Python that HADES supports; wheels.lock says which.
+"""Every pinned package has a wheel for every platform and Python that HADES supports; wheels.lock
+says which.
 
-    .venv/bin/python .ci/wheels.py            check the pins against the lock, offline; 1 where one has no wheel
-    .venv/bin/python .ci/wheels.py --write    ask the index which wheels each pin has, and write the lock
+    .venv/bin/python .ci/wheels.py            check the pins against the lock, offline
+    .venv/bin/python .ci/wheels.py --write    ask the index for the wheels, and write the lock
 
-A pin that fits nowhere is found when the lock is written; a pin that changed since is found by the check.
+A pin that fits nowhere is found when the lock is written; a pin that changed since is found by the
+check.
 """
 
 from __future__ import annotations
@@ -32,7 +34,11 @@ X86_64 = ("_2_28", "_2_27", "_2_24", "_2_17", "2014", "_2_12", "2010", "_2_5", "
 PLATFORMS = {  # what a wheel's name may end with there, sys_platform, platform_machine
     "Linux x86-64": ([f"manylinux{tag}_x86_64" for tag in X86_64], "linux", "x86_64"),
     "Linux arm64": ([f"manylinux{tag}_aarch64" for tag in X86_64[:5]], "linux", "aarch64"),
-    "macOS arm64": ([*MACOS, *(f"macosx_10_{minor}_universal2" for minor in range(16, 8, -1))], "darwin", "arm64"),
+    "macOS arm64": (
+        [*MACOS, *(f"macosx_10_{minor}_universal2" for minor in range(16, 8, -1))],
+        "darwin",
+        "arm64",
+    ),
 }
 PLACES = [(platform, python) for platform in PLATFORMS for python in PYTHONS]
 Wheels = dict[str, list[str]]
@@ -47,8 +53,15 @@ def pins() -> list[Requirement]:
 def is_wanted(pin: Requirement, place: tuple[str, str]) -> bool:
     """Whether the pin's marker holds on this platform and Python."""
     _, system, machine = PLATFORMS[place[0]]
-    given = {"python_version": place[1], "python_full_version": f"{place[1]}.9", "sys_platform": system}
-    given |= {"platform_machine": machine, "platform_system": {"linux": "Linux", "darwin": "Darwin"}[system]}
+    given = {
+        "python_version": place[1],
+        "python_full_version": f"{place[1]}.9",
+        "sys_platform": system,
+    }
+    given |= {
+        "platform_machine": machine,
+        "platform_system": {"linux": "Linux", "darwin": "Darwin"}[system],
+    }
     return pin.marker is None or pin.marker.evaluate(given)
 
 
@@ -57,7 +70,10 @@ def accepted(place: tuple[str, str]) -> set[Tag]:
     version = (int(place[1].split(".")[0]), int(place[1].split(".")[1]))
     platforms = PLATFORMS[place[0]][0]
     named = f"cp{version[0]}{version[1]}"
-    return {*cpython_tags(version, platforms=platforms), *compatible_tags(version, named, platforms)}
+    return {
+        *cpython_tags(version, platforms=platforms),
+        *compatible_tags(version, named, platforms),
+    }
 
 
 ACCEPTED = {place: accepted(place) for place in PLACES}
@@ -77,9 +93,16 @@ def missing(wheels: Wheels) -> list[str]:
     for pin in pins():
         files = wheels.get(f"{canonicalize_name(pin.name)}{pin.specifier}")
         if files is None:
-            found.append(f"{pin.name}{pin.specifier} is not in {LOCK.name}: run {Path(__file__).name} --write")
+            found.append(
+                f"{pin.name}{pin.specifier} is not in {LOCK.name}: run {Path(__file__).name} "
+                "--write"
+            )
             continue
-        bare = [place for place in PLACES if is_wanted(pin, place) and not any(fits(file, place) for file in files)]
+        bare = [
+            place
+            for place in PLACES
+            if is_wanted(pin, place) and not any(fits(file, place) for file in files)
+        ]
         if bare:
             places = "; ".join(f"{platform}, Python {python}" for platform, python in bare)
             found.append(f"{pin.name}{pin.specifier} has no wheel for {places}")
@@ -88,7 +111,11 @@ def missing(wheels: Wheels) -> list[str]:
 
 def read_lock() -> Wheels:
     """What the lock records: the wheels of each pin."""
-    rows = (line.split() for line in LOCK.read_text(encoding="utf-8").splitlines() if not line.startswith("#"))
+    rows = (
+        line.split()
+        for line in LOCK.read_text(encoding="utf-8").splitlines()
+        if not line.startswith("#")
+    )
     return {row[0]: row[1:] for row in rows if row}
 
 
@@ -127,7 +154,11 @@ def offered(pin: Requirement) -> tuple[str, list[str]]:
                 usable[file] = SpecifierSet(pythons)
     needed: list[str] = []
     for place in PLACES:
-        able = [file for file, pythons in usable.items() if fits(file, place) and f"{place[1]}.9" in pythons]
+        able = [
+            file
+            for file, pythons in usable.items()
+            if fits(file, place) and f"{place[1]}.9" in pythons
+        ]
         if is_wanted(pin, place) and able and not any(file in able for file in needed):
             needed.append(min(able, key=lambda file: (not file.endswith("none-any.whl"), file)))
     return f"{name}{pin.specifier}", sorted(needed)
@@ -141,11 +172,13 @@ def main() -> int:
                 wheels = dict(pool.map(offered, pins()))
         except urllib.error.URLError as error:
             sys.stderr.write(
-                f"wheels: the package index cannot be reached ({error.reason}); {LOCK.name} is unchanged\n"
+                f"wheels: the package index cannot be reached ({error.reason}); {LOCK.name} is "
+                "unchanged\n"
             )
             return 1
         head = (
-            "# The wheels of each pin for Linux (x86-64, arm64) and macOS (arm64), Python 3.11 to 3.13: .ci/wheels.py\n"
+            "# The wheels of each pin for Linux (x86-64, arm64) and macOS (arm64), Python 3.11 "
+            "to 3.13: .ci/wheels.py\n"
         )
         rows = "".join(f"{' '.join([name, *files])}\n" for name, files in sorted(wheels.items()))
         LOCK.write_text(head + rows, encoding="utf-8")
@@ -153,7 +186,9 @@ def main() -> int:
     for problem in problems:
         sys.stderr.write(f"wheels: {problem}\n")
     if not problems:
-        sys.stdout.write(f"wheels: {len(pins())} pins have one for {len(PLACES)} platforms and Pythons\n")
+        sys.stdout.write(
+            f"wheels: {len(pins())} pins have one for {len(PLACES)} platforms and Pythons\n"
+        )
     return 1 if problems else 0
 
 

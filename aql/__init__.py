@@ -1,4 +1,6 @@
-"""Query texts: one query a file, `folder/verb_object.aql`, with a header that says binds, result and index."""
+"""Query texts: one query a file, `folder/verb_object.aql`, with a header that says binds, result
+and index.
+"""
 
 from __future__ import annotations
 

@@ -1,10 +1,12 @@
-"""Building bridges, and not building them where nothing changed; and using one beside searching for it.
+"""Building bridges, and not building them where nothing changed; and using one beside searching for
+it.
 
     python benchmarks/bench_bridges.py [--entities 50000] [--json FILE]
 
-All figures come from one run on one machine; read the ratios. The graph is made up: topics of fifty entities, six
-relations an entity, one in five of them to another topic, most of those to a few neighbouring ones. The search that a
-look-up saves is `cheapest_paths` over the snapshot between the ends of the same bridges.
+All figures come from one run on one machine; read the ratios. The graph is made up: topics of fifty
+entities, six relations an entity, one in five of them to another topic, most of those to a few
+neighbouring ones. The search that a look-up saves is `cheapest_paths` over the snapshot between the
+ends of the same bridges.
 """
 
 from __future__ import annotations
@@ -24,9 +26,9 @@ import pyarrow as pa
 from rich.console import Console
 from rich.table import Table
 
-from hades.build.bridges.stage import bridge
-from hades.build.context import BuildContext
 from hades.build_state import HIERARCHY, WEIGHTS, record
+from hades.night.bridges.stage import bridge
+from hades.night.context import BuildContext
 from hades.ports.services import Tracker
 from hades.ports.store import Mode
 from hades.retrieval.core.metered_view import MeteredView
@@ -48,7 +50,9 @@ Result = TypeVar("Result")
 
 def main() -> None:
     """Measure, print a table, and write the figures where asked."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--entities", type=int, default=50_000)
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
@@ -67,7 +71,11 @@ def measure(home: Path, count: int) -> dict[str, float]:
     warm_up(home / "small.db")
     figures: dict[str, float] = {"entities": count, "relations": edges.num_rows}
     figures["full"], report = timed(lambda: build(store, "w1"))
-    figures |= {"pairs": report["pairs"], "bridges": report["bridges"], "edges_looked_at": report["work"]}
+    figures |= {
+        "pairs": report["pairs"],
+        "bridges": report["bridges"],
+        "edges_looked_at": report["work"],
+    }
     figures["unchanged"], _ = timed(lambda: build(store, "w1"))
     publish(store, home)
     view = open_snapshot(home)
@@ -101,16 +109,26 @@ def made_up_graph(store: SqliteStore, count: int) -> pa.Table:
     n_topics = count // MEMBERS
     topic = np.arange(count) // MEMBERS
     params = ClusterParams(algo="made up")
-    clusters = [Cluster(key=f"t{number:05}", level=1, cluster_params=params) for number in range(n_topics)]
+    clusters = [
+        Cluster(key=f"t{number:05}", level=1, cluster_params=params) for number in range(n_topics)
+    ]
     store.upsert("clusters", to_table(Cluster, clusters))
     names = [f"e{number:07}" for number in range(count)]
     placed = [f"t{number:05}" for number in topic]
-    columns = {"_key": names, "name": names, "name_lower": names, "type": ["concept"] * count, "cluster_id": placed}
+    columns = {
+        "_key": names,
+        "name": names,
+        "name_lower": names,
+        "type": ["concept"] * count,
+        "cluster_id": placed,
+    }
     store.upsert("entities", pa.table(columns))
     tail = np.repeat(np.arange(count), DEGREE)
     leaves = chance.random(len(tail)) < 0.2
     hop = np.where(
-        chance.random(len(tail)) < 0.8, chance.integers(1, 6, len(tail)), chance.integers(1, n_topics, len(tail))
+        chance.random(len(tail)) < 0.8,
+        chance.integers(1, 6, len(tail)),
+        chance.integers(1, n_topics, len(tail)),
     )
     there = np.where(leaves, (topic[tail] + hop) % n_topics, topic[tail])
     head = there * MEMBERS + chance.integers(0, MEMBERS, len(tail))
@@ -153,7 +171,8 @@ def show(figures: dict[str, float]) -> None:
     """The table: what, seconds, ratio."""
     table = Table(
         title=f"{figures['entities']:,.0f} entities, {figures['relations']:,.0f} relations, "
-        f"{figures['bridges']:,.0f} bridges, {platform.machine()}, Python {platform.python_version()}"
+        f"{figures['bridges']:,.0f} bridges, {platform.machine()}, Python "
+        f"{platform.python_version()}"
     )
     for heading in ("what", "seconds", "ratio"):
         table.add_column(heading, justify="left" if heading == "what" else "right")
@@ -162,7 +181,11 @@ def show(figures: dict[str, float]) -> None:
         ("build", full, f"{figures['edges_looked_at']:,.0f} edges looked at"),
         ("nothing changed", figures["unchanged"], f"{full / figures['unchanged']:,.0f} x faster"),
         ("path search in the store", search, ""),
-        ("look-up in the snapshot", figures["look_up"], f"{search / figures['look_up']:,.0f} x faster than the search"),
+        (
+            "look-up in the snapshot",
+            figures["look_up"],
+            f"{search / figures['look_up']:,.0f} x faster than the search",
+        ),
     ):
         table.add_row(what, f"{value:.5f}", ratio)
     Console().print(table)

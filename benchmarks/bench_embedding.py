@@ -1,9 +1,10 @@
-"""Embedding throughput: the int8 MiniLM of HADES against SentenceTransformer.encode at its defaults.
+"""Embedding throughput: the int8 MiniLM of HADES against SentenceTransformer.encode at its
+defaults.
 
     python benchmarks/bench_embedding.py [--abstracts 64] [--titles 256] [--repeats 3]
 
-Both take turns on the same texts in one run, and the best turn of each counts: of all figures the ratio is
-what a busy machine distorts least.
+Both take turns on the same texts in one run, and the best turn of each counts: of all figures the
+ratio is what a busy machine distorts least.
 """
 
 from __future__ import annotations
@@ -38,7 +39,9 @@ def main() -> int:
     data = Path(os.environ.get("HADES_DATA") or REPOSITORY.parent / "shared" / "data")
     papers = data / "arxiv" / "papers.jsonl.gz"
     if not papers.exists():
-        print(f"no benchmark data: {papers.name} is not under HADES_DATA/arxiv; nothing was measured")
+        print(
+            f"no benchmark data: {papers.name} is not under HADES_DATA/arxiv; nothing was measured"
+        )
         return 0
     abstracts, titles = _texts(papers)
     from sentence_transformers import SentenceTransformer
@@ -61,7 +64,9 @@ def main() -> int:
     return 0
 
 
-def _compare(ours: MiniLmEmbedder, theirs: Any, texts: Sequence[str], repeats: int) -> dict[str, Any]:
+def _compare(
+    ours: MiniLmEmbedder, theirs: Any, texts: Sequence[str], repeats: int
+) -> dict[str, Any]:
     """Texts a second of both, their ratio, and how close the vectors are."""
     tokenizer = MiniLmTokenizer()
     ours.embed(texts[:4])
@@ -88,7 +93,9 @@ def _compare(ours: MiniLmEmbedder, theirs: Any, texts: Sequence[str], repeats: i
 
 
 def _hashing(texts: Sequence[str]) -> dict[str, Any]:
-    """Texts a processor second of the hashing embedder, which meets every word for the first time."""
+    """Texts a processor second of the hashing embedder, which meets every word for the first
+    time.
+    """
     started = time.process_time()
     HashingEmbedder().embed(texts)
     seconds = time.process_time() - started

@@ -1,13 +1,15 @@
-"""Flow-pruned paths among 40 nodes beside breadth-first enumeration of weighted paths over networkx, and their growth.
+"""Flow-pruned paths among 40 nodes beside breadth-first enumeration of weighted paths over
+networkx, and their growth.
 
     python benchmarks/bench_flow.py [--nodes 10000,100000] [--json FILE]
 
-The graph is made up with a fixed seed: ten edges a node, drawn by preference, so that there are hubs. The enumeration
-does what published PathRAG code does for each ordered pair of the 40 nodes: every loopless path of at most three edges,
-breadth first, each with its decayed weight. It runs over a sample of the pairs and is scaled up; a second figure lets
-it share one enumeration among all pairs of a source. The flow follows edges both ways with the defaults of a turn and
-returns what carries at least the threshold: it is faster because it never walks the rest. All figures come from one run
-on one machine; read the ratios.
+The graph is made up with a fixed seed: ten edges a node, drawn by preference, so that there are
+hubs. The enumeration does what published PathRAG code does for each ordered pair of the 40 nodes:
+every loopless path of at most three edges, breadth first, each with its decayed weight. It runs
+over a sample of the pairs and is scaled up; a second figure lets it share one enumeration among all
+pairs of a source. The flow follows edges both ways with the defaults of a turn and returns what
+carries at least the threshold: it is faster because it never walks the rest. All figures come from
+one run on one machine; read the ratios.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ import platform
 import statistics
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import permutations
 from pathlib import Path
 
@@ -37,7 +40,9 @@ SAMPLED_PAIRS, REPEATS, DRAWS = 6, 9, 5
 
 def main() -> None:
     """Measure, print a table, and write the figures where asked."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--nodes", default="10000,100000")
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
@@ -50,7 +55,8 @@ def main() -> None:
         body["growth"] = {
             "exponent_of_seconds": math.log(last["flow"] / first["flow"]) / grown,
             "exponent_of_entries": math.log(last["entries"] / first["entries"]) / grown,
-            "seconds_per_entry_ratio": (last["flow"] / last["entries"]) / (first["flow"] / first["entries"]),
+            "seconds_per_entry_ratio": (last["flow"] / last["entries"])
+            / (first["flow"] / first["entries"]),
         }
     show(body)
     if arguments.json:
@@ -60,18 +66,33 @@ def main() -> None:
 def measure(size: int) -> dict[str, float]:
     """Seconds of each way over one graph."""
     tails, heads, weights = made_up_graph(size)
-    adjacency = Adjacency(rows(tails, heads, weights, size), rows(heads, tails, weights, size), None)
-    draws = [np.random.default_rng(draw).choice(size, NODES, replace=False) for draw in range(DRAWS)]
+    adjacency = Adjacency(
+        rows(tails, heads, weights, size), rows(heads, tails, weights, size), None
+    )
+    draws = [
+        np.random.default_rng(draw).choice(size, NODES, replace=False) for draw in range(DRAWS)
+    ]
     spread_from(adjacency, draws[0])  # pages in memory, before anything is measured
-    flow = statistics.median(seconds(lambda: spread_from(adjacency, chosen)) for chosen in draws * REPEATS)  # noqa: B023
+    flow = statistics.median(
+        seconds(partial(spread_from, adjacency, chosen)) for chosen in draws * REPEATS
+    )
     found = [spread_from(adjacency, chosen) for chosen in draws]
     plain = networkx.Graph()
-    plain.add_weighted_edges_from(zip(tails.tolist(), heads.tolist(), weights.tolist(), strict=True))
+    plain.add_weighted_edges_from(
+        zip(tails.tolist(), heads.tolist(), weights.tolist(), strict=True)
+    )
     pairs = list(permutations(draws[0].tolist(), 2))
-    sample = [pairs[place] for place in np.random.default_rng(1).choice(len(pairs), SAMPLED_PAIRS, replace=False)]
-    by_pair = seconds(lambda: [list(enumerated(plain, source, {target})) for source, target in sample])
+    sample = [
+        pairs[place]
+        for place in np.random.default_rng(1).choice(len(pairs), SAMPLED_PAIRS, replace=False)
+    ]
+    by_pair = seconds(
+        lambda: [list(enumerated(plain, source, {target})) for source, target in sample]
+    )
     sources = [source for source, _ in sample]
-    by_source = seconds(lambda: [list(enumerated(plain, source, set(draws[0].tolist()))) for source in sources])
+    by_source = seconds(
+        lambda: [list(enumerated(plain, source, set(draws[0].tolist()))) for source in sources]
+    )
     return {
         "flow": flow,
         "entries": statistics.mean(work for _, work in found),
@@ -84,7 +105,9 @@ def measure(size: int) -> dict[str, float]:
 
 
 def made_up_graph(size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Each node joins ten earlier ones; half of them are ends of earlier edges, which makes hubs."""
+    """Each node joins ten earlier ones; half of them are ends of earlier edges, which makes
+    hubs.
+    """
     chance = np.random.default_rng(0)
     tails = np.repeat(np.arange(size), EDGES_A_NODE)
     heads = (chance.random(len(tails)) * np.maximum(tails, 1)).astype(np.int64)
@@ -112,12 +135,18 @@ def spread_from(adjacency: Adjacency, chosen: np.ndarray) -> tuple[int, int]:
     """The flow from all chosen nodes, with the defaults: how many paths, and entries read."""
     always = np.iinfo(np.int64).min
     read = Rows(adjacency, np.ones(1), (always, always), shares=True)
-    found, _ = spread(read, chosen, np.sort(chosen), within=None, theta=LEAST_FLOW, hops=HOPS, max_work=10**9)
+    found, _ = spread(
+        read, chosen, np.sort(chosen), allowed=None, theta=LEAST_FLOW, hops=HOPS, max_work=10**9
+    )
     return sum(len(walks.nodes) for walks in found), read.work
 
 
-def enumerated(graph: networkx.Graph, source: int, targets: set[int]) -> Iterator[tuple[list[int], float]]:
-    """Every loopless path of at most three edges to a target, breadth first, with its decayed weight."""
+def enumerated(
+    graph: networkx.Graph, source: int, targets: set[int]
+) -> Iterator[tuple[list[int], float]]:
+    """Every loopless path of at most three edges to a target, breadth first, with its decayed
+    weight.
+    """
     frontier: list[tuple[list[int], float]] = [([source], 1.0)]
     for _ in range(HOPS):
         grown = []
@@ -140,7 +169,9 @@ def seconds(work: Callable[[], object]) -> float:
 
 def show(body: dict[str, object]) -> None:
     """One row a figure."""
-    table = Table(title=f"paths among {NODES} nodes, {platform.machine()}, Python {platform.python_version()}")
+    table = Table(
+        title=f"paths among {NODES} nodes, {platform.machine()}, Python {platform.python_version()}"
+    )
     for heading in ("graph", "what", "figure"):
         table.add_column(heading, justify="right" if heading == "figure" else "left")
     for graph, figures in body.items():

@@ -2,9 +2,9 @@
 
     python benchmarks/bench_fusion.py HOME QUESTIONS [--asked 20] [--candidates 100] [--json FILE]
 
-HOME is what `hades eval multihop --home` kept, QUESTIONS a file of rows with `question`. Each question is searched
-once; then its candidates are described and ranked five times and the fastest counts. Processor time of this thread, so
-that a busy machine does not change the figures much.
+HOME is what `hades eval multihop --home` kept, QUESTIONS a file of rows with `question`. Each
+question is searched once; then its candidates are described and ranked five times and the fastest
+counts. Processor time of this thread, so that a busy machine does not change the figures much.
 """
 
 from __future__ import annotations
@@ -27,7 +27,12 @@ from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import AUTO, recipe_named
 from hades.retrieval.core.words import fusion_model
 from hades.retrieval.pipeline import Tools, embedded
-from hades.retrieval.ranking.default_ranking import first_columns, fuse_worth, pick_candidates, second_columns
+from hades.retrieval.ranking.default_ranking import (
+    first_columns,
+    fuse_worth,
+    pick_candidates,
+    second_columns,
+)
 from hades.retrieval.search.default_search import Evidence, search_evidence
 from hades.settings.load import load_settings
 from hades.snapshot.open import open_snapshot
@@ -42,7 +47,9 @@ PLAN = Plan(profile=Profile.EVALUATION)
 
 def main() -> None:
     """Search, time, print."""
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     options.add_argument("home", type=Path)
     options.add_argument("questions", type=Path)
     options.add_argument("--asked", type=int, default=20)
@@ -83,7 +90,11 @@ def times_of(model: FusionModel, evidence: Evidence) -> dict[str, float]:
     beside = {**columns, **second_columns(worth, connections)}
 
     def lines() -> Any:
-        return model.look.score(columns, told), model.rank.score(beside, told), model.last.score(beside, told)
+        return (
+            model.look.score(columns, told),
+            model.rank.score(beside, told),
+            model.last.score(beside, told),
+        )
 
     return {
         "describe": fastest(lambda: (first_columns(evidence), second_columns(worth, connections))),

@@ -2,14 +2,16 @@
 
     python benchmarks/bench_hierarchy.py [--home FOLDER] [--json FILE]
 
-`--home` (by default HADES_HOME) is a home into which `arxiv/papers.jsonl.gz` was ingested, with any embedder; it is
-copied and never written to. Agreement is the normalised mutual information between groups and the first arXiv
-category, over the papers; noise is one group of its own. It favours few groups, so the number of groups stands beside.
+`--home` (by default HADES_HOME) is a home into which `arxiv/papers.jsonl.gz` was ingested, with any
+embedder; it is copied and never written to. Agreement is the normalised mutual information between
+groups and the first arXiv category, over the papers; noise is one group of its own. It favours few
+groups, so the number of groups stands beside.
 
-Plain HDBSCAN runs on principal components of the same vectors with the same minimum size and samples, at several
-dimensions and with both ways of selecting groups; plain Leiden on the same relations at several resolutions; of each
-the best one counts. "Leiden on the joint graph" is the structural step of ours alone (relations, shared neighbours and
-nearest vectors), at resolution 1, which is its default, and at ours. The change is one new paper in a hundred.
+Plain HDBSCAN runs on principal components of the same vectors with the same minimum size and
+samples, at several dimensions and with both ways of selecting groups; plain Leiden on the same
+relations at several resolutions; of each the best one counts. "Leiden on the joint graph" is the
+structural step of ours alone (relations, shared neighbours and nearest vectors), at resolution 1,
+which is its default, and at ours. The change is one new paper in a hundred.
 """
 
 from __future__ import annotations
@@ -33,10 +35,10 @@ from rich.console import Console
 from rich.table import Table
 from sklearn.metrics import adjusted_mutual_info_score, normalized_mutual_info_score
 
-from hades.build.context import BuildContext
-from hades.build.topics.cluster import joint_graph
-from hades.build.topics.inputs import HierarchyRules, Material, read_material
-from hades.build.topics.stage import build_topics
+from hades.night.context import BuildContext
+from hades.night.topics.cluster import joint_graph
+from hades.night.topics.inputs import HierarchyRules, Material, read_material
+from hades.night.topics.stage import build_topics
 from hades.ports.services import Tracker
 from hades.ports.store import GraphStore, Mode, Term
 from hades.settings.tree import PathSettings
@@ -53,12 +55,17 @@ RESOLUTIONS = (0.5, 1.0, 3.0, 10.0)
 
 def main() -> None:
     """Compare, print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--home", type=Path, default=Path(os.environ.get("HADES_HOME", ".hades")))
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
     if not (arguments.home / "graph.db").exists():
-        sys.exit(f"{arguments.home / 'graph.db'} is not there; run `hades ingest arxiv` first. Nothing was measured.")
+        sys.exit(
+            f"{arguments.home / 'graph.db'} is not there; run `hades ingest arxiv` first. Nothing "
+            "was measured."
+        )
     with tempfile.TemporaryDirectory() as folder:
         shutil.copy(arguments.home / "graph.db", folder)
         store = SqliteStore.open(Path(folder) / "graph.db", Mode.ADMIN)
@@ -76,7 +83,9 @@ def main() -> None:
 
 
 def measure(store: GraphStore) -> dict[str, float]:
-    """Build without one paper in a hundred, put them back, build again; then the plain methods on the same material."""
+    """Build without one paper in a hundred, put them back, build again; then the plain methods on
+    the same material.
+    """
     model = _model_of(store)
     categories = _categories(store)
     held_back = sorted(categories)[::100]
@@ -101,9 +110,18 @@ def measure(store: GraphStore) -> dict[str, float]:
         "peak_mb": peak_mb,
     }
     keys = [material.keys[row] for row in papers]
-    _agree(figures, "topics", np.unique([topics[key] for key in keys], return_inverse=True)[1], truth)
-    above = {row["_key"]: row["parent"] for batch in store.scan("clusters") for row in batch.to_pylist()}
-    _agree(figures, "supertopics", np.unique([above[topics[key]] for key in keys], return_inverse=True)[1], truth)
+    _agree(
+        figures, "topics", np.unique([topics[key] for key in keys], return_inverse=True)[1], truth
+    )
+    above = {
+        row["_key"]: row["parent"] for batch in store.scan("clusters") for row in batch.to_pylist()
+    }
+    _agree(
+        figures,
+        "supertopics",
+        np.unique([above[topics[key]] for key in keys], return_inverse=True)[1],
+        truth,
+    )
     figures["papers_that_kept_their_topic"] = float(
         np.mean([before_change[key] == topics[key] for key in before_change])
     )
@@ -134,12 +152,17 @@ def _plain(material: Material, papers: np.ndarray, truth: Labels) -> dict[str, f
     figures["plain_hdbscan_noise"] = float(np.mean(best < 0))
     figures["plain_hdbscan_seconds"] = seconds / len(density)
     structure, seconds = _timed(
-        lambda: [communities(material.edges, resolution=one, seed=RULES.seed)[papers] for one in RESOLUTIONS]
+        lambda: [
+            communities(material.edges, resolution=one, seed=RULES.seed)[papers]
+            for one in RESOLUTIONS
+        ]
     )
     best = max(structure, key=lambda labels: normalized_mutual_info_score(truth, labels))
     _agree(figures, "plain_leiden", best, truth)
     figures["plain_leiden_seconds"] = seconds / len(RESOLUTIONS)
-    joint = joint_graph(material, papers, nearest_graph(material.vectors[papers], RULES.neighbours), RULES)
+    joint = joint_graph(
+        material, papers, nearest_graph(material.vectors[papers], RULES.neighbours), RULES
+    )
     for name, resolution in (("default", 1.0), ("our", len(papers) ** 0.5 / RULES.topic_scale)):
         found = communities(joint, resolution=resolution, seed=RULES.seed)
         _agree(figures, f"leiden_on_joint_graph_{name}_resolution", found, truth)
@@ -177,7 +200,9 @@ def _categories(store: GraphStore) -> dict[str, str]:
         if row["categories"]
     }
     found = {}
-    for batch in store.scan("entities", where=[Term("type", "==", "paper")], columns=["_key", "name"]):
+    for batch in store.scan(
+        "entities", where=[Term("type", "==", "paper")], columns=["_key", "name"]
+    ):
         for row in batch.to_pylist():
             if row["name"] in by_title:
                 found[row["_key"]] = by_title[row["name"]]

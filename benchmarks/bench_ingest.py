@@ -1,9 +1,11 @@
-"""How fast a corpus becomes a graph: abstracts a second without embedding, peak memory, and a second run.
+"""How fast a corpus becomes a graph: abstracts a second without embedding, peak memory, and a
+second run.
 
     python benchmarks/bench_ingest.py [--limit N] [--workers N] [--json FILE]
 
-Reads `arxiv_abstracts/papers.jsonl.gz` below HADES_DATA (default ../shared/data), with the hashing embedder; says so
-and stops where it is absent. The target is 2,000 abstracts a second for everything but embedding, and 2 GB of memory.
+Reads `arxiv_abstracts/papers.jsonl.gz` below HADES_DATA (default ../shared/data), with the hashing
+embedder; says so and stops where it is absent. The target is 2,000 abstracts a second for
+everything but embedding, and 2 GB of memory.
 """
 
 from __future__ import annotations
@@ -38,9 +40,13 @@ DATA = Path(os.environ.get("HADES_DATA", Path(__file__).parents[2] / "shared" / 
 
 def main() -> None:
     """Ingest, ingest again, print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--limit", type=int)
-    parser.add_argument("--workers", type=int, default=0, help="worker processes; 0: one a core, 1: none")
+    parser.add_argument(
+        "--workers", type=int, default=0, help="worker processes; 0: one a core, 1: none"
+    )
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
     papers = DATA / "arxiv_abstracts" / "papers.jsonl.gz"
@@ -86,9 +92,11 @@ def measure(folder: Path, papers: Path, limit: int | None, workers: int) -> dict
 
 
 class LargestChild:
-    """The largest memory that a child process held, looked at once a second: looking takes processor time that counts.
+    """The largest memory that a child process held, looked at once a second: looking takes
+    processor time that counts.
 
-    The system's own figure counts a child before it has begun to run its program, when it shares the memory of ours.
+    The system's own figure counts a child before it has begun to run its program, when it shares
+    the memory of ours.
     """
 
     def __init__(self) -> None:

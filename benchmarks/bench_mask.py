@@ -1,12 +1,14 @@
-"""What a moment in the past costs: the same questions with and without a mask, on a graph whose every edge is dated.
+"""What a moment in the past costs: the same questions with and without a mask, on a graph whose
+every edge is dated.
 
     python benchmarks/bench_mask.py [--papers 2000] [--questions 60] [--recipes A,B] [--json FILE]
 
-Papers of `HADES_DATA`/arxiv, embedded by hashing and built here; then every relation and mention is dated: true and
-known since a day of 2007 to 2017. The mask stands after all of them, so it hides nothing, both ways find the same,
-and the difference is the mask alone. Each question is asked both ways in turn, in an order that alternates, and the
-ratio is of processor time, which a busy machine inflates less: the best of a few runs of each question, summed. Every
-masked run stands at a moment of its own, so nothing that an earlier one learned helps it.
+Papers of `HADES_DATA`/arxiv, embedded by hashing and built here; then every relation and mention is
+dated: true and known since a day of 2007 to 2017. The mask stands after all of them, so it hides
+nothing, both ways find the same, and the difference is the mask alone. Each question is asked both
+ways in turn, in an order that alternates, and the ratio is of processor time, which a busy machine
+inflates less: the best of a few runs of each question, summed. Every masked run stands at a moment
+of its own, so nothing that an earlier one learned helps it.
 """
 
 from __future__ import annotations
@@ -44,7 +46,9 @@ FIRST_DAY = datetime(2007, 1, 1, tzinfo=UTC)
 
 def main() -> None:
     """Build, measure, print, and write the figures where asked."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--papers", type=int, default=2000)
     parser.add_argument("--questions", type=int, default=60)
     parser.add_argument("--recipes", default="hirag_pathrag,pathrag,graphrag,hipporag,memory")
@@ -54,13 +58,24 @@ def main() -> None:
         os.environ |= {"HADES_HOME": f"{folder}/home", "HADES_EMBEDDER": "hashing"}
         titles, edges = built(Path(folder), chosen.papers)
         chance = random.Random(SEED)
-        questions = [f"What does {one} build on?" for one in chance.sample(titles, chosen.questions)]
+        questions = [
+            f"What does {one} build on?" for one in chance.sample(titles, chosen.questions)
+        ]
         with open_answers() as answers:
-            recipes = {name: compared(answers, name, questions) for name in chosen.recipes.split(",")}
-    body = {"papers": len(titles), "dated_edges": edges, "questions": len(questions), "recipes": recipes}
+            recipes = {
+                name: compared(answers, name, questions) for name in chosen.recipes.split(",")
+            }
+    body = {
+        "papers": len(titles),
+        "dated_edges": edges,
+        "questions": len(questions),
+        "recipes": recipes,
+    }
     table = Table("recipe", "open ms", "masked ms", "masked / open", "same answers")
     for name, row in recipes.items():
-        figures = (f"{row[column]:.2f}" for column in ("open_cpu_ms", "masked_cpu_ms", "masked_over_open"))
+        figures = (
+            f"{row[column]:.2f}" for column in ("open_cpu_ms", "masked_cpu_ms", "masked_over_open")
+        )
         table.add_row(name, *figures, f"{row['same_answers']:.0%}")
     Console().print(table)
     if chosen.json:
@@ -84,10 +99,16 @@ def built(folder: Path, papers: int) -> tuple[list[str], int]:
 
 def dated(store: Any, collection: str) -> int:
     """Give every edge a day since when it is true and known, spread over years by its place."""
-    keys = [key for batch in store.scan(collection, columns=["_key"]) for key in batch.column("_key").to_pylist()]
+    keys = [
+        key
+        for batch in store.scan(collection, columns=["_key"])
+        for key in batch.column("_key").to_pylist()
+    ]
     days = [FIRST_DAY + timedelta(days=place % 4000) for place in range(len(keys))]
     moments = pa.array(days, pa.timestamp("us", "UTC"))
-    rows = pa.table({"_key": pa.array(keys, pa.string()), "valid_from": moments, "recorded_at": moments})
+    rows = pa.table(
+        {"_key": pa.array(keys, pa.string()), "valid_from": moments, "recorded_at": moments}
+    )
     store.patch(collection, rows)
     return len(keys)
 

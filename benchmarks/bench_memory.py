@@ -1,11 +1,12 @@
-"""Memory from ten thousand to a million states: latest and as-of look-ups, what deltas save, what writing costs.
+"""Memory from ten thousand to a million states: latest and as-of look-ups, what deltas save, what
+writing costs.
 
     python benchmarks/bench_memory.py [--sizes 10000 100000 1000000] [--json FILE]
 
-All figures come from one run on one machine; read the ratios and the growth exponents (0: the size does not matter, 1:
-twice the states take twice as long). A hundred versions a topic; the states are written in bulk as deltas with
-keyframes, as `add_many` leaves them. The comparison is a walk over all versions of a topic, which is what a store
-without an index does for an as-of question.
+All figures come from one run on one machine; read the ratios and the growth exponents (0: the size
+does not matter, 1: twice the states take twice as long). A hundred versions a topic; the states are
+written in bulk as deltas with keyframes, as `add_many` leaves them. The comparison is a walk over
+all versions of a topic, which is what a store without an index does for an as-of question.
 """
 
 from __future__ import annotations
@@ -43,7 +44,9 @@ BATCH_TOPICS = 500
 
 def main() -> None:
     """Measure each size, print a table, and write the figures where asked."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--sizes", type=int, nargs="+", default=[10_000, 100_000, 1_000_000])
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
@@ -55,7 +58,8 @@ def main() -> None:
     if len(rows) > 1:
         grown = math.log(rows[-1]["states"] / rows[0]["states"])
         body["growth_exponent"] = {
-            name: math.log(rows[-1][f"{name}_cpu_ms"] / rows[0][f"{name}_cpu_ms"]) / grown for name in QUESTIONS
+            name: math.log(rows[-1][f"{name}_cpu_ms"] / rows[0][f"{name}_cpu_ms"]) / grown
+            for name in QUESTIONS
         }
     show(body, rows)
     if arguments.json:
@@ -73,12 +77,16 @@ def measure(folder: Path, size: int) -> dict[str, float]:
     loaded = time.perf_counter() - began
     memory = Memory(store)
     chance = random.Random(0)
-    asked = [(chance.choice(topics), START + chance.randrange(VERSIONS) * STEP) for _ in range(ASKED)]
+    asked = [
+        (chance.choice(topics), START + chance.randrange(VERSIONS) * STEP) for _ in range(ASKED)
+    ]
     late = START + VERSIONS * STEP
     figures = {"states": float(size), "load_s": loaded}
     figures |= each("latest", lambda topic, _: memory.latest(topic), asked)
     figures |= each("as_of", memory.at, asked)
-    figures |= each("known_at", lambda topic, moment: memory.at(topic, late, known_at=moment), asked)
+    figures |= each(
+        "known_at", lambda topic, moment: memory.at(topic, late, known_at=moment), asked
+    )
     figures |= each("as_of_by_walk", lambda topic, moment: walk(memory, topic, moment), asked[:20])
     store.close()
     figures["file_bytes_per_state"] = (folder / "graph.db").stat().st_size / size
@@ -87,7 +95,9 @@ def measure(folder: Path, size: int) -> dict[str, float]:
 
 def walk(memory: Memory, topic: str, moment: datetime) -> str | None:
     """The as-of answer without an index."""
-    held = [state for state in memory.history(topic) if state.valid_from and state.valid_from <= moment]
+    held = [
+        state for state in memory.history(topic) if state.valid_from and state.valid_from <= moment
+    ]
     return held[-1].content if held else None
 
 
@@ -104,7 +114,9 @@ def fill(store: SqliteStore, topics: Sequence[str]) -> None:
         ]
         keys, names, versions, content, recipe = zip(*rows, strict=True)
         times = [START + (version - 1) * STEP for version in versions]
-        parents = [state_key(topic, version - 1) if version > 1 else None for _, topic, version, *_ in rows]
+        parents = [
+            state_key(topic, version - 1) if version > 1 else None for _, topic, version, *_ in rows
+        ]
         stamps = pa.array(times, pa.timestamp("us", tz="UTC"))
         table = {
             "_key": keys,
@@ -143,7 +155,9 @@ def stored_chain(contents: Sequence[str]) -> list[tuple[str, str | None]]:
 
 
 def savings() -> dict[str, Any]:
-    """Share of the characters that deltas with keyframes save, for kinds of change; 200 versions each."""
+    """Share of the characters that deltas with keyframes save, for kinds of change; 200 versions
+    each.
+    """
     chance = random.Random(2)
     kinds = {
         "one line of forty edited": edited_pages(200, chance, lines=40),
@@ -177,13 +191,17 @@ def writing(folder: Path) -> dict[str, float]:
     store.provision()
     memory = Memory(store)
     pages = edited_pages(40, random.Random(3), lines=12)
-    memory.add_many([NewState(f"topic {number % 50}", pages[number % 40]) for number in range(2_000)])
+    memory.add_many(
+        [NewState(f"topic {number % 50}", pages[number % 40]) for number in range(2_000)]
+    )
     began = time.perf_counter()
     for number, page in enumerate(pages):
         memory.add(f"topic {number}", page)
     single = (time.perf_counter() - began) / len(pages)
     began = time.perf_counter()
-    memory.add_many([NewState(f"topic {number % 50}", pages[number % 40]) for number in range(2_000)])
+    memory.add_many(
+        [NewState(f"topic {number % 50}", pages[number % 40]) for number in range(2_000)]
+    )
     bulk = (time.perf_counter() - began) / 2_000
     store.close()
     return {"add_ms": single * 1e3, "add_many_ms": bulk * 1e3, "bulk_is_faster": single / bulk}
@@ -211,11 +229,18 @@ def grown_logs(count: int, chance: random.Random) -> list[str]:
 
 def sentence(chance: random.Random) -> str:
     """Ten words."""
-    return " ".join("".join(chance.choice("etaoinshrdlu") for _ in range(chance.randint(2, 9))) for _ in range(10))
+    return " ".join(
+        "".join(chance.choice("etaoinshrdlu") for _ in range(chance.randint(2, 9)))
+        for _ in range(10)
+    )
 
 
-def each(name: str, ask: Callable[[str, datetime], object], asked: Sequence[tuple[str, datetime]]) -> dict[str, float]:
-    """Median milliseconds of a question by the clock and by the processor, after a few that warm the caches up."""
+def each(
+    name: str, ask: Callable[[str, datetime], object], asked: Sequence[tuple[str, datetime]]
+) -> dict[str, float]:
+    """Median milliseconds of a question by the clock and by the processor, after a few that warm
+    the caches up.
+    """
     for topic, moment in asked[:5]:
         ask(topic, moment)
     clock, processor = [], []
@@ -230,7 +255,12 @@ def each(name: str, ask: Callable[[str, datetime], object], asked: Sequence[tupl
 def show(body: dict[str, Any], rows: Sequence[dict[str, float]]) -> None:
     """The figures as tables."""
     console = Console(width=120)
-    table = Table("states", *(f"{name.replace('_', ' ')} ms (cpu)" for name in QUESTIONS), "bytes a state", "load s")
+    table = Table(
+        "states",
+        *(f"{name.replace('_', ' ')} ms (cpu)" for name in QUESTIONS),
+        "bytes a state",
+        "load s",
+    )
     for row in rows:
         table.add_row(
             f"{row['states']:,.0f}",

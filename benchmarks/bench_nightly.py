@@ -1,14 +1,18 @@
-"""A first night over arXiv papers, and a second one after 1% of them changed; stage by stage, without the embedding.
+"""A first night over arXiv papers, and a second one after 1% of them changed; stage by stage,
+without the embedding.
 
-    python benchmarks/bench_nightly.py [--papers N] [--home PREPARED] [--embedder minilm|hashing] [--clock cpu|wall]
+    python benchmarks/bench_nightly.py [--papers N] [--home PREPARED] [--embedder minilm|hashing]
+    [--clock cpu|wall]
 
-Reads `arxiv/` below HADES_DATA (default ../shared/data). Each night is a process of its own, as a worker would run it:
-both pay for what they load. A changed paper has one sentence of its abstract replaced by a sentence of another. Seconds
-inside the embedder are measured apart, because they depend on the model and the machine and not on the build.
+Reads `arxiv/` below HADES_DATA (default ../shared/data). Each night is a process of its own, as a
+worker would run it: both pay for what they load. A changed paper has one sentence of its abstract
+replaced by a sentence of another. Seconds inside the embedder are measured apart, because they
+depend on the model and the machine and not on the build.
 
-With `--home`, a home that holds the same papers, vectors of texts it knows are read from there instead of being made.
-What making them would have taken is then reckoned from a sample of the texts, and memory holds them beside the build.
-Seconds are the processor's by default: on a shared machine those of the wall mean little. `--json FILE` keeps them.
+With `--home`, a home that holds the same papers, vectors of texts it knows are read from there
+instead of being made. What making them would have taken is then reckoned from a sample of the
+texts, and memory holds them beside the build. Seconds are the processor's by default: on a shared
+machine those of the wall mean little. `--json FILE` keeps them.
 """
 
 from __future__ import annotations
@@ -34,11 +38,11 @@ from rich.console import Console
 from rich.table import Table
 
 from hades.api import Hades
-from hades.build.context import BuildContext
-from hades.build.report import build
-from hades.build.stage import Night
 from hades.ingest.chunks import embedding_text
 from hades.ingest.manifest import remember
+from hades.night.context import BuildContext
+from hades.night.report import build
+from hades.night.stage import Night
 from hades.ports.services import Embedder, EmbeddingModel, Progress, Vectors
 from hades.ports.store import Mode
 from hades.providers.tokens import MiniLmTokenizer
@@ -58,9 +62,13 @@ _SENTENCE = re.compile(r"(?<=[.!?])\s+")
 
 def main() -> None:
     """Both nights, a table, and the figures where asked."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--papers", type=int, help="only the first papers")
-    parser.add_argument("--home", type=Path, help="a home whose vectors are used instead of making them")
+    parser.add_argument(
+        "--home", type=Path, help="a home whose vectors are used instead of making them"
+    )
     parser.add_argument("--embedder", choices=("minilm", "hashing"), default="minilm")
     parser.add_argument("--clock", choices=("cpu", "wall"), default="cpu")
     parser.add_argument("--json", type=Path)
@@ -71,7 +79,9 @@ def main() -> None:
         print(json.dumps(one_night(folder, number, arguments.home, arguments.clock)))
         return
     if not (DATA / "arxiv" / "papers.jsonl.gz").is_file():
-        sys.exit(f"arxiv/papers.jsonl.gz is not below {DATA}; set HADES_DATA. Nothing was measured.")
+        sys.exit(
+            f"arxiv/papers.jsonl.gz is not below {DATA}; set HADES_DATA. Nothing was measured."
+        )
     figures = measure(arguments)
     show(figures, arguments.clock)
     if arguments.json:
@@ -89,7 +99,16 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
             write_papers(Path(folder) / "papers.jsonl.gz", changed(papers) if number else papers)
             options = ["--home", str(arguments.home)] if arguments.home else []
             told = subprocess.run(
-                [sys.executable, __file__, "--night", str(number), folder, "--clock", arguments.clock, *options],
+                [
+                    sys.executable,
+                    __file__,
+                    "--night",
+                    str(number),
+                    folder,
+                    "--clock",
+                    arguments.clock,
+                    *options,
+                ],
                 env=environment,
                 stdout=subprocess.PIPE,
                 check=True,
@@ -101,13 +120,17 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
         "papers_changed": len(papers[::CHANGED_EVERY]),
         "first": first,
         "second": second,
-        "ratio_without_embedding": round(second["without_embedding"] / first["without_embedding"], 4),
+        "ratio_without_embedding": round(
+            second["without_embedding"] / first["without_embedding"], 4
+        ),
         "ratio_with_embedding": round(second["with_embedding"] / first["with_embedding"], 4),
     }
 
 
 def one_night(folder: Path, number: int, prepared: Path | None, clock_name: str) -> dict[str, Any]:
-    """The whole build over the papers in the folder; what each stage took and how much memory it needed."""
+    """The whole build over the papers in the folder; what each stage took and how much memory it
+    needed.
+    """
     clock = time.process_time if clock_name == "cpu" else time.perf_counter
     settings = load_settings()
     embedder = TimedStore(open_embedder(settings), vectors_of(prepared) if prepared else {}, clock)
@@ -137,7 +160,9 @@ def one_night(folder: Path, number: int, prepared: Path | None, clock_name: str)
 class TimedStore:
     """An embedder that knows how long it took, and takes known vectors from elsewhere."""
 
-    def __init__(self, inner: Embedder, known: dict[str, np.ndarray], clock: Callable[[], float]) -> None:
+    def __init__(
+        self, inner: Embedder, known: dict[str, np.ndarray], clock: Callable[[], float]
+    ) -> None:
         self._inner, self._known, self._clock = inner, known, clock
         self.seconds, self.made, self.read = 0.0, 0, 0
         self._sample: list[str] = []
@@ -152,7 +177,9 @@ class TimedStore:
         began = self._clock()
         found = [self._known.get(text) for text in texts]
         missing = [row for row, vector in enumerate(found) if vector is None]
-        made = iter(self._inner.embed([texts[row] for row in missing], progress=progress) if missing else ())
+        made = iter(
+            self._inner.embed([texts[row] for row in missing], progress=progress) if missing else ()
+        )
         rows = [next(made) if vector is None else vector for vector in found]
         read = [text for text, vector in zip(texts, found, strict=True) if vector is not None]
         self._sample += read[:: max(1, len(read) // 16)]
@@ -177,10 +204,17 @@ def vectors_of(home: Path) -> dict[str, np.ndarray]:
     for batch in store.scan("doc_chunks", columns=["title", "headings", "text", "embedding"]):
         columns = (batch.column(name).to_pylist() for name in ("title", "headings", "text"))
         vectors = batch.column("embedding").flatten().to_numpy().reshape(batch.num_rows, -1)
-        known |= zip((embedding_text(*parts) for parts in zip(*columns, strict=True)), vectors, strict=True)
+        known |= zip(
+            (embedding_text(*parts) for parts in zip(*columns, strict=True)), vectors, strict=True
+        )
     for batch in store.scan("entities", columns=["name", "embedding", "vector_of"]):
         vectors = batch.column("embedding").flatten().to_numpy().reshape(batch.num_rows, -1)
-        named = zip(batch.column("name").to_pylist(), batch.column("vector_of").to_pylist(), vectors, strict=True)
+        named = zip(
+            batch.column("name").to_pylist(),
+            batch.column("vector_of").to_pylist(),
+            vectors,
+            strict=True,
+        )
         known |= {name: vector for name, made_of, vector in named if made_of == "name"}
     store.close()
     return known
@@ -217,7 +251,10 @@ def changed(papers: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """The papers with one in a hundred changed: its middle sentence is that of another abstract."""
     after = [dict(paper) for paper in papers]
     for place in range(0, len(papers), CHANGED_EVERY):
-        own, other = (_SENTENCE.split(papers[row]["abstract"]) for row in (place, (place * 37 + 11) % len(papers)))
+        own, other = (
+            _SENTENCE.split(papers[row]["abstract"])
+            for row in (place, (place * 37 + 11) % len(papers))
+        )
         own[len(own) // 2] = other[len(other) // 2]
         after[place]["abstract"] = " ".join(own)
     return after
@@ -244,7 +281,10 @@ def show(figures: dict[str, Any], clock: str) -> None:
     for name in ("texts_embedded", "vectors_read", "peak_mb"):
         table.add_row(name.replace("_", " "), f"{first[name]:,}", f"{second[name]:,}", "")
     Console(width=100).print(table)
-    print("embeddings and edges include the seconds inside the embedder; the sums say which they are without or with")
+    print(
+        "embeddings and edges include the seconds inside the embedder; the sums say which they are "
+        "without or with"
+    )
 
 
 if __name__ == "__main__":

@@ -1,12 +1,15 @@
-"""Nights after no change and after one document changed, and forgetting one document; all against the first night.
+"""Nights after no change and after one document changed, and forgetting one document; all against
+the first night.
 
-    python benchmarks/bench_nights.py [--limit N] [--files N] [--papers N] [--only passages|files|papers] [--json FILE]
+    python benchmarks/bench_nights.py [--limit N] [--files N] [--papers N] [--only
+    passages|files|papers] [--json FILE]
 
-Reads `hotpotqa/corpus.jsonl.gz` and `arxiv/papers.jsonl.gz` below HADES_DATA (default ../shared/data) and, for the
-workspace, modules of the Python standard library, which every machine has. Of the papers one in a hundred changes.
-Each night is the command `hades run nightly` in a process of its own with the hashing embedder; seconds are those of
-the processor, user and system, the start of the process included. Modules are compiled once, as in an installed
-package. With --only one corpus is measured and the figures of the others stay in the JSON file.
+Reads `hotpotqa/corpus.jsonl.gz` and `arxiv/papers.jsonl.gz` below HADES_DATA (default
+../shared/data) and, for the workspace, modules of the Python standard library, which every machine
+has. Of the papers one in a hundred changes. Each night is the command `hades run nightly` in a
+process of its own with the hashing embedder; seconds are those of the processor, user and system,
+the start of the process included. Modules are compiled once, as in an installed package. With
+--only one corpus is measured and the figures of the others stay in the JSON file.
 """
 
 from __future__ import annotations
@@ -33,16 +36,24 @@ CORPUS = DATA / "hotpotqa" / "corpus.jsonl.gz"
 PAPERS = DATA / "arxiv" / "papers.jsonl.gz"
 ONE_IN = 100  # papers, of which one changes
 ADDED = " Ada Lovelace wrote to Charles Babbage about the Analytical Engine."
-CHANGED_LINE = '\n\ndef describe_change() -> str:\n    """Say that this module was changed."""\n    return "changed"\n'
+CHANGED_LINE = (
+    '\n\ndef describe_change() -> str:\n    """Say that this module was changed."""\n  '
+    " "
+    ' return "changed"\n'
+)
 
 
 def main() -> None:
     """Measure the corpora and print one table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--limit", type=int, help="only the first passages")
     parser.add_argument("--files", type=int, default=160, help="modules of the workspace")
     parser.add_argument("--papers", type=int, help="only the first papers")
-    parser.add_argument("--only", choices=("passages", "files", "papers"), help="measure one corpus")
+    parser.add_argument(
+        "--only", choices=("passages", "files", "papers"), help="measure one corpus"
+    )
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
     for corpus in (CORPUS, PAPERS):
@@ -58,7 +69,11 @@ def main() -> None:
             figures |= measure_papers(Path(folder), arguments.papers)
     show(figures)
     if arguments.json:
-        before = json.loads(arguments.json.read_text()) if arguments.only and arguments.json.is_file() else {}
+        before = (
+            json.loads(arguments.json.read_text())
+            if arguments.only and arguments.json.is_file()
+            else {}
+        )
         arguments.json.write_text(json.dumps(before | figures, indent=1))
 
 
@@ -90,7 +105,9 @@ def measure_workspace(folder: Path, files: int) -> dict[str, float]:
     library = Path(sysconfig.get_path("stdlib"))
     for module in sorted(library.glob("*.py"))[:files]:
         shutil.copy(module, workspace / module.name)
-    first = run_hades(home, "ingest", "workspace", str(workspace)) + run_hades(home, "run", "nightly")
+    first = run_hades(home, "ingest", "workspace", str(workspace)) + run_hades(
+        home, "run", "nightly"
+    )
     same = run_hades(home, "run", "nightly")
     with sorted(workspace.glob("*.py"))[files // 2].open("a") as module:
         module.write(CHANGED_LINE)
@@ -125,14 +142,21 @@ def measure_papers(folder: Path, limit: int | None) -> dict[str, float]:
 
 def run_hades(home: Path, *arguments: str) -> float:
     """Processor seconds of one command."""
-    environment = {**os.environ, "HADES_HOME": str(home), "HADES_EMBEDDER": "hashing", "NO_COLOR": "1"}
+    environment = {
+        **os.environ,
+        "HADES_HOME": str(home),
+        "HADES_EMBEDDER": "hashing",
+        "NO_COLOR": "1",
+    }
     environment["PYTHONPATH"] = str(Path(__file__).parents[1])
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     command: Sequence[str] = (sys.executable, "-m", "hades.surfaces.cli.commands", *arguments)
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
-        sys.exit(f"{' '.join(arguments)} failed with {done.returncode}:\n{done.stdout}\n{done.stderr}")
+        sys.exit(
+            f"{' '.join(arguments)} failed with {done.returncode}:\n{done.stdout}\n{done.stderr}"
+        )
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return round(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, 2)
 
@@ -150,7 +174,9 @@ def write_rows(path: Path, rows: Sequence[dict[str, Any]]) -> None:
 
 def show(figures: dict[str, float]) -> None:
     """One row a figure."""
-    table = Table("what", "processor seconds or share", title="nights and forgetting, hashing embedder")
+    table = Table(
+        "what", "processor seconds or share", title="nights and forgetting, hashing embedder"
+    )
     for name, value in figures.items():
         table.add_row(name, f"{value:,.3f}" if isinstance(value, float) else f"{value:,}")
     Console(width=100).print(table)

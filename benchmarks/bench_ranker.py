@@ -2,10 +2,10 @@
 
     python benchmarks/bench_ranker.py [--home HOME] [--candidates 500] [--json FILE]
 
-HOME is a published graph (HADES_HOME by default); without one a graph of the size of arXiv's is made up. The
-fastest epoch counts, in processor seconds. `fit` is what fitting the states to the end takes, `peak_mb` what it holds.
-Ranking is the part that grows with the candidates:
-states looked up, products, the line; reading texts is not in it.
+HOME is a published graph (HADES_HOME by default); without one a graph of the size of arXiv's is
+made up. The fastest epoch counts, in processor seconds. `fit` is what fitting the states to the end
+takes, `peak_mb` what it holds. Ranking is the part that grows with the candidates: states looked
+up, products, the line; reading texts is not in it.
 """
 
 from __future__ import annotations
@@ -36,14 +36,18 @@ REPEATS = 400
 
 def main() -> None:
     """Measure, print a table, and write the figures where asked."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--home", type=Path, default=load_settings().home)
     parser.add_argument("--candidates", type=int, default=500)
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
     graph = published(arguments.home) if served(arguments.home) else made_up()
     figures = measure(graph, arguments.candidates)
-    table = Table("what", "figure", title=f"{len(graph):,} nodes, {len(graph.targets) // 2:,} edges")
+    table = Table(
+        "what", "figure", title=f"{len(graph):,} nodes, {len(graph.targets) // 2:,} edges"
+    )
     for name, value in figures.items():
         table.add_row(name.replace("_", " "), f"{value:,.4g}")
     Console().print(table)
@@ -58,7 +62,9 @@ def measure(graph: Graph, candidates: int) -> dict[str, float]:
     arrays, curve = fit_states(graph, (), StateRules())
     fit_seconds = time.perf_counter() - began
     model = RankerModel({}, {**arrays, "tower": np.ones((DIMENSION, 64), np.float32)})
-    states_seconds, states = timed(lambda: node_states(model, graph.features, graph.starts, graph.targets))
+    states_seconds, states = timed(
+        lambda: node_states(model, graph.features, graph.starts, graph.targets)
+    )
     milliseconds = ranking(model, states, candidates)
     return {
         "nodes": len(graph),
@@ -123,9 +129,9 @@ def timed(work: Callable[[], np.ndarray]) -> tuple[float, np.ndarray]:
 
 def _csr(left: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     order = np.argsort(left, kind="stable")
-    return np.concatenate([[0], np.cumsum(np.bincount(left, minlength=NODES))]).astype(np.int64), right[order].astype(
-        np.int32
-    )
+    return np.concatenate([[0], np.cumsum(np.bincount(left, minlength=NODES))]).astype(
+        np.int64
+    ), right[order].astype(np.int32)
 
 
 if __name__ == "__main__":

@@ -1,14 +1,16 @@
-"""What a turn costs on the arXiv graph: each recipe with the question embedded, the whole turn, two askers, the first.
+"""What a turn costs on the arXiv graph: each recipe with the question embedded, the whole turn, two
+askers, the first.
 
     python benchmarks/bench_retrieval.py --home HOME [--questions 100] [--recipes A,B] [--json FILE]
 
-HOME is a HADES_HOME with papers of `HADES_DATA`/arxiv ingested by MiniLM and built (`hades run nightly`); nothing is
-written to it. Questions are a seeded sample: half are sentences in which papers cite each other, half ask about titles.
-Each recipe answers all of them in one process whose caches a tenth of them warmed. Beside wall time stands the
-processor time of the process, which a busy machine inflates less. "Flat scan" is the product of the question with every
-vector of chunks and entities and the best 24 of each, in numpy: what any exact vector search of this graph must do.
-"First" is a fresh process that imports, opens and answers, on a graph of 2,000 papers embedded by hashing and built
-here.
+HOME is a HADES_HOME with papers of `HADES_DATA`/arxiv ingested by MiniLM and built (`hades run
+nightly`); nothing is written to it. Questions are a seeded sample: half are sentences in which
+papers cite each other, half ask about titles. Each recipe answers all of them in one process whose
+caches a tenth of them warmed. Beside wall time stands the processor time of the process, which a
+busy machine inflates less. "Flat scan" is the product of the question with every vector of chunks
+and entities and the best 24 of each, in numpy: what any exact vector search of this graph must do.
+"First" is a fresh process that imports, opens and answers, on a graph of 2,000 papers embedded by
+hashing and built here.
 """
 
 from __future__ import annotations
@@ -63,7 +65,9 @@ asked_in_turn(sys.argv[1], json.load(sys.stdin))
 
 def main() -> None:
     """Measure, print a table, and write the figures where asked."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--home", type=Path, required=True)
     parser.add_argument("--questions", type=int, default=100)
     parser.add_argument("--recipes", default=",".join([*RECIPES, AUTO]))
@@ -73,8 +77,13 @@ def main() -> None:
     questions = sample(load_settings().data / "arxiv", chosen.questions)
     with open_answers() as answers:
         embedder = Remembered(answers.tools.embedder)
-        embedder.embed([part for question in questions for part in subqueries(question, MOST_SUBQUERIES)])
-        body: dict[str, Any] = {"questions": len(questions), "flat_scan": flat_scan(answers, embedder, questions)}
+        embedder.embed(
+            [part for question in questions for part in subqueries(question, MOST_SUBQUERIES)]
+        )
+        body: dict[str, Any] = {
+            "questions": len(questions),
+            "flat_scan": flat_scan(answers, embedder, questions),
+        }
         whole = measured(answers.retrieve, questions)
         answers.tools = replace(answers.tools, embedder=embedder)
         body["recipes"] = {
@@ -93,7 +102,9 @@ def main() -> None:
 
 
 def sample(folder: Path, count: int) -> list[str]:
-    """Sentences with citations and titles as questions, half and half, in an order that the seed fixes."""
+    """Sentences with citations and titles as questions, half and half, in an order that the seed
+    fixes.
+    """
     chance = random.Random(SEED)
     sentences = sorted({row["context"] for row in rows(folder / "citation_contexts.jsonl.gz")})
     titles = sorted({row["title"].rstrip(".") for row in rows(folder / "papers.jsonl.gz")})
@@ -110,7 +121,9 @@ def rows(path: Path) -> list[dict[str, Any]]:
 
 
 class Remembered:
-    """An embedder that embeds a text once: what is left is the turn of a question that was embedded already."""
+    """An embedder that embeds a text once: what is left is the turn of a question that was embedded
+    already.
+    """
 
     def __init__(self, embedder: Any) -> None:
         self.model, self._embedder = embedder.model, embedder
@@ -125,7 +138,9 @@ class Remembered:
 
 
 def measured(answer: Callable[[str], Any], questions: Sequence[str]) -> dict[str, Any]:
-    """Wall and processor time of each question, in milliseconds, and what share of them was cut by the clock."""
+    """Wall and processor time of each question, in milliseconds, and what share of them was cut by
+    the clock.
+    """
     for question in questions[: len(questions) // 10]:
         answer(question)
     wall, cpu, late = [], [], 0
@@ -152,7 +167,10 @@ def flat_scan(answers: Answers, embedder: Remembered, questions: Sequence[str]) 
     for kind, count in view.info.nodes.items():
         if kind in (Kind.CHUNK, Kind.ENTITY):
             values, there = view.vectors(np.arange(first, first + count), model=model)
-            spaces.append(values[there] / np.maximum(np.linalg.norm(values[there], axis=1, keepdims=True), 1e-9))
+            spaces.append(
+                values[there]
+                / np.maximum(np.linalg.norm(values[there], axis=1, keepdims=True), 1e-9)
+            )
         first += count
 
     def scan(question: str) -> None:
@@ -166,10 +184,22 @@ def flat_scan(answers: Answers, embedder: Remembered, questions: Sequence[str]) 
 
 
 def two_askers(home: Path, questions: Sequence[str]) -> dict[str, float]:
-    """Whole turns a minute of two processes at once, embedding included, each with half of the questions."""
-    environment = {**os.environ, "HADES_HOME": str(home), "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    """Whole turns a minute of two processes at once, embedding included, each with half of the
+    questions.
+    """
+    environment = {
+        **os.environ,
+        "HADES_HOME": str(home),
+        "OMP_NUM_THREADS": "1",
+        "OPENBLAS_NUM_THREADS": "1",
+    }
     command = [sys.executable, "-c", ASKER.format(root=str(ROOT)), DEFAULT]
-    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "env": environment}
+    pipes: dict[str, Any] = {
+        "stdin": subprocess.PIPE,
+        "stdout": subprocess.PIPE,
+        "text": True,
+        "env": environment,
+    }
     askers = [subprocess.Popen(command, cwd=ROOT, **pipes) for _ in range(2)]
     for place, asker in enumerate(askers):
         asker.stdin.write(json.dumps(questions[place::2]))
@@ -179,7 +209,10 @@ def two_askers(home: Path, questions: Sequence[str]) -> dict[str, float]:
         asker.wait()
     wall = max(one["ended"] for one in told) - min(one["began"] for one in told)
     cpu = sum(one["cpu"] for one in told)
-    return {"by_wall": len(questions) / wall * 60, "by_cpu_of_two_cores": len(questions) / (cpu / 2) * 60}
+    return {
+        "by_wall": len(questions) / wall * 60,
+        "by_cpu_of_two_cores": len(questions) / (cpu / 2) * 60,
+    }
 
 
 def asked_in_turn(recipe: str, questions: Sequence[str]) -> None:
@@ -190,16 +223,21 @@ def asked_in_turn(recipe: str, questions: Sequence[str]) -> None:
         began, spent = time.time(), time.process_time()
         for question in questions:
             answers.retrieve(question, recipe=recipe)
-        print(json.dumps({"began": began, "ended": time.time(), "cpu": time.process_time() - spent}))
+        print(
+            json.dumps({"began": began, "ended": time.time(), "cpu": time.process_time() - spent})
+        )
 
 
 def first_answers() -> dict[str, Any]:
-    """Seconds of a fresh process from its first import to its first answer, by recipe; the best of a few."""
+    """Seconds of a fresh process from its first import to its first answer, by recipe; the best of
+    a few.
+    """
     with tempfile.TemporaryDirectory() as folder:
         environment = {**os.environ, "HADES_HOME": f"{folder}/home", "HADES_EMBEDDER": "hashing"}
         question = built(Path(folder), environment)
         return {
-            recipe: first_answer(recipe, question, environment) for recipe in ("vector", DEFAULT, "pathrag", "hipporag")
+            recipe: first_answer(recipe, question, environment)
+            for recipe in ("vector", DEFAULT, "pathrag", "hipporag")
         }
 
 
@@ -219,7 +257,9 @@ def first_answer(recipe: str, question: str, environment: dict[str, str]) -> dic
     runs = []
     for _ in range(FIRST_RUNS + 1):  # the first finds files that nobody has read
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True
+        )
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         wall, _, found = map(float, done.stdout.split())
         assert found > 0, f"{recipe} found nothing"
@@ -230,7 +270,10 @@ def first_answer(recipe: str, question: str, environment: dict[str, str]) -> dic
 
 def show(body: dict[str, Any]) -> None:
     """Two tables: milliseconds of turns, and the rest."""
-    turns = Table(title=f"{body['questions']} questions, {platform.machine()}, Python {platform.python_version()}")
+    turns = Table(
+        title=f"{body['questions']} questions, {platform.machine()}, Python "
+        f"{platform.python_version()}"
+    )
     for heading in ("ms a turn", "cpu p50", "cpu p95", "wall p50", "wall p95"):
         turns.add_column(heading, justify="left" if heading == "ms a turn" else "right")
     named = {
@@ -247,9 +290,14 @@ def show(body: dict[str, Any]) -> None:
     for name, figure in body["turns_a_minute"].items():
         rest.add_row(f"turns a minute of two processes, {name.replace('_', ' ')}", f"{figure:,.0f}")
     for recipe, one in body["first_answer"].items():
-        rest.add_row(f"first answer of a process, {recipe}", f"{one['wall_s']:.2f} s, {one['cpu_s']:.2f} s of cpu")
+        rest.add_row(
+            f"first answer of a process, {recipe}",
+            f"{one['wall_s']:.2f} s, {one['cpu_s']:.2f} s of cpu",
+        )
     if "times_the_flat_scan" in body:
-        rest.add_row(f"{DEFAULT} against the flat scan, cpu", f"{body['times_the_flat_scan']:.1f} times")
+        rest.add_row(
+            f"{DEFAULT} against the flat scan, cpu", f"{body['times_the_flat_scan']:.1f} times"
+        )
     console = Console()
     console.print(turns)
     console.print(rest)

@@ -1,17 +1,19 @@
-"""What one machine holds: bytes a node, an edge and a chunk, opening, turns, and what follows from them for more.
+"""What one machine holds: bytes a node, an edge and a chunk, opening, turns, and what follows from
+them for more.
 
-    python benchmarks/bench_scale.py [--home HOME] [--papers 12000] [--questions 200] [--nodes 1000000] [--json FILE]
-    python benchmarks/bench_scale.py --grow 2000 8000 32000 [--json FILE]
+    python benchmarks/bench_scale.py [--home HOME] [--papers 12000] [--questions 200] [--nodes
+    1000000] [--json FILE] python benchmarks/bench_scale.py --grow 2000 8000 32000 [--json FILE]
 
-HOME is a HADES_HOME with `HADES_DATA`/arxiv_abstracts (42,032 papers) ingested by the hashing embedder and built
-(`hades ingest arxiv`, `hades run nightly`); nothing is written to it. Without it a home of the first `--papers` is
-built first: minutes.
-Bytes in the store are those of its pages, by what the pages are of; bytes in the snapshot are those of its files.
-"Made up" is a random graph of that many entities with three relations and a vector of 256 numbers each: published,
-opened in fresh processes, and asked. Beside wall time stands the processor time of the process, all threads, which a
-busy machine inflates less. "On paper" multiplies the measured bytes and the assumptions that stand with it.
-`--grow` builds homes of the first so many papers and nothing else: wall and processor time of ingestion and of the
-first night, peak memory of one process, and the exponents by which they grow with chunks.
+HOME is a HADES_HOME with `HADES_DATA`/arxiv_abstracts (42,032 papers) ingested by the hashing
+embedder and built (`hades ingest arxiv`, `hades run nightly`); nothing is written to it. Without it
+a home of the first `--papers` is built first: minutes. Bytes in the store are those of its pages,
+by what the pages are of; bytes in the snapshot are those of its files. "Made up" is a random graph
+of that many entities with three relations and a vector of 256 numbers each: published, opened in
+fresh processes, and asked. Beside wall time stands the processor time of the process, all threads,
+which a busy machine inflates less. "On paper" multiplies the measured bytes and the assumptions
+that stand with it. `--grow` builds homes of the first so many papers and nothing else: wall and
+processor time of ingestion and of the first night, peak memory of one process, and the exponents by
+which they grow with chunks.
 """
 
 from __future__ import annotations
@@ -54,7 +56,8 @@ RECIPES = ("vector", "hirag_pathrag", "hipporag")
 SEED, RUNS, EDGES_PER_NODE = 7, 3, 3
 # On paper: what a document, a machine and a second of one are taken to be.
 ASSUMED = {
-    "embedded_a_second_per_core": 16.0,  # abstracts by MiniLM: half of what benchmarks/bench_embedding.py has on two
+    # abstracts by MiniLM: half of what benchmarks/bench_embedding.py has on two
+    "embedded_a_second_per_core": 16.0,
     "machine_cores": 64,
     "machine_ram_gib": 512,
     "machine_disk_tib": 16,
@@ -107,13 +110,22 @@ class MadeUp(Tables):
 
 def main() -> None:
     """Measure, print tables, and write the figures where asked."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--home", type=Path)
-    parser.add_argument("--papers", type=int, default=12_000, help="abstracts of the home that is built without --home")
+    parser.add_argument(
+        "--papers",
+        type=int,
+        default=12_000,
+        help="abstracts of the home that is built without --home",
+    )
     parser.add_argument("--questions", type=int, default=200)
     parser.add_argument("--nodes", type=int, default=1_000_000)
     parser.add_argument("--json", type=Path)
-    parser.add_argument("--grow", type=int, nargs="+", metavar="PAPERS", help="only build homes of so many papers")
+    parser.add_argument(
+        "--grow", type=int, nargs="+", metavar="PAPERS", help="only build homes of so many papers"
+    )
     chosen = parser.parse_args()
     os.environ["HADES_EMBEDDER"] = "hashing"
     papers = load_settings().data / "arxiv_abstracts" / "papers.jsonl.gz"
@@ -123,7 +135,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         home = chosen.home or built(papers, chosen.papers, Path(folder))
         body: dict[str, Any] = {"papers": of_papers(home, sample(papers, chosen.questions))}
-        body["made_up"] = of_made_up(Path(folder) / "made_up", chosen.nodes, max(20, chosen.questions // 5))
+        body["made_up"] = of_made_up(
+            Path(folder) / "made_up", chosen.nodes, max(20, chosen.questions // 5)
+        )
     body["on_paper"] = {f"{count:.0e}": on_paper(body, count) for count in DOCUMENTS}
     write(body, chosen.json)
 
@@ -137,31 +151,45 @@ def write(body: dict[str, Any], path: Path | None) -> None:
 
 
 def built(papers: Path, count: int, folder: Path, figures: dict[str, float] | None = None) -> Path:
-    """The first papers as a graph of their own, as a first night makes it; what its two commands took."""
+    """The first papers as a graph of their own, as a first night makes it; what its two commands
+    took.
+    """
     home, first = folder / "papers", folder / "papers.jsonl"
     with gzip.open(papers, "rt", encoding="utf-8") as lines:
         first.write_text("".join(islice(lines, count)), encoding="utf-8")
     environment = {**os.environ, "HADES_HOME": str(home)}
     for command in (["ingest", "arxiv", str(first)], ["run", "nightly"]):
         began, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
-        subprocess.run([sys.executable, "-m", "hades.surfaces.cli.commands", *command], env=environment, check=True)
+        subprocess.run(
+            [sys.executable, "-m", "hades.surfaces.cli.commands", *command],
+            env=environment,
+            check=True,
+        )
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         if figures is not None:
             figures[f"{command[0]} s"] = time.perf_counter() - began
             figures[f"{command[0]} processor s"] = sum(after[:2]) - sum(before[:2])
-            figures[f"{command[0]} memory mb"] = after.ru_maxrss / 1024  # the largest so far: sizes ascend
+            figures[f"{command[0]} memory mb"] = (
+                after.ru_maxrss / 1024
+            )  # the largest so far: sizes ascend
     return home
 
 
 def grow(papers: Path, sizes: Sequence[int]) -> dict[str, Any]:
-    """Homes of several sizes, and the exponent of each figure over chunks by least squares of logarithms."""
+    """Homes of several sizes, and the exponent of each figure over chunks by least squares of
+    logarithms.
+    """
     found: dict[str, dict[str, float]] = {}
     for count in sizes:
         with tempfile.TemporaryDirectory() as folder:
             figures: dict[str, float] = {}
             home = built(papers, count, Path(folder), figures)
             contents, _ = load(home / "snapshots" / served(home))
-            figures = {"chunks": contents.nodes["doc_chunks"], "edges": sum(contents.edges.values()), **figures}
+            figures = {
+                "chunks": contents.nodes["doc_chunks"],
+                "edges": sum(contents.edges.values()),
+                **figures,
+            }
             found[f"{count:,} papers"] = figures
     chunks = np.log([one["chunks"] for one in found.values()])
     exponents = {
@@ -212,14 +240,21 @@ def store_bytes(path: Path) -> dict[str, float]:
         for name in ("documents", "entities", "doc_chunks", "relations", "mentions"):
             rows = max(1, file.execute(f"SELECT count(*) FROM {name}").fetchone()[0])
             indexes = sum(
-                size for one, size in sizes.items() if one.startswith((f"{name}_by_", f"sqlite_autoindex_{name}"))
+                size
+                for one, size in sizes.items()
+                if one.startswith((f"{name}_by_", f"sqlite_autoindex_{name}"))
             )
-            figures[f"{name}: row"], figures[f"{name}: indexes"] = sizes[name] / rows, indexes / rows
+            figures[f"{name}: row"], figures[f"{name}: indexes"] = (
+                sizes[name] / rows,
+                indexes / rows,
+            )
     return figures
 
 
 def snapshot_bytes(folder: Path) -> tuple[int, dict[str, float]]:
-    """All bytes of a snapshot, and those a node, an edge, a chunk or a document takes, by what they are spent on."""
+    """All bytes of a snapshot, and those a node, an edge, a chunk or a document takes, by what they
+    are spent on.
+    """
     contents, _ = load(folder)
     sizes = Counter[str]()
     for name in contents.files:
@@ -229,7 +264,8 @@ def snapshot_bytes(folder: Path) -> tuple[int, dict[str, float]]:
     figures = {
         "vector, each": sizes["vector"] / max(1, vectors),
         "node: key, name, place": (sizes["node"] + sizes["name"]) / nodes,
-        "edge: ends, weight, both ways": (sizes["edge"] + sizes["out"] + sizes["into"]) / max(1, edges),
+        "edge: ends, weight, both ways": (sizes["edge"] + sizes["out"] + sizes["into"])
+        / max(1, edges),
         "document: text": sizes["document"] / max(1, contents.documents),
         "chunk: words": sizes["lexical"] / max(1, contents.nodes["doc_chunks"]),
     }
@@ -237,15 +273,21 @@ def snapshot_bytes(folder: Path) -> tuple[int, dict[str, float]]:
 
 
 def asked(home: Path, questions: Sequence[str], recipes: Sequence[str]) -> dict[str, Any]:
-    """Turns in a fresh process whose caches a tenth of the questions warmed; opening is the median of a few."""
+    """Turns in a fresh process whose caches a tenth of the questions warmed; opening is the median
+    of a few.
+    """
     environment = {**os.environ, "HADES_HOME": str(home), "HADES_EMBEDDER": "hashing"}
     program = ASKED.format(root=str(ROOT))
 
     def run(some: Sequence[str], names: Sequence[str]) -> dict[str, Any]:
         done = subprocess.run(
-            [sys.executable, "-c", program], input=json.dumps([list(some), list(names)]), env=environment,
-            capture_output=True, text=True, check=True,
-        )  # fmt: skip
+            [sys.executable, "-c", program],
+            input=json.dumps([list(some), list(names)]),
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
         figures: dict[str, Any] = json.loads(done.stdout)
         return figures
 
@@ -261,7 +303,8 @@ def of_made_up(home: Path, nodes: int, questions: int) -> dict[str, Any]:
     seconds = time.perf_counter() - began
     chance = random.Random(SEED)
     texts = [
-        f"how does name {chance.randrange(nodes)} lead to name {chance.randrange(nodes)}?" for _ in range(questions)
+        f"how does name {chance.randrange(nodes)} lead to name {chance.randrange(nodes)}?"
+        for _ in range(questions)
     ]
     size = sum(path.stat().st_size for path in published.path.iterdir())
     return {
@@ -299,7 +342,10 @@ def made_up(count: int, model: str, dimension: int) -> dict[str, pa.Table]:
         "weight": chance.random(edges),
         "cost": chance.random(edges),
     }
-    return {"entities": complete("entities", entities), "relations": complete("relations", relations)}
+    return {
+        "entities": complete("entities", entities),
+        "relations": complete("relations", relations),
+    }
 
 
 def on_paper(body: dict[str, Any], documents: float) -> dict[str, float]:
@@ -310,11 +356,19 @@ def on_paper(body: dict[str, Any], documents: float) -> dict[str, float]:
     ram = snapshot * ASSUMED["share_of_snapshot_in_ram"]
     vectors = papers["nodes"] / papers["documents"] * documents
     scan = made_up_graph["turns"]["vector"]["processor_p50_ms"] / 1e3 / made_up_graph["nodes"]
-    embedding = papers["chunks"] / papers["documents"] * documents / ASSUMED["embedded_a_second_per_core"] / 3600
+    embedding = (
+        papers["chunks"]
+        / papers["documents"]
+        * documents
+        / ASSUMED["embedded_a_second_per_core"]
+        / 3600
+    )
     return {
         "store_tib_with_replicas": store / 2**40,
         "snapshot_tib": snapshot / 2**40,
-        "machines_for_store": max(ASSUMED["replicas"], np.ceil(store / 2**40 / ASSUMED["machine_disk_tib"])),
+        "machines_for_store": max(
+            ASSUMED["replicas"], np.ceil(store / 2**40 / ASSUMED["machine_disk_tib"])
+        ),
         "machines_for_snapshot_ram": float(np.ceil(ram / 2**30 / ASSUMED["machine_ram_gib"])),
         "vectors": vectors,
         "exact_vector_scan_core_seconds": vectors * scan,
@@ -327,7 +381,8 @@ def show(body: dict[str, Any]) -> None:
     """A table a part."""
     for part, figures in body.items():
         table = Table(
-            title=f"{part.replace('_', ' ')}, {platform.machine()}, {os.cpu_count()} cores", show_header=False
+            title=f"{part.replace('_', ' ')}, {platform.machine()}, {os.cpu_count()} cores",
+            show_header=False,
         )
         for name, value in flat(figures):
             table.add_row(name, f"{value:,.4g}")
@@ -338,7 +393,9 @@ def flat(figures: dict[str, Any], head: str = "") -> list[tuple[str, float]]:
     """Figures by their whole name."""
     rows: list[tuple[str, float]] = []
     for name, value in figures.items():
-        rows += flat(value, f"{head}{name}: ") if isinstance(value, dict) else [(head + name, value)]
+        rows += (
+            flat(value, f"{head}{name}: ") if isinstance(value, dict) else [(head + name, value)]
+        )
     return rows
 
 

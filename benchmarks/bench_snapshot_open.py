@@ -1,9 +1,11 @@
-"""Opening a published graph of a million edges, against reading the same edges from Parquet into a dictionary.
+"""Opening a published graph of a million edges, against reading the same edges from Parquet into a
+dictionary.
 
     python benchmarks/bench_snapshot_open.py [--edges 1000000] [--runs 5] [--json FILE]
 
-Each figure comes from fresh processes (median). The snapshot is a real one: `publish` reads generated tables through
-the store port. "Resident" is the whole process, interpreter and numpy included, before the first question is asked.
+Each figure comes from fresh processes (median). The snapshot is a real one: `publish` reads
+generated tables through the store port. "Resident" is the whole process, interpreter and numpy
+included, before the first question is asked.
 """
 
 from __future__ import annotations
@@ -78,7 +80,8 @@ asked = time.perf_counter()
 found = sorted(neighbours.get("entities/e0000017", []), key=lambda edge: -edge[2])[:8]
 answered = time.perf_counter()
 print(json.dumps({"import_ms": (imported - began) * 1e3, "open_ms": (opened - imported) * 1e3,
-                  "resident_mb": before, "first_expand_ms": (answered - asked) * 1e3, "answers": [len(found)]}))
+                  "resident_mb": before, "first_expand_ms": (answered - asked) * 1e3,
+                  "answers": [len(found)]}))
 """
 
 
@@ -104,14 +107,20 @@ class Tables:
         """Rows in key order."""
         table = self._rows.get(collection)
         if table is not None:
-            yield from table.select(list(columns or table.column_names)).to_batches(max_chunksize=batch_rows)
+            yield from table.select(list(columns or table.column_names)).to_batches(
+                max_chunksize=batch_rows
+            )
 
-    def get(self, collection: str, keys: Sequence[str], *, columns: Sequence[str] | None = None) -> pa.Table:
+    def get(
+        self, collection: str, keys: Sequence[str], *, columns: Sequence[str] | None = None
+    ) -> pa.Table:
         """Rows by key; of a collection that was not generated there are none."""
         named = collection_named(collection)
         assert named is not None
         table = self._rows.get(collection, named.schema.empty_table())
-        return table.select(list(columns or table.column_names)).filter(pc.is_in(table["_key"], pa.array(list(keys))))
+        return table.select(list(columns or table.column_names)).filter(
+            pc.is_in(table["_key"], pa.array(list(keys)))
+        )
 
 
 def main() -> None:
@@ -124,7 +133,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder)
         tables = generated(asked.edges)
-        pq.write_table(tables["relations"].select(["_from", "_to", "type", "weight"]), home / "edges.parquet")
+        pq.write_table(
+            tables["relations"].select(["_from", "_to", "type", "weight"]), home / "edges.parquet"
+        )
         published = publish(Tables(tables), home)  # type: ignore[arg-type]
         size_mb = sum(path.stat().st_size for path in published.path.iterdir()) / 2**20
         del tables
@@ -158,7 +169,10 @@ def generated(n_edges: int) -> dict[str, pa.Table]:
         "type": np.array(["refers_to", "cites", "related_to"])[chance.integers(0, 3, n_edges)],
         "weight": chance.random(n_edges),
     }
-    return {"entities": complete("entities", entities), "relations": complete("relations", relations)}
+    return {
+        "entities": complete("entities", entities),
+        "relations": complete("relations", relations),
+    }
 
 
 def complete(name: str, given: dict[str, Any]) -> pa.Table:
@@ -188,7 +202,11 @@ def measured(program: str, argument: Path, runs: int) -> dict[str, float]:
             check=True,
         )
         figures.append(json.loads(done.stdout))
-    return {name: statistics.median(one[name] for one in figures) for name in figures[0] if name != "answers"}
+    return {
+        name: statistics.median(one[name] for one in figures)
+        for name in figures[0]
+        if name != "answers"
+    }
 
 
 def report(
@@ -201,14 +219,20 @@ def report(
 ) -> None:
     """A table for people, JSON for programs."""
     print(
-        f"{sum(nodes.values())} nodes, {sum(edges.values())} edges, {size_mb:.0f} MB on disk, median of {asked.runs}\n"
+        f"{sum(nodes.values())} nodes, {sum(edges.values())} edges, {size_mb:.0f} MB on disk, "
+        f"median of {asked.runs}\n"
     )
     print(f"{'':28}{'snapshot':>12}{'parquet+dict':>14}{'ratio':>10}")
     for name, ours in snapshot.items():
         theirs = parquet.get(name)
         against = "" if theirs is None else f"{theirs:14.2f}{theirs / ours:10.1f}"
         print(f"{name:28}{ours:12.2f}{against}")
-    body = {"edges": sum(edges.values()), "runs": asked.runs, "snapshot": snapshot, "parquet_dict": parquet}
+    body = {
+        "edges": sum(edges.values()),
+        "runs": asked.runs,
+        "snapshot": snapshot,
+        "parquet_dict": parquet,
+    }
     print("\n" + json.dumps(body))
     if asked.json:
         asked.json.write_text(json.dumps(body, indent=1), "utf-8")

@@ -1,10 +1,11 @@
-"""The embedded store beside a row-at-a-time INSERT loop and beside Parquet: 1M edges in, out, and looked up.
+"""The embedded store beside a row-at-a-time INSERT loop and beside Parquet: 1M edges in, out, and
+looked up.
 
     python benchmarks/bench_store.py [--edges 300000] [--json FILE]
 
-All figures come from one run on one machine; read the ratios. The INSERT loop writes a plain table with the same
-columns and the two edge indexes, once with a transaction per row (what a store without bulk writes does) and once in a
-single transaction; it runs over a sample and is scaled up.
+All figures come from one run on one machine; read the ratios. The INSERT loop writes a plain table
+with the same columns and the two edge indexes, once with a transaction per row (what a store
+without bulk writes does) and once in a single transaction; it runs over a sample and is scaled up.
 """
 
 from __future__ import annotations
@@ -35,7 +36,9 @@ LOOKUPS = 200
 
 def main() -> None:
     """Measure, print a table, and write the figures where asked."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--edges", type=int, default=300_000)
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
@@ -62,12 +65,18 @@ def measure(folder: Path, count: int) -> dict[str, float]:
     names = edges.column("_from").to_pylist()
     asked = [[names[at] for at in chance.integers(0, count, 48)] for _ in range(LOOKUPS)]
     figures["neighbours_48"] = (
-        seconds(lambda: [list(store.scan("relations", where=[Term("_from", "in", nodes)])) for nodes in asked])
+        seconds(
+            lambda: [
+                list(store.scan("relations", where=[Term("_from", "in", nodes)])) for nodes in asked
+            ]
+        )
         / LOOKUPS
     )
     store.close()
     figures["sql_row_scan"] = sql_row_scan(folder / "plain.db", checked)
-    figures["insert_loop_row"] = insert_loop(folder / "rows.db", checked, one_transaction=False) * count / SAMPLE
+    figures["insert_loop_row"] = (
+        insert_loop(folder / "rows.db", checked, one_transaction=False) * count / SAMPLE
+    )
     figures["insert_loop_single_transaction"] = (
         insert_loop(folder / "one.db", checked, one_transaction=True) * count / SAMPLE
     )
@@ -88,11 +97,15 @@ def made_up_graph(count: int) -> tuple[pa.Table, pa.Table]:
         "_key": sorted(digest(number) for number in range(count)),
         "_from": identifiers[tail],
         "_to": identifiers[head],
-        "type": np.array(["cites", "implements", "extends", "refers_to"], dtype=object)[chance.integers(0, 4, count)],
+        "type": np.array(["cites", "implements", "extends", "refers_to"], dtype=object)[
+            chance.integers(0, 4, count)
+        ],
         "weight": chance.random(count),
         "cost": chance.random(count),
         "sim": chance.random(count),
-        "weight_components": pa.StructArray.from_arrays([pa.array(chance.random(count)) for _ in parts], parts),
+        "weight_components": pa.StructArray.from_arrays(
+            [pa.array(chance.random(count)) for _ in parts], parts
+        ),
         "layer_bridge": chance.random(count) > 0.5,
         "created": pa.array(chance.integers(0, 2_000_000_000_000_000, count), pa.int64()).cast(
             pa.timestamp("us", "UTC")
@@ -109,19 +122,29 @@ def made_up_graph(count: int) -> tuple[pa.Table, pa.Table]:
 
 
 def sql_row_scan(path: Path, edges: pa.Table) -> float:
-    """Seconds to read the same edges kept as plain SQL rows into Arrow: what a full scan costs a row store here."""
+    """Seconds to read the same edges kept as plain SQL rows into Arrow: what a full scan costs a
+    row store here.
+    """
     flat = edges.flatten().drop_columns(["provenance.span"])
-    records = zip(*(column.to_pylist() for column in flat.cast(as_text_times(flat)).columns), strict=True)
+    records = zip(
+        *(column.to_pylist() for column in flat.cast(as_text_times(flat)).columns), strict=True
+    )
     connection = sqlite3.connect(path, isolation_level=None)
     connection.execute("BEGIN")
-    connection.execute(f"CREATE TABLE relations ({', '.join(f'c{number}' for number in range(flat.num_columns))})")
-    connection.executemany(f"INSERT INTO relations VALUES ({', '.join('?' * flat.num_columns)})", records)
+    connection.execute(
+        f"CREATE TABLE relations ({', '.join(f'c{number}' for number in range(flat.num_columns))})"
+    )
+    connection.executemany(
+        f"INSERT INTO relations VALUES ({', '.join('?' * flat.num_columns)})", records
+    )
     connection.execute("COMMIT")
 
     def scan() -> int:
         cursor, rows = connection.execute("SELECT * FROM relations"), 0
         while batch := cursor.fetchmany(65_536):
-            rows += pa.table([list(column) for column in zip(*batch, strict=True)], flat.column_names).num_rows
+            rows += pa.table(
+                [list(column) for column in zip(*batch, strict=True)], flat.column_names
+            ).num_rows
         return rows
 
     return seconds(scan)
@@ -130,17 +153,32 @@ def sql_row_scan(path: Path, edges: pa.Table) -> float:
 def as_text_times(table: pa.Table) -> pa.Schema:
     """The schema with times as numbers, which SQLite can keep."""
     return pa.schema(
-        [pa.field(one.name, pa.int64() if pa.types.is_timestamp(one.type) else one.type) for one in table.schema]
+        [
+            pa.field(one.name, pa.int64() if pa.types.is_timestamp(one.type) else one.type)
+            for one in table.schema
+        ]
     )
 
 
 def insert_loop(path: Path, edges: pa.Table, *, one_transaction: bool) -> float:
     """Seconds to INSERT the sample a row at a time, with the same columns and edge indexes."""
-    sample = edges.take(pa.array(np.random.default_rng(2).permutation(edges.num_rows)[:SAMPLE])).flatten().flatten()
-    listed = [column for column in sample.column_names if pa.types.is_list(sample.schema.field(column).type)]
+    sample = (
+        edges.take(pa.array(np.random.default_rng(2).permutation(edges.num_rows)[:SAMPLE]))
+        .flatten()
+        .flatten()
+    )
+    listed = [
+        column
+        for column in sample.column_names
+        if pa.types.is_list(sample.schema.field(column).type)
+    ]
     records = [
         tuple(
-            json.dumps(value) if name in listed else str(value) if hasattr(value, "tzinfo") else value
+            json.dumps(value)
+            if name in listed
+            else str(value)
+            if hasattr(value, "tzinfo")
+            else value
             for name, value in row.items()
         )
         for row in sample.to_pylist()
@@ -166,14 +204,25 @@ def insert_loop(path: Path, edges: pa.Table, *, one_transaction: bool) -> float:
 
 def show(figures: dict[str, float]) -> None:
     """The table: what, seconds, ratio."""
-    table = Table(title=f"{figures['edges']:,.0f} edges, {platform.machine()}, Python {platform.python_version()}")
+    table = Table(
+        title=f"{figures['edges']:,.0f} edges, {platform.machine()}, Python "
+        f"{platform.python_version()}"
+    )
     for heading in ("what", "seconds", "ratio"):
         table.add_column(heading, justify="left" if heading == "what" else "right")
     both = figures["upsert"] + figures["scan"]
     parquet = figures["parquet_write"] + figures["parquet_read"]
     for what, value, ratio in (
-        ("upsert", figures["upsert"], f"{figures['upsert'] / figures['parquet_write']:.1f} x Parquet write"),
-        ("scan", figures["scan"], f"{figures['scan'] / figures['parquet_read']:.1f} x Parquet read"),
+        (
+            "upsert",
+            figures["upsert"],
+            f"{figures['upsert'] / figures['parquet_write']:.1f} x Parquet write",
+        ),
+        (
+            "scan",
+            figures["scan"],
+            f"{figures['scan'] / figures['parquet_read']:.1f} x Parquet read",
+        ),
         ("upsert and scan", both, f"{both / parquet:.1f} x Parquet (3 at most)"),
         (
             "INSERT per row",

@@ -1,14 +1,17 @@
-"""Answers through the tiers beside answers computed each time, and the memory that three loads take.
+"""Answers through the tiers beside answers computed each time, and the memory that three loads
+take.
 
     python benchmarks/bench_tiers.py [--home FOLDER] [--questions FILE] [--asked 60] [--json FILE]
 
-Asks the published graph of a home, by default HADES_HOME. Questions come from a file of rows with `question`, by
-default they are names of the graph's own nodes. All figures come from one run on one machine; read the ratios.
+Asks the published graph of a home, by default HADES_HOME. Questions come from a file of rows with
+`question`, by default they are names of the graph's own nodes. All figures come from one run on one
+machine; read the ratios.
 
-Speed: every question is computed, then asked again of each tier. A mixed load then asks 600 times, the question of rank
-r with a chance of 1 / r, as people do.
-Memory: in a process of its own for each of three loads (1,000, 5,000 and 20,000 answers of about 4 KiB under a budget
-of 16 MiB), the resident size it gained over the bytes its RAM tier holds; beside a dictionary of the parsed answers.
+Speed: every question is computed, then asked again of each tier. A mixed load then asks 600 times,
+the question of rank r with a chance of 1 / r, as people do. Memory: in a process of its own for
+each of three loads (1,000, 5,000 and 20,000 answers of about 4 KiB under a budget of 16 MiB), the
+resident size it gained over the bytes its RAM tier holds; beside a dictionary of the parsed
+answers.
 """
 
 from __future__ import annotations
@@ -44,13 +47,17 @@ MIXED = 600
 
 def main() -> None:
     """Measure, print a table, and write the figures where asked."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--home", type=Path)
     parser.add_argument("--questions", type=Path)
     parser.add_argument("--asked", type=int, default=60)
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
-    settings = load_settings(os.environ | ({"HADES_HOME": str(arguments.home)} if arguments.home else {}))
+    settings = load_settings(
+        os.environ | ({"HADES_HOME": str(arguments.home)} if arguments.home else {})
+    )
     questions = questions_of(settings, arguments.questions, arguments.asked)
     figures = {**measured_speed(settings, questions), **measured_memory()}
     for name, value in figures.items():
@@ -83,10 +90,16 @@ def measured_speed(settings: Settings, questions: list[str]) -> dict[str, float]
         figures["computed_and_kept_ms"] = each_ms(rag, questions)
         manager = rag.memory_manager
         assert manager is not None
-        for tier, importance in ((MemoryTier.RAM, 1.0), (MemoryTier.NVME_RAID0, 0.5), (MemoryTier.RAID1, 0.0)):
+        for tier, importance in (
+            (MemoryTier.RAM, 1.0),
+            (MemoryTier.NVME_RAID0, 0.5),
+            (MemoryTier.RAID1, 0.0),
+        ):
             with entries_in(rag, importance, questions):
                 figures[f"{tier.name.lower()}_ms"] = each_ms(rag, questions)
-            figures[f"{tier.name.lower()}_times_faster"] = figures["computed_ms"] / figures[f"{tier.name.lower()}_ms"]
+            figures[f"{tier.name.lower()}_times_faster"] = (
+                figures["computed_ms"] / figures[f"{tier.name.lower()}_ms"]
+            )
         figures |= mixed_load(settings, places, answers, plain, questions)
     return figures
 
@@ -94,7 +107,9 @@ def measured_speed(settings: Settings, questions: list[str]) -> dict[str, float]
 def mixed_load(
     settings: Settings, places: dict[str, str], answers: Any, plain: Any, questions: list[str]
 ) -> dict[str, float]:
-    """Seconds for the same questions in the same order, with and without memory; the hit rate of the tiers."""
+    """Seconds for the same questions in the same order, with and without memory; the hit rate of
+    the tiers.
+    """
     chance = random.Random(0)
     asked = chance.choices(questions, [1 / rank for rank in range(1, len(questions) + 1)], k=MIXED)
     rag = MemoryEnhancedPathRAG(
@@ -104,13 +119,17 @@ def mixed_load(
     report = rag.report()
     assert report is not None
     return {
-        "mixed_asked": float(MIXED), "mixed_hit_rate": report.hit_rate, "mixed_times_faster": without / with_memory,
+        "mixed_asked": float(MIXED),
+        "mixed_hit_rate": report.hit_rate,
+        "mixed_times_faster": without / with_memory,
         "mixed_ram_bytes": float(report.tiers[0].bytes),
-    }  # fmt: skip
+    }
 
 
 @contextmanager
-def entries_in(rag: MemoryEnhancedPathRAG, importance: float, questions: list[str]) -> Iterator[None]:
+def entries_in(
+    rag: MemoryEnhancedPathRAG, importance: float, questions: list[str]
+) -> Iterator[None]:
     """Every answer in the tier of this importance alone, and no promotion out of it."""
     manager = rag.memory_manager
     assert manager is not None
@@ -180,15 +199,29 @@ def fill_dictionary(load: int) -> tuple[float, float]:
 
 def answer(number: int) -> dict[str, Any]:
     """About 4 KiB, shaped like an answer with five paths."""
-    node = {"id": f"entities/{number:032x}", "name": f"name of {number}", "type": "concept", "document": f"d{number}"}
-    edge = {"id": f"{number:040x}", "from": node["id"], "to": node["id"], "type": "refers_to", "weight": 0.5}
+    node = {
+        "id": f"entities/{number:032x}",
+        "name": f"name of {number}",
+        "type": "concept",
+        "document": f"d{number}",
+    }
+    edge = {
+        "id": f"{number:040x}",
+        "from": node["id"],
+        "to": node["id"],
+        "type": "refers_to",
+        "weight": 0.5,
+    }
     path = {
         "score": 0.5,
         "reliability": 0.25,
         "text": f"a path through {number} " * 8,
         "nodes": [dict(node), dict(node)],
     }
-    return {"query": f"question {number}", "paths": [{**path, "rank": n, "edges": [dict(edge)]} for n in range(5)]}
+    return {
+        "query": f"question {number}",
+        "paths": [{**path, "rank": n, "edges": [dict(edge)]} for n in range(5)],
+    }
 
 
 def resident() -> float:

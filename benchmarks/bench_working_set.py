@@ -1,12 +1,14 @@
-"""A working set beside the store it was filled from, from ten thousand states to a hundred thousand (or more: --sizes).
+"""A working set beside the store it was filled from, from ten thousand states to a hundred thousand
+(or more: --sizes).
 
     python benchmarks/bench_working_set.py [--sizes 10000 30000 100000] [--json FILE]
 
-All figures come from one run on one machine; read the ratios and the growth exponents (0: the size of memory does not
-matter). A topic has ten versions with vectors and three edges to others. `query`, `latest` and `related` ask the set
-and touch no store; `preload` fills it; `from_store` reads from the store what one question to the set is answered
-from: the newest version, the last ten, and the neighbours. Questions are asked after the set was widened along its
-connections to a hundred topics and more.
+All figures come from one run on one machine; read the ratios and the growth exponents (0: the size
+of memory does not matter). A topic has ten versions with vectors and three edges to others.
+`query`, `latest` and `related` ask the set and touch no store; `preload` fills it; `from_store`
+reads from the store what one question to the set is answered from: the newest version, the last
+ten, and the neighbours. Questions are asked after the set was widened along its connections to a
+hundred topics and more.
 """
 
 from __future__ import annotations
@@ -47,13 +49,18 @@ BATCH_TOPICS = 5_000
 
 def main() -> None:
     """Measure each size, print a table, and write the figures where asked."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--sizes", type=int, nargs="+", default=[10_000, 30_000, 100_000])
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         rows = [measure(Path(folder) / str(size), size) for size in arguments.sizes]
-    body: dict[str, Any] = {"machine": platform.machine(), "states": {str(row["states"]): row for row in rows}}
+    body: dict[str, Any] = {
+        "machine": platform.machine(),
+        "states": {str(row["states"]): row for row in rows},
+    }
     if len(rows) > 1:
         grown = math.log(rows[-1]["states"] / rows[0]["states"])
         body["growth_exponent"] = {
@@ -86,7 +93,9 @@ def measure(folder: Path, size: int) -> dict[str, float]:
         _widen(working, topic)
         held.append(len(working))
         for number in range(ASKED):
-            times["query"].append(timed(lambda w=working, n=number: w.query(f"what became of topic {n} in step 7?")))
+            times["query"].append(
+                timed(lambda w=working, n=number: w.query(f"what became of topic {n} in step 7?"))
+            )
             times["latest"].append(timed(lambda w=working, topic=topic: w.latest(topic)))
             times["related"].append(timed(lambda w=working, topic=topic: w.related(topic)))
     store.close()
@@ -100,7 +109,9 @@ def measure(folder: Path, size: int) -> dict[str, float]:
 
 
 def fill(store: SqliteStore, topics: Sequence[str], model: str) -> None:
-    """Versions, pointers and edges, as the service stores them; one write for some thousands of topics."""
+    """Versions, pointers and edges, as the service stores them; one write for some thousands of
+    topics.
+    """
     chance = np.random.default_rng(0)
     times = [START + number * timedelta(days=1) for number in range(VERSIONS)]
     for first in range(0, len(topics), BATCH_TOPICS):
@@ -108,19 +119,26 @@ def fill(store: SqliteStore, topics: Sequence[str], model: str) -> None:
         pairs = [(topic, version) for topic in some for version in range(1, VERSIONS + 1)]
         vectors = chance.standard_normal((len(pairs), DIMENSION), np.float32)
         vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-        stamps = pa.array([times[version - 1] for _, version in pairs], pa.timestamp("us", tz="UTC"))
+        stamps = pa.array(
+            [times[version - 1] for _, version in pairs], pa.timestamp("us", tz="UTC")
+        )
         table = {
             "_key": [state_key(topic, version) for topic, version in pairs],
             "topic": [topic for topic, _ in pairs],
             "version": [version for _, version in pairs],
-            "content": [f"In step {version} {topic} was looked at again and kept." for topic, version in pairs],
+            "content": [
+                f"In step {version} {topic} was looked at again and kept."
+                for topic, version in pairs
+            ],
             "timestamp": stamps,
             "valid_from": stamps,
-            "embedding": pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), DIMENSION).cast(
-                pa.list_(pa.float32())
-            ),
+            "embedding": pa.FixedSizeListArray.from_arrays(
+                pa.array(vectors.ravel()), DIMENSION
+            ).cast(pa.list_(pa.float32())),
             "embedding_model": [model] * len(pairs),
-            "parent_state_id": [state_key(topic, version - 1) if version > 1 else None for topic, version in pairs],
+            "parent_state_id": [
+                state_key(topic, version - 1) if version > 1 else None for topic, version in pairs
+            ],
         }
         store.upsert("memory_states", pa.table(table))
         latest = {
@@ -135,7 +153,9 @@ def fill(store: SqliteStore, topics: Sequence[str], model: str) -> None:
         _draw(store, topics, range(first, min(first + BATCH_TOPICS, len(topics))), chance)
 
 
-def _draw(store: SqliteStore, topics: Sequence[str], some: range, chance: np.random.Generator) -> None:
+def _draw(
+    store: SqliteStore, topics: Sequence[str], some: range, chance: np.random.Generator
+) -> None:
     sources = [number for number in some for _ in range(EDGES)]
     targets = chance.integers(0, len(topics), len(sources)).tolist()
     ends = [
@@ -197,7 +217,9 @@ def show(body: dict[str, Any], rows: Sequence[dict[str, float]]) -> None:
         cells = [f"{row[f'{name}_p50_ms']:.2f} / {row[f'{name}_p95_ms']:.2f}" for name in QUESTIONS]
         table.add_row(f"{row['states']:,}", f"{row['held_mean']:.0f}", *cells)
     if "growth_exponent" in body:
-        table.add_row("growth exponent", "", *(f"{body['growth_exponent'][name]:.2f}" for name in QUESTIONS))
+        table.add_row(
+            "growth exponent", "", *(f"{body['growth_exponent'][name]:.2f}" for name in QUESTIONS)
+        )
     Console().print(table)
 
 

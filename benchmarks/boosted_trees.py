@@ -1,4 +1,6 @@
-"""Fit trees that put the right rows of each question first: boosting over pairs (LambdaMART, Burges 2010)."""
+"""Fit trees that put the right rows of each question first: boosting over pairs (LambdaMART, Burges
+2010).
+"""
 
 from __future__ import annotations
 
@@ -30,12 +32,21 @@ class FitRules:
 
 
 def fit_forest(
-    columns: Sequence[str], rows: Floats, right: NDArray[np.bool_], group: Places, rules: FitRules = FitRules()
+    columns: Sequence[str],
+    rows: Floats,
+    right: NDArray[np.bool_],
+    group: Places,
+    rules: FitRules = FitRules(),
 ) -> Forest:
-    """`rows` (n, columns) of all questions, `right` (n,) which are wanted, `group` (n,) sorted numbers of questions."""
+    """`rows` (n, columns) of all questions, `right` (n,) which are wanted, `group` (n,) sorted
+    numbers of questions.
+    """
     binned, edges = _bin(rows)
     starts = np.flatnonzero(np.concatenate(([True], group[1:] != group[:-1])))
-    spans = [slice(int(a), int(b)) for a, b in zip(starts, np.append(starts[1:], len(group)), strict=True)]
+    spans = [
+        slice(int(a), int(b))
+        for a, b in zip(starts, np.append(starts[1:], len(group)), strict=True)
+    ]
     spans = [span for span in spans if 0 < right[span].sum() < span.stop - span.start]
     scores = np.zeros(len(rows))
     random = np.random.default_rng(rules.seed)
@@ -59,15 +70,23 @@ def fit_forest(
 
 
 def _bin(rows: Floats) -> tuple[NDArray[np.int64], list[Floats]]:
-    edges = [np.unique(np.quantile(column, np.linspace(0, 1, _BINS + 1)[1:-1])) for column in rows.T]
+    edges = [
+        np.unique(np.quantile(column, np.linspace(0, 1, _BINS + 1)[1:-1])) for column in rows.T
+    ]
     binned = np.stack(
-        [np.searchsorted(edge, column, side="left") for edge, column in zip(edges, rows.T, strict=True)], 1
+        [
+            np.searchsorted(edge, column, side="left")
+            for edge, column in zip(edges, rows.T, strict=True)
+        ],
+        1,
     )
     return binned.astype(np.int64), edges
 
 
 def _add_pairs(scores: Floats, right: NDArray[np.bool_], pull: Floats, weight: Floats) -> None:
-    """Each wanted row against each other, weighted by what swapping the two would change of the discounted gain."""
+    """Each wanted row against each other, weighted by what swapping the two would change of the
+    discounted gain.
+    """
     order = np.argsort(-scores, kind="stable")
     place = np.empty(len(scores), np.int64)
     place[order] = np.arange(len(scores))
@@ -84,7 +103,12 @@ def _add_pairs(scores: Floats, right: NDArray[np.bool_], pull: Floats, weight: F
 
 
 def _grow(
-    binned: NDArray[np.int64], edges: list[Floats], pull: Floats, weight: Floats, chosen: Places, rules: FitRules
+    binned: NDArray[np.int64],
+    edges: list[Floats],
+    pull: Floats,
+    weight: Floats,
+    chosen: Places,
+    rules: FitRules,
 ) -> tuple[Places, Floats, Floats]:
     """One complete tree; a node without a gainful split sends all its rows left."""
     inner = 2**rules.depth - 1
@@ -93,10 +117,18 @@ def _grow(
     node = np.zeros(len(pull), np.int64)
     for here in range(inner):
         rows = np.flatnonzero(node == here)
-        split = _best_split(binned[rows], pull[rows], weight[rows], chosen, rules) if len(rows) else None
+        split = (
+            _best_split(binned[rows], pull[rows], weight[rows], chosen, rules)
+            if len(rows)
+            else None
+        )
         if split is not None:
             column[here], threshold[here] = split[0], edges[split[0]][split[1]]
-        goes_right = binned[rows, column[here]] > split[1] if split is not None else np.zeros(len(rows), np.bool_)
+        goes_right = (
+            binned[rows, column[here]] > split[1]
+            if split is not None
+            else np.zeros(len(rows), np.bool_)
+        )
         node[rows] = 2 * here + 1 + goes_right
     for leaf in range(inner + 1):
         rows = np.flatnonzero(node == inner + leaf)

@@ -1,9 +1,11 @@
-"""How well the need of a source (`hades explain`) tells gold passages from the others that an answer shows.
+"""How well the need of a source (`hades explain`) tells gold passages from the others that an
+answer shows.
 
     python benchmarks/eval_needs.py NAME=HOME [NAME=HOME ...]
 
-NAME is a folder of HADES_DATA with questions.jsonl.gz, HOME a published home of its corpus. Printed are the AUROC over
-all shown passages, that of the bare rank beside it, and the time of the check of one question.
+NAME is a folder of HADES_DATA with questions.jsonl.gz, HOME a published home of its corpus. Printed
+are the AUROC over all shown passages, that of the bare rank beside it, and the time of the check of
+one question.
 """
 
 from __future__ import annotations
@@ -33,7 +35,10 @@ def measure(questions: Path, home: Path) -> dict[str, float]:
     with gzip.open(questions, "rt") as lines:
         rows = [json.loads(line) for line in lines]
     gold, needed, ranks, spent = [], [], [], []
-    with open_answers(load_settings({**os.environ, "HADES_HOME": str(home)})) as answers, answers.lease() as view:
+    with (
+        open_answers(load_settings({**os.environ, "HADES_HOME": str(home)})) as answers,
+        answers.lease() as view,
+    ):
         for row in rows:
             found = answers.retrieve(row["question"])
             began = time.perf_counter()

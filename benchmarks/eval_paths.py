@@ -1,10 +1,12 @@
-"""Which order of paths puts a good one first, and what a threshold drops: over questions with gold passages.
+"""Which order of paths puts a good one first, and what a threshold drops: over questions with gold
+passages.
 
     HADES_HOME=HOME python benchmarks/eval_paths.py QUESTIONS.jsonl.gz [--json FILE]
 
-HOME holds the published graph of the questions' corpus. A path of the default's answer is good when gold passages state
-all of its edges. Three orders are compared: that of the answer, the reliability by flow, and the formula of
-specification 000. The threshold to choose is the largest that keeps 95 of 100 good paths.
+HOME holds the published graph of the questions' corpus. A path of the default's answer is good when
+gold passages state all of its edges. Three orders are compared: that of the answer, the reliability
+by flow, and the formula of specification 000. The threshold to choose is the largest that keeps 95
+of 100 good paths.
 """
 
 from __future__ import annotations
@@ -31,14 +33,18 @@ LabelledPaths = list[tuple[FoundPath, bool]]
 
 def main() -> None:
     """Measure, print two tables, and write the figures where asked."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("questions", type=Path)
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
     with gzip.open(arguments.questions, "rt", encoding="utf-8") as lines:
         asked = [json.loads(line) for line in lines]
     with open_hades(load_settings()) as hades:
-        labelled = [label(hades.retrieve(one["question"], anyway=True), set(one["gold"])) for one in asked]
+        labelled = [
+            label(hades.retrieve(one["question"], anyway=True), set(one["gold"])) for one in asked
+        ]
     figures = {"orders": compare_orders(labelled), "thresholds": compare_thresholds(labelled)}
     for rows in figures.values():
         show(rows)
@@ -59,7 +65,9 @@ def score_as_specified(path: FoundPath) -> float:
 
 
 def compare_orders(questions: Sequence[LabelledPaths]) -> dict[str, dict[str, float]]:
-    """For each order: how often the first path is good, and the mean reciprocal rank of the first good one."""
+    """For each order: how often the first path is good, and the mean reciprocal rank of the first
+    good one.
+    """
     orders: dict[str, Callable[[FoundPath], float]] = {
         "answer": lambda path: path.rank,
         "reliability by flow": lambda path: -path.reliability,
@@ -68,7 +76,10 @@ def compare_orders(questions: Sequence[LabelledPaths]) -> dict[str, dict[str, fl
     figures = {}
     told = [one for one in questions if any(good for _, good in one)]
     for name, order in orders.items():
-        ranks = [[good for _, good in sorted(one, key=lambda pair: order(pair[0]))].index(True) + 1 for one in told]
+        ranks = [
+            [good for _, good in sorted(one, key=lambda pair: order(pair[0]))].index(True) + 1
+            for one in told
+        ]
         figures[name] = {
             "questions": float(len(told)),
             "first is good": mean(rank == 1 for rank in ranks),
@@ -78,14 +89,20 @@ def compare_orders(questions: Sequence[LabelledPaths]) -> dict[str, dict[str, fl
 
 
 def compare_thresholds(questions: Sequence[LabelledPaths]) -> dict[str, dict[str, float]]:
-    """For each threshold on the reliability: the good paths and the others it keeps, and questions left without one."""
+    """For each threshold on the reliability: the good paths and the others it keeps, and questions
+    left without one.
+    """
     scored = [(path.reliability, good) for one in questions for path, good in one]
     return {
         str(threshold): {
             name: mean(value >= threshold for value, good in scored if good is wanted)
             for name, wanted in (("good kept", True), ("others kept", False))
         }
-        | {"left without": mean(all(path.reliability < threshold for path, _ in one) for one in questions if one)}
+        | {
+            "left without": mean(
+                all(path.reliability < threshold for path, _ in one) for one in questions if one
+            )
+        }
         for threshold in THRESHOLDS
     }
 

@@ -1,10 +1,12 @@
-"""How often an answer by quotation (`hades answer` without a language model) holds the answer of a labelled question.
+"""How often an answer by quotation (`hades answer` without a language model) holds the answer of a
+labelled question.
 
     python benchmarks/eval_quotations.py NAME=HOME [NAME=HOME ...] [--sample 300] [--json FILE]
 
-NAME is a folder of HADES_DATA with questions.jsonl.gz, HOME a published home of its corpus. Questions that are answered
-with yes or no, and those whose answer stands in none of the sources of the turn, are left out: what is measured is the
-choice of sentences. Nothing is written into the homes.
+NAME is a folder of HADES_DATA with questions.jsonl.gz, HOME a published home of its corpus.
+Questions that are answered with yes or no, and those whose answer stands in none of the sources of
+the turn, are left out: what is measured is the choice of sentences. Nothing is written into the
+homes.
 """
 
 from __future__ import annotations
@@ -36,10 +38,14 @@ def main() -> None:
     asked = options.parse_args()
     data = Path(os.environ.get("HADES_DATA", ROOT.parent / "shared" / "data"))
     pairs = [one.partition("=") for one in asked.sets]
-    figures = {name: measure(data / name / "questions.jsonl.gz", Path(home), asked.sample) for name, _, home in pairs}
+    figures = {
+        name: measure(data / name / "questions.jsonl.gz", Path(home), asked.sample)
+        for name, _, home in pairs
+    }
     for name, row in figures.items():
         print(
-            f"{name:14} {row['holds_answer']:.3f} of {row['questions']:.0f}, {row['characters']:.0f} characters quoted"
+            f"{name:14} {row['holds_answer']:.3f} of {row['questions']:.0f}, "
+            f"{row['characters']:.0f} characters quoted"
         )
     if asked.json:
         asked.json.write_text(json.dumps(figures, indent=1))
@@ -61,7 +67,11 @@ def measure(questions: Path, home: Path, sample: int) -> dict[str, float]:
             held.append(any(answer in plain(one.text) for one in quoted))
             lengths.append(sum(len(one.text) for one in quoted))
     count = max(1, len(held))
-    return {"questions": len(held), "holds_answer": sum(held) / count, "characters": sum(lengths) / count}
+    return {
+        "questions": len(held),
+        "holds_answer": sum(held) / count,
+        "characters": sum(lengths) / count,
+    }
 
 
 def plain(text: str) -> str:

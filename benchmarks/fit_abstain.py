@@ -2,10 +2,10 @@
 
     python benchmarks/fit_abstain.py FILE=HOME=KIND [FILE=HOME=KIND ...] [--weight 2] [--out FILE]
 
-FILE holds rows of `question` or of `context` (sentences that cite), HOME is what `hades eval ... --home` kept, KIND a
-word for the kind of corpus. Questions that are asked of their own corpus should be answered; asked of a corpus of
-another kind they should not. 200 questions of each file are taken. `--weight` is what a wrong abstention costs against
-a wrong answer.
+FILE holds rows of `question` or of `context` (sentences that cite), HOME is what `hades eval ...
+--home` kept, KIND a word for the kind of corpus. Questions that are asked of their own corpus
+should be answered; asked of a corpus of another kind they should not. 200 questions of each file
+are taken. `--weight` is what a wrong abstention costs against a wrong answer.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from hades.evaluation.rankers import MOMENT, PLAN
 from hades.providers.tokens import MiniLmTokenizer
 from hades.retrieval.core.types import Question
 from hades.retrieval.pipeline import Tools, retrieve
-from hades.retrieval.ranking.select import should_abstain
+from hades.retrieval.ranking.select import weigh_support
 from hades.settings.load import load_settings
 from hades.snapshot.open import open_snapshot
 from hades.wiring import open_embedder
@@ -45,7 +45,8 @@ def main() -> None:
     options.add_argument("--out", type=Path, default=ROOT / "models" / "fitted" / "abstain.json")
     asked = options.parse_args()
     sets = {
-        str(place): (Path(file), Path(home), kind) for place, (file, home, kind) in enumerate(map(parts, asked.sets))
+        str(place): (Path(file), Path(home), kind)
+        for place, (file, home, kind) in enumerate(map(parts, asked.sets))
     }
     questions = {name: taken(file) for name, (file, _, _) in sets.items()}
     seen = {
@@ -54,7 +55,10 @@ def main() -> None:
         for at, (_, home, other) in sets.items()
         if of == at or own != other
     }
-    rules = {"with_vectors": fit(seen, asked.weight, 0), "without_vectors": fit(seen, asked.weight, 1)}
+    rules = {
+        "with_vectors": fit(seen, asked.weight, 0),
+        "without_vectors": fit(seen, asked.weight, 1),
+    }
     metric = {
         f"{label(sets[of])} asked of {label(sets[at])}": round(
             float(np.mean(table @ vector(rules["with_vectors"]) < 0)), 4
@@ -65,7 +69,13 @@ def main() -> None:
     command = "python benchmarks/fit_abstain.py " + " ".join(
         f"{one[0].parent.name}/{one[0].name}=HOME={one[2]}" for one in sets.values()
     )
-    body = {"version": 1, "data_sha256": files, "metric": {"abstained": metric}, "command": command, **rules}
+    body = {
+        "version": 1,
+        "data_sha256": files,
+        "metric": {"abstained": metric},
+        "command": command,
+        **rules,
+    }
     asked.out.write_text(json.dumps(body, indent=1) + "\n", "utf-8")
     print(json.dumps(metric, indent=1))
 
@@ -94,32 +104,50 @@ def signals(home: Path, questions: list[str]) -> Floats:
     for text in questions:
         answer = retrieve(view, text, tools, at=MOMENT, plan=PLAN, anyway=True)
         nodes = view.number([passage.id for passage in answer.passages])
-        cosines = [passage.tiers["vector"] for passage in answer.passages if "vector" in passage.tiers]
+        cosines = [
+            passage.tiers["vector"] for passage in answer.passages if "vector" in passage.tiers
+        ]
         best = max(cosines, default=0.0)
-        support = should_abstain(Question(text, model=embedder.model.tag), view.passages(nodes), best)
-        found.append([best, support.held, support.together, 1.0])
+        support = weigh_support(
+            Question(text, model=embedder.model.tag), view.passages(nodes), best
+        )
+        found.append([best, support.key_word_share, support.best_passage_share, 1.0])
     return np.array(found)
 
 
 def fit(seen: dict[tuple[str, str], Floats], weight: float, first: int) -> dict[str, float]:
-    """A logistic rule over the signals from `first` on; each pair of questions and corpus counts the same."""
+    """A logistic rule over the signals from `first` on; each pair of questions and corpus counts
+    the same.
+    """
     tables = list(seen.values())
     table = np.concatenate(tables)[:, first:]
     wanted = np.concatenate([np.full(len(own), float(of == at)) for (of, at), own in seen.items()])
     n_own = sum(of == at for of, at in seen)
     counts = np.concatenate(
         [
-            np.full(len(own), weight / (n_own * len(own)) if of == at else 1.0 / ((len(seen) - n_own) * len(own)))
+            np.full(
+                len(own),
+                weight / (n_own * len(own)) if of == at else 1.0 / ((len(seen) - n_own) * len(own)),
+            )
             for (of, at), own in seen.items()
         ]
     )
 
     def loss(weights: Floats) -> float:
         score = table @ weights
-        return float((counts * (np.logaddexp(0.0, score) - wanted * score)).sum() + 1e-4 * weights[:-1] @ weights[:-1])
+        return float(
+            (counts * (np.logaddexp(0.0, score) - wanted * score)).sum()
+            + 1e-4 * weights[:-1] @ weights[:-1]
+        )
 
     solved = minimize(loss, np.zeros(table.shape[1])).x
-    return dict(zip((*SIGNALS, "bias"), np.round(np.concatenate([np.zeros(first), solved]), 2).tolist(), strict=True))
+    return dict(
+        zip(
+            (*SIGNALS, "bias"),
+            np.round(np.concatenate([np.zeros(first), solved]), 2).tolist(),
+            strict=True,
+        )
+    )
 
 
 def vector(rule: dict[str, float]) -> Floats:

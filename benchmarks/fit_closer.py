@@ -2,9 +2,10 @@
 
     python benchmarks/fit_closer.py NAME=HOME [NAME=HOME ...] [--penalty 0.1] [--json FILE]
 
-NAME is a folder of HADES_DATA with questions.jsonl.gz, HOME a published home of its corpus with MiniLM vectors. The fit
-is listwise: the share of the softmax over a question's passages that lies on its gold passages, each set counting the
-same. "left out" is fitted without the sets of the same family (musique_train and musique_openie are of musique's).
+NAME is a folder of HADES_DATA with questions.jsonl.gz, HOME a published home of its corpus with
+MiniLM vectors. The fit is listwise: the share of the softmax over a question's passages that lies
+on its gold passages, each set counting the same. "left out" is fitted without the sets of the same
+family (musique_train and musique_openie are of musique's).
 """
 
 from __future__ import annotations
@@ -43,7 +44,9 @@ CAPS = Caps(docs_max=400, work_max=100_000_000, latency_ms=600_000)
 
 @dataclass(frozen=True)
 class Case:
-    """One question: what was gathered, what the first look saw, and which passages are gold; `gold` are documents."""
+    """One question: what was gathered, what the first look saw, and which passages are gold; `gold`
+    are documents.
+    """
 
     gathered: WalkFindings
     columns: dict[str, Floats]
@@ -75,7 +78,10 @@ def main() -> None:
     options.add_argument("--json", type=Path)
     asked = options.parse_args()
     data = Path(os.environ.get("HADES_DATA", ROOT.parent / "shared" / "data"))
-    sets = {name: cases(data / name, Path(home)) for name, _, home in (one.partition("=") for one in asked.sets)}
+    sets = {
+        name: cases(data / name, Path(home))
+        for name, _, home in (one.partition("=") for one in asked.sets)
+    }
     weights = fitted(list(sets.values()), asked.penalty)
     body: dict[str, Any] = {"sets": {}}
     for name, own in sets.items():
@@ -108,14 +114,21 @@ def cases(folder: Path, home: Path) -> list[Case]:
         asked = Question(question["question"], vector, embedder.model.tag)
         gathered = WalkSearch(MeteredView(view, Turn(CAPS)), asked, HippoRules()).run()
         columns, linked = first_look(gathered.pool, gathered.want)
-        documents = [passage.document for passage in view.passages(np.array(gathered.nodes, np.int64))]
+        documents = [
+            passage.document for passage in view.passages(np.array(gathered.nodes, np.int64))
+        ]
         found.append(Case(gathered, columns, linked, documents, frozenset(question["gold"])))
     return found
 
 
 def fitted(sets: list[list[Case]], penalty: float) -> tuple[Floats, Floats]:
     """Coefficients of both looks."""
-    rows = [(case, 1.0 / len(cases)) for cases in sets for case in cases if 0 < case.wanted.sum() < len(case.documents)]
+    rows = [
+        (case, 1.0 / len(cases))
+        for cases in sets
+        for case in cases
+        if 0 < case.wanted.sum() < len(case.documents)
+    ]
     counts = [weight for _, weight in rows]
     wanted = [case.wanted for case, _ in rows]
     first = fit_listwise([case.first() for case, _ in rows], wanted, counts, penalty)
@@ -124,7 +137,9 @@ def fitted(sets: list[list[Case]], penalty: float) -> tuple[Floats, Floats]:
 
 
 def recall(cases: list[Case], weights: tuple[Floats, Floats], k: int = 5) -> tuple[float, float]:
-    """Mean recall of gold documents in the first k, and the share of questions with all of them there."""
+    """Mean recall of gold documents in the first k, and the share of questions with all of them
+    there.
+    """
     shares = []
     for case in cases:
         order = np.argsort(-(case.second(weights[0])[1] @ weights[1]), kind="stable")

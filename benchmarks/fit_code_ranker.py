@@ -2,10 +2,10 @@
 
     python -m benchmarks.fit_code_ranker --repos DIR --cases cases.jsonl.gz [--features FILE]
 
-Each issue is read twice: whole, and its title alone, as people type questions. A repository is never judged by trees
-that saw it: the figures printed and stored are those of the held-out folds. The trees that are written to
-`models/fitted/code_files.json` are fitted on all repositories. `--features` keeps what was measured, so that a second
-run only fits.
+Each issue is read twice: whole, and its title alone, as people type questions. A repository is
+never judged by trees that saw it: the figures printed and stored are those of the held-out folds.
+The trees that are written to `models/fitted/code_files.json` are fitted on all repositories.
+`--features` keeps what was measured, so that a second run only fits.
 """
 
 from __future__ import annotations
@@ -84,7 +84,13 @@ def main() -> None:
         metric[title] = _figures(asked, held_out, places)
         print(title, json.dumps(metric[title]))
         for repo in sorted({one.case.repo for one in asked}):
-            print("  ", repo, _figures(asked, held_out, [place for place in places if asked[place].case.repo == repo]))
+            print(
+                "  ",
+                repo,
+                _figures(
+                    asked, held_out, [place for place in places if asked[place].case.repo == repo]
+                ),
+            )
     _write(_fit([file_rows(one) for one in asked], FILE_RULES), options.cases, metric)
 
 
@@ -93,7 +99,9 @@ def judge_held_out(asked: Sequence[QuestionEvidence]) -> list[CodeRanking]:
     found: dict[int, CodeRanking] = {}
     for repo in sorted({one.case.repo for one in asked}):
         forest = _fit([file_rows(one) for one in asked if one.case.repo != repo], FILE_RULES)
-        found |= {place: rank(one, forest) for place, one in enumerate(asked) if one.case.repo == repo}
+        found |= {
+            place: rank(one, forest) for place, one in enumerate(asked) if one.case.repo == repo
+        }
         print("held out", repo, flush=True)
     return [found[place] for place in range(len(asked))]
 
@@ -109,7 +117,9 @@ def measure(place: Path, cases: Sequence[CodeCase]) -> Iterator[QuestionEvidence
             for is_whole in (True, False):
                 text = case.question if is_whole else case.question.strip().partition("\n")[0]
                 found = collect_evidence(index, read_code_question(text))
-                yield QuestionEvidence(case, is_whole, tuple(index.files), symbols, index.symbol_file, _smaller(found))
+                yield QuestionEvidence(
+                    case, is_whole, tuple(index.files), symbols, index.symbol_file, _smaller(found)
+                )
         print("measured", repo, len(own), flush=True)
 
 
@@ -128,11 +138,17 @@ def rank(one: QuestionEvidence, forest: Forest) -> CodeRanking:
     symbol_scores = score_symbols(one.symbol_file, one.evidence, file_scores)
     first = np.argsort(-file_scores, kind="stable")[:DEPTH]
     named = np.argsort(-symbol_scores, kind="stable")[:DEPTH]
-    return CodeRanking(tuple(one.files[row] for row in first), tuple(one.symbols[row] for row in named), 0.0)
+    return CodeRanking(
+        tuple(one.files[row] for row in first), tuple(one.symbols[row] for row in named), 0.0
+    )
 
 
-def _figures(asked: Sequence[QuestionEvidence], found: Sequence[CodeRanking], places: Sequence[int]) -> dict[str, Any]:
-    figures = summarise_code([asked[place].case for place in places], [found[place] for place in places])
+def _figures(
+    asked: Sequence[QuestionEvidence], found: Sequence[CodeRanking], places: Sequence[int]
+) -> dict[str, Any]:
+    figures = summarise_code(
+        [asked[place].case for place in places], [found[place] for place in places]
+    )
     return {name: figures[name] for name in ("one_file", "file_acc", "file_recall", "symbol_acc")}
 
 
@@ -153,7 +169,10 @@ def _smaller(evidence: Evidence) -> Evidence:
 
 def _fit(rows: Sequence[Rows], rules: FitRules) -> Forest:
     group = np.repeat(np.arange(len(rows)), [len(one.names) for one in rows])
-    values, right = np.concatenate([one.values for one in rows]), np.concatenate([one.right for one in rows])
+    values, right = (
+        np.concatenate([one.values for one in rows]),
+        np.concatenate([one.right for one in rows]),
+    )
     return fit_forest(rows[0].columns, values, right, group, rules)
 
 
@@ -171,16 +190,27 @@ def _write(forest: Forest, cases: Path, metric: dict[str, Any]) -> None:
             "value": np.round(forest.value, 6).tolist(),
         },
     }
-    (FOLDER / "code_files.json").write_text(json.dumps(stored, separators=(",", ":")) + "\n", encoding="utf-8")
+    (FOLDER / "code_files.json").write_text(
+        json.dumps(stored, separators=(",", ":")) + "\n", encoding="utf-8"
+    )
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--repos", type=Path, required=True, help="folder of the repositories that the cases name")
-    parser.add_argument(
-        "--cases", type=Path, required=True, help="rows of id, repo, commit, question, gold, gold_symbols"
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--features", type=Path, help="keep what is measured here, and read it from here next time")
+    parser.add_argument(
+        "--repos", type=Path, required=True, help="folder of the repositories that the cases name"
+    )
+    parser.add_argument(
+        "--cases",
+        type=Path,
+        required=True,
+        help="rows of id, repo, commit, question, gold, gold_symbols",
+    )
+    parser.add_argument(
+        "--features", type=Path, help="keep what is measured here, and read it from here next time"
+    )
     return parser.parse_args()
 
 

@@ -2,13 +2,13 @@
 
     python benchmarks/fit_fusion.py [NAME=HOME ...] [--told FOLDER=HOME[=N] ...] [--out FILE]
 
-NAME is a folder of HADES_DATA with questions and gold, HOME what `hades eval multihop --home` kept. FOLDER is one that
-`hades eval memory` takes; only the half of its conversations and articles that `split_of` calls fitted is used, the
-other half is reported. Without `--told` the coefficients for corpora that state an order stay those of FILE, and
-without NAME=HOME those for the others. With N, one in N questions of that folder is taken.
-The fit is a softmax over lists, each set counting the same. For the named sets each gold passage competes with those
-that are not gold; for the others the gold passages share the softmax. Figures of the named sets are cross-validated
-over four parts.
+NAME is a folder of HADES_DATA with questions and gold, HOME what `hades eval multihop --home` kept.
+FOLDER is one that `hades eval memory` takes; only the half of its conversations and articles that
+`split_of` calls fitted is used, the other half is reported. Without `--told` the coefficients for
+corpora that state an order stay those of FILE, and without NAME=HOME those for the others. With N,
+one in N questions of that folder is taken. The fit is a softmax over lists, each set counting the
+same. For the named sets each gold passage competes with those that are not gold; for the others the
+gold passages share the softmax. Figures of the named sets are cross-validated over four parts.
 """
 
 from __future__ import annotations
@@ -39,7 +39,12 @@ from hades.providers.tokens import MiniLmTokenizer
 from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import AUTO, recipe_named
 from hades.retrieval.pipeline import Tools, embedded
-from hades.retrieval.ranking.default_ranking import Connections, first_columns, pick_candidates, second_columns
+from hades.retrieval.ranking.default_ranking import (
+    Connections,
+    first_columns,
+    pick_candidates,
+    second_columns,
+)
 from hades.retrieval.search.default_search import Evidence, search_evidence
 from hades.settings.load import load_settings
 from hades.snapshot.open import open_snapshot
@@ -51,14 +56,22 @@ Floats = NDArray[np.float64]
 CAPS = Caps(docs_max=4_000, work_max=100_000_000, latency_ms=600_000)
 PLAN = Plan(profile=Profile.EVALUATION)
 PARTS = 4
-HEADS, KINDS = ("look", "rank", "last"), ("plain", "told")  # lines of the file, and what each has coefficients for
+HEADS, KINDS = (
+    ("look", "rank", "last"),
+    ("plain", "told"),
+)  # lines of the file, and what each has coefficients for
 FITTED = HALVES[0]
-FITS = {"plain": (fit_gold_apart, 0.03), "told": (fit_listwise, 0.01)}  # how each kind is fitted, and the penalty
+FITS = {
+    "plain": (fit_gold_apart, 0.03),
+    "told": (fit_listwise, 0.01),
+}  # how each kind is fitted, and the penalty
 
 
 @dataclass(frozen=True)
 class Case:
-    """One question: its evidence, the first columns, how passages lead to each other, and which are gold."""
+    """One question: its evidence, the first columns, how passages lead to each other, and which are
+    gold.
+    """
 
     evidence: Evidence
     columns: dict[str, Floats]
@@ -77,7 +90,9 @@ class Case:
         return np.column_stack(list(self.columns.values()))
 
     def beside(self, worth: Floats) -> Floats:
-        """(n, second and first columns) what a later look sees, given the worth of the look before."""
+        """(n, second and first columns) what a later look sees, given the worth of the look
+        before.
+        """
         beside = second_columns(worth, self.connections)
         return np.column_stack([*beside.values(), *self.columns.values()])
 
@@ -94,15 +109,23 @@ def main() -> None:
     options.add_argument("--out", type=Path, default=ROOT / "models" / "fitted" / "fusion.json")
     asked = options.parse_args()
     data = Path(os.environ.get("HADES_DATA", ROOT.parent / "shared" / "data"))
-    named = {name: (data / name, Path(home)) for name, _, home in (one.partition("=") for one in asked.sets)}
+    named = {
+        name: (data / name, Path(home))
+        for name, _, home in (one.partition("=") for one in asked.sets)
+    }
     told = {path.name: (path, home, every) for path, home, every in map(told_set, asked.told)}
-    plain = {name: gather(plain_jobs(folder, home), asked.processes) for name, (folder, home) in named.items()}
+    plain = {
+        name: gather(plain_jobs(folder, home), asked.processes)
+        for name, (folder, home) in named.items()
+    }
     spoken = {name: gather(told_jobs(*one), asked.processes) for name, one in told.items()}
     folders = [folder for folder, _ in named.values()] + [folder for folder, _, _ in told.values()]
     hashes = {folder.name: digest(folder) for folder in folders}
     kept = {} if plain and told else json.loads(asked.out.read_text("utf-8"))
     body = build_model(plain, spoken, hashes, kept)
-    options_told = [f"{name}=HOME" + (f"={every}" if every > 1 else "") for name, (_, _, every) in told.items()]
+    options_told = [
+        f"{name}=HOME" + (f"={every}" if every > 1 else "") for name, (_, _, every) in told.items()
+    ]
     program = "python benchmarks/fit_fusion.py"
     if plain:
         body["command"] = " ".join([program, *(f"{name}=HOME" for name in named)])
@@ -119,7 +142,10 @@ def told_set(given: str) -> tuple[Path, Path, int]:
 
 
 def build_model(
-    plain: dict[str, list[Case]], spoken: dict[str, list[Case]], hashes: dict[str, str], kept: dict[str, Any]
+    plain: dict[str, list[Case]],
+    spoken: dict[str, list[Case]],
+    hashes: dict[str, str],
+    kept: dict[str, Any],
 ) -> dict[str, Any]:
     """The fitted file; what was not fitted now is that of the file `kept`."""
     weights, metric = {}, {}
@@ -148,14 +174,18 @@ def plain_jobs(folder: Path, home: Path) -> Iterator[tuple[Path, list[dict[str, 
     yield from slices(home, list(read_lines(folder / "questions.jsonl.gz")))
 
 
-def told_jobs(folder: Path, home: Path, every: int = 1) -> Iterator[tuple[Path, list[dict[str, Any]]]]:
+def told_jobs(
+    folder: Path, home: Path, every: int = 1
+) -> Iterator[tuple[Path, list[dict[str, Any]]]]:
     """The same for conversations and dated articles, one in `every` questions."""
     with tempfile.TemporaryDirectory() as scratch:
         for told in prepare(folder, Path(scratch)):
             yield from slices(home / told.name, list(read_lines(told.questions))[::every])
 
 
-def slices(home: Path, rows: list[dict[str, Any]], size: int = 32) -> Iterator[tuple[Path, list[dict[str, Any]]]]:
+def slices(
+    home: Path, rows: list[dict[str, Any]], size: int = 32
+) -> Iterator[tuple[Path, list[dict[str, Any]]]]:
     """The rows in slices that processes take."""
     for start in range(0, len(rows), size):
         yield home, rows[start : start + size]
@@ -175,13 +205,17 @@ def gather_slice(job: tuple[Path, list[dict[str, Any]]]) -> list[Case]:
     view, found = open_snapshot(home), []
     for row in rows:
         metered = MeteredView(view, Turn(CAPS))
-        parts = embedded(metered.turn, metered.info, row["question"], tools, recipe_named(AUTO), PLAN)
+        parts = embedded(
+            metered.turn, metered.info, row["question"], tools, recipe_named(AUTO), PLAN
+        )
         evidence = search_evidence(metered, parts, PLAN.reranker.m, pick_candidates)
         if evidence.nodes:
             columns, connections = first_columns(evidence)
             documents = [one.document for one in evidence.passages]
             gold = frozenset(map(str, row["gold"]))
-            found.append(Case(evidence, columns, connections, documents, gold, str(row.get("split", ""))))
+            found.append(
+                Case(evidence, columns, connections, documents, gold, str(row.get("split", "")))
+            )
     return found
 
 
@@ -197,7 +231,9 @@ def fit(sets: dict[str, list[Case]], kind: str) -> Fit:
     tables = [one.alone() for one in cases]
     fitted = [solve(tables, wanted, counts, penalty)]
     for _ in HEADS[1:]:
-        tables = [case.beside(table @ fitted[-1]) for case, table in zip(cases, tables, strict=True)]
+        tables = [
+            case.beside(table @ fitted[-1]) for case, table in zip(cases, tables, strict=True)
+        ]
         fitted.append(solve(tables, wanted, counts, penalty))
     return tuple(fitted)
 
@@ -206,18 +242,25 @@ def cross_validate(sets: dict[str, list[Case]]) -> dict[str, Any]:
     """Recall of each part by what was fitted on the others."""
     scores: dict[str, list[dict[str, float]]] = {name: [] for name in sets}
     for part in range(PARTS):
-        rest = {name: [one for place, one in enumerate(own) if place % PARTS != part] for name, own in sets.items()}
+        rest = {
+            name: [one for place, one in enumerate(own) if place % PARTS != part]
+            for name, own in sets.items()
+        }
         weights = fit(rest, "plain")
         for name, own in sets.items():
             scores[name].append(recall(own[part::PARTS], weights))
     return {
-        name: {figure: round(float(np.mean([one[figure] for one in parts])), 1) for figure in parts[0]}
+        name: {
+            figure: round(float(np.mean([one[figure] for one in parts])), 1) for figure in parts[0]
+        }
         for name, parts in scores.items()
     }
 
 
 def recall(cases: Sequence[Case], weights: Fit) -> dict[str, float]:
-    """Mean recall of gold documents in the first 5 and 10, and the share with all in the first 5, in percent."""
+    """Mean recall of gold documents in the first 5 and 10, and the share with all in the first 5,
+    in percent.
+    """
     found: list[list[float]] = []
     for case in cases:
         worth = case.alone() @ weights[0]
@@ -232,9 +275,11 @@ def recall(cases: Sequence[Case], weights: Fit) -> dict[str, float]:
 
 
 def heads(example: Case, weights: dict[str, Fit], kept: dict[str, Any]) -> dict[str, Any]:
-    """The lines as the file holds them. Coefficients that were not fitted now are those of the earlier file.
+    """The lines as the file holds them. Coefficients that were not fitted now are those of the
+    earlier file.
 
-    A column that the earlier file lacks counts nothing; a line that it lacks hands on the worth of the line before.
+    A column that the earlier file lacks counts nothing; a line that it lacks hands on the worth of
+    the line before.
     """
     worth = example.alone() @ next(iter(weights.values()))[0]
     beside = list(second_columns(worth, example.connections))

@@ -1,11 +1,13 @@
-"""Fit what the default ranking counts where no names lead, on a mixture of kinds of corpora, each left out in turn.
+"""Fit what the default ranking counts where no names lead, on a mixture of kinds of corpora, each
+left out in turn.
 
     python benchmarks/fit_kinds.py KIND=QUESTIONS=HOME [...]
 
-QUESTIONS are rows of `question` and `gold`: ids of a corpus with the HOME that `hades eval multihop --home` kept, or
-objects of `file` and `heading` with the one that `hades eval folder --home` kept. Prints, for each set, recall at 1, 5
-and 10 of words, of vectors and of their sum, of what was fitted without the set's kind, and of what was fitted on all;
-then the weights. `hades/retrieval/ranking/default_ranking.py` has those that serve.
+QUESTIONS are rows of `question` and `gold`: ids of a corpus with the HOME that `hades eval multihop
+--home` kept, or objects of `file` and `heading` with the one that `hades eval folder --home` kept.
+Prints, for each set, recall at 1, 5 and 10 of words, of vectors and of their sum, of what was
+fitted without the set's kind, and of what was fitted on all; then the weights.
+`hades/retrieval/ranking/default_ranking.py` has those that serve.
 """
 
 from __future__ import annotations
@@ -38,18 +40,29 @@ from hades.wiring import open_embedder
 from schemas.plan import Plan, Profile
 
 Floats = NDArray[np.float64]
-Golds = Callable[[Sequence[Passage]], NDArray[np.bool_]]  # (golds, n) which passages hold which gold
+Golds = Callable[
+    [Sequence[Passage]], NDArray[np.bool_]
+]  # (golds, n) which passages hold which gold
 CAPS = Caps(docs_max=4_000, work_max=100_000_000, latency_ms=600_000)
 PENALTY = 0.01
 DEPTHS = (1, 5, 10)
 PLAIN = list(ranking.PLAIN_WEIGHTS)
-PRIOR = {"words": 0.6, "cosine": 0.4, "tokens": 0.9, "fused": 0.2, "release": -1.5, "where names lead": 0.8}
+PRIOR = {
+    "words": 0.6,
+    "cosine": 0.4,
+    "tokens": 0.9,
+    "fused": 0.2,
+    "release": -1.5,
+    "where names lead": 0.8,
+}
 NAMES = [*PLAIN, "release", "where names lead"]
 
 
 @dataclass(frozen=True)
 class Case:
-    """A question: what the weights multiply, which passages hold which gold, and the document of each passage."""
+    """A question: what the weights multiply, which passages hold which gold, and the document of
+    each passage.
+    """
 
     table: Floats
     hits: NDArray[np.bool_]
@@ -77,7 +90,10 @@ def main() -> None:
     kinds = sorted({kind for kind, _ in sets.values()})
     fitted = {kind: fit([own for other, own in sets.values() if other != kind]) for kind in kinds}
     whole = fit([own for _, own in sets.values()])
-    print(f"{'set':32} {'words':>17} {'vectors':>17} {'both':>17} {'kind left out':>17} {'all kinds':>17}")
+    print(
+        f"{'set':32} {'words':>17} {'vectors':>17} {'both':>17} {'kind left out':>17} "
+        f"{'all kinds':>17}"
+    )
     for name, (kind, own) in sets.items():
         rankings: list[Callable[[Case], Floats]] = [
             lambda one: one.words,
@@ -105,7 +121,9 @@ def gather(questions: Path, home: Path) -> list[Case]:
     view, found = open_snapshot(home), []
     for row, gold in zip(rows, golds, strict=True):
         metered = MeteredView(view, Turn(CAPS))
-        parts = embedded(metered.turn, metered.info, row["question"], tools, recipe_named(AUTO), plan)
+        parts = embedded(
+            metered.turn, metered.info, row["question"], tools, recipe_named(AUTO), plan
+        )
         evidence = search_evidence(metered, parts, plan.reranker.m, ranking.pick_candidates)
         if not evidence.nodes:
             continue
@@ -116,29 +134,51 @@ def gather(questions: Path, home: Path) -> list[Case]:
         table = [*((1.0 - leads) * own[name] for name in PLAIN), own["release"]]
         documents = None if is_folder else [one.document for one in evidence.passages]
         hits = gold(evidence.passages)
-        found.append(Case(np.column_stack([*table, leads * fused]), hits, own["words"], own["cosine"], documents))
+        found.append(
+            Case(
+                np.column_stack([*table, leads * fused]),
+                hits,
+                own["words"],
+                own["cosine"],
+                documents,
+            )
+        )
     return found
 
 
 def _sections(gold: Sequence[frozenset[tuple[str, str]]]) -> Golds:
-    return lambda passages: np.array([[stands_in(one, places) for one in passages] for places in gold])
+    return lambda passages: np.array(
+        [[stands_in(one, places) for one in passages] for places in gold]
+    )
 
 
 def _documents(gold: Sequence[object]) -> Golds:
     wanted = list(dict.fromkeys(map(str, gold)))
-    return lambda passages: np.array([[one.document == name for one in passages] for name in wanted])
+    return lambda passages: np.array(
+        [[one.document == name for one in passages] for name in wanted]
+    )
 
 
 def fit(sets: Sequence[Sequence[Case]]) -> Floats:
-    """Softmax over lists, each set counting the same, each gold against what is none, near to the prior.
+    """Softmax over lists, each set counting the same, each gold against what is none, near to the
+    prior.
 
     Words and vectors cannot count against a passage.
     """
     lists = []
     for own in sets:
-        usable = [(one, hit) for one in own for hit in one.hits if hit.any() and not one.hits.any(axis=0).all()]
+        usable = [
+            (one, hit)
+            for one in own
+            for hit in one.hits
+            if hit.any() and not one.hits.any(axis=0).all()
+        ]
         lists += [
-            (one.table[hit | ~one.hits.any(axis=0)], hit[hit | ~one.hits.any(axis=0)], 1 / len(usable))
+            (
+                one.table[hit | ~one.hits.any(axis=0)],
+                hit[hit | ~one.hits.any(axis=0)],
+                1 / len(usable),
+            )
             for one, hit in usable
         ]
     prior = np.array([PRIOR.get(name, 0.0) for name in NAMES])
@@ -152,7 +192,9 @@ def fit(sets: Sequence[Sequence[Case]]) -> Floats:
             value -= count * float(np.log((odds * hit).sum() / odds.sum()))
             slope -= count * ((gold - share) @ table)
         pull = weights - prior
-        return value / len(sets) + PENALTY * float(pull @ pull), slope / len(sets) + 2.0 * PENALTY * pull
+        return value / len(sets) + PENALTY * float(pull @ pull), slope / len(
+            sets
+        ) + 2.0 * PENALTY * pull
 
     bounds = [(0.0, None) if name in ("words", "cosine") else (None, None) for name in NAMES]
     solved: Floats = minimize(loss, prior, jac=True, method="L-BFGS-B", bounds=bounds).x

@@ -2,9 +2,10 @@
 
     python benchmarks/fit_memory.py FOLDER=HOME [FOLDER=HOME ...] [--penalty 0.01] [--json FILE]
 
-FOLDER is one that `hades eval memory` takes, HOME what its `--home` kept. Which half a conversation or an article is in
-follows from its name (`hades.evaluation.text_sets.split_of`). The fit is listwise: the share of the softmax over a
-question's passages that lies on its gold passages, each set counting the same.
+FOLDER is one that `hades eval memory` takes, HOME what its `--home` kept. Which half a conversation
+or an article is in follows from its name (`hades.evaluation.text_sets.split_of`). The fit is
+listwise: the share of the softmax over a question's passages that lies on its gold passages, each
+set counting the same.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from hades.retrieval.core.words import fitted_file
 from hades.retrieval.features.passages import Columns, weigh
 from hades.retrieval.features.passages import dated_features as first_look
 from hades.retrieval.features.passages import dated_pair_features as second_look
-from hades.retrieval.search.dated_passages import READ, ChannelDepths, search_channels
+from hades.retrieval.search.memory_search import READ, ChannelDepths, search_channels
 from hades.settings.load import load_settings
 from hades.snapshot.open import open_snapshot
 from hades.snapshot.view import GraphView
@@ -72,7 +73,9 @@ class Case:
     def second(self, places: NDArray[np.int64]) -> Columns:
         """What the second look sees of these places."""
         seen = {name: column[places] for name, column in self.first.items()}
-        return second_look(self.text, self.asked, [self.passages[place] for place in places.tolist()], seen)
+        return second_look(
+            self.text, self.asked, [self.passages[place] for place in places.tolist()], seen
+        )
 
 
 def main() -> None:
@@ -82,7 +85,9 @@ def main() -> None:
     options.add_argument("--penalty", type=float, default=0.01)
     options.add_argument("--json", type=Path)
     asked = options.parse_args()
-    sets = {Path(one.partition("=")[0]).name: cases(*map(Path, one.split("=", 1))) for one in asked.sets}
+    sets = {
+        Path(one.partition("=")[0]).name: cases(*map(Path, one.split("=", 1))) for one in asked.sets
+    }
     body: dict[str, Any] = {}
     for half in HALVES:
         first, second = fitted(list(sets.values()), half, asked.penalty)
@@ -91,8 +96,16 @@ def main() -> None:
     body["as served"] = {"recall": shown(sets, served["first"], served["second"])}
     for fit, found in body.items():
         for name, halves in found["recall"].items():
-            print(f"fit: {fit:12} {name:10} " + "   ".join(f"{half} {figures}" for half, figures in halves.items()))
-    print(json.dumps({half: {k: v for k, v in body[half].items() if k != "recall"} for half in HALVES}, indent=1))
+            print(
+                f"fit: {fit:12} {name:10} "
+                + "   ".join(f"{half} {figures}" for half, figures in halves.items())
+            )
+    print(
+        json.dumps(
+            {half: {k: v for k, v in body[half].items() if k != "recall"} for half in HALVES},
+            indent=1,
+        )
+    )
     if asked.json:
         asked.json.write_text(json.dumps(body, indent=1), "utf-8")
 
@@ -105,10 +118,15 @@ def cases(folder: Path, home: Path) -> list[Case]:
         for told in prepare(folder, Path(scratch)):
             rows = list(read_lines(told.questions))
             if embedder is None:
-                embedder = open_embedder(load_settings({"HADES_HOME": str(home / told.name)}, home / told.name))
+                embedder = open_embedder(
+                    load_settings({"HADES_HOME": str(home / told.name)}, home / told.name)
+                )
             vectors = embedder.embed([row["question"] for row in rows])
             view = open_snapshot(home / told.name)
-            found += [case(view, row, vector, embedder.model.tag) for row, vector in zip(rows, vectors, strict=True)]
+            found += [
+                case(view, row, vector, embedder.model.tag)
+                for row, vector in zip(rows, vectors, strict=True)
+            ]
     return found
 
 
@@ -117,14 +135,23 @@ def case(view: GraphView, row: dict[str, object], vector: NDArray[np.float32], m
     text = str(row["question"])
     asked = time_asked(text)
     metered = MeteredView(view, Turn(CAPS))
-    candidates, heard = search_channels(metered, Question(text, vector, model), asked, ChannelDepths())
+    candidates, heard = search_channels(
+        metered, Question(text, vector, model), asked, ChannelDepths()
+    )
     gold = frozenset(map(str, row["gold"])) if isinstance(row["gold"], list) else frozenset()
     return Case(text, asked, view.passages(candidates), first_look(heard), gold, str(row["split"]))
 
 
-def fitted(sets: Sequence[Sequence[Case]], half: str, penalty: float) -> tuple[dict[str, float], dict[str, float]]:
+def fitted(
+    sets: Sequence[Sequence[Case]], half: str, penalty: float
+) -> tuple[dict[str, float], dict[str, float]]:
     """Coefficients of both looks; the second sees what the first brings up."""
-    rows = [(one, 1.0 / len(cases)) for cases in sets for one in cases if one.split == half and one.wanted.sum()]
+    rows = [
+        (one, 1.0 / len(cases))
+        for cases in sets
+        for one in cases
+        if one.split == half and one.wanted.sum()
+    ]
     first = listwise([(one.first, one.wanted, weight) for one, weight in rows], penalty)
     seen = []
     for one, weight in rows:
@@ -135,11 +162,15 @@ def fitted(sets: Sequence[Sequence[Case]], half: str, penalty: float) -> tuple[d
 
 
 def listwise(rows: Sequence[tuple[Columns, Floats, float]], penalty: float) -> dict[str, float]:
-    """Coefficients that put the softmax on what is wanted; columns are compared on their own scale."""
+    """Coefficients that put the softmax on what is wanted; columns are compared on their own
+    scale.
+    """
     names = list(rows[0][0])
     tables = [np.column_stack([columns[name] for name in names]) for columns, _, _ in rows]
     counts = np.array([weight for _, _, weight in rows])
-    found = fit_listwise(tables, [wanted for _, wanted, _ in rows], counts / counts.sum(), penalty / 2)
+    found = fit_listwise(
+        tables, [wanted for _, wanted, _ in rows], counts / counts.sum(), penalty / 2
+    )
     return dict(zip(names, np.round(found, 2).tolist(), strict=True))
 
 
@@ -147,7 +178,10 @@ def shown(
     sets: Mapping[str, Sequence[Case]], first: Mapping[str, float], second: Mapping[str, float]
 ) -> dict[str, dict[str, dict[str, float]]]:
     """Recall of each half of each set, and of the whole, in percent."""
-    return {name: {half: _recalls(own, half, first, second) for half in (*HALVES, "")} for name, own in sets.items()}
+    return {
+        name: {half: _recalls(own, half, first, second) for half in (*HALVES, "")}
+        for name, own in sets.items()
+    }
 
 
 def _recalls(
@@ -158,7 +192,9 @@ def _recalls(
         if half in ("", one.split):
             places = one.best(first, READ)
             order = places[np.argsort(-weigh(one.second(places), second), kind="stable")]
-            documents = list(dict.fromkeys(one.passages[place].document for place in order.tolist()))
+            documents = list(
+                dict.fromkeys(one.passages[place].document for place in order.tolist())
+            )
             for k in DEPTHS:
                 found[k].append(recall_at(documents, one.gold, k))
     return {f"R@{k}": round(100 * float(np.mean(values)), 1) for k, values in found.items()}

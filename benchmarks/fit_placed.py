@@ -1,13 +1,13 @@
 """Fit the ranking of questions that are asked from a place and write `models/fitted/placed.json`.
 
-    hades eval citations --sample 1000 --seed 7 --home HOME
-    python benchmarks/fit_placed.py HOME [--sample 1000] [--seed 7] [--without 300:2] [--most 450] [--out FILE]
+    hades eval citations --sample 1000 --seed 7 --home HOME python benchmarks/fit_placed.py HOME
+    [--sample 1000] [--seed 7] [--without 300:2] [--most 450] [--out FILE]
 
-The questions are citation sentences of HADES_DATA/arxiv, asked from the paper they stand in; the gold are the papers
-that they cite. HOME was built without the citations that its own sample asks for, which is checked. `--without
-SAMPLE:SEED` leaves out the sentences whose citations that other sample asks for, so that it can be evaluated later; of
-the others `--most` are drawn. The fit is listwise; figures are cross-validated over four parts, the sentences of one
-paper in one part.
+The questions are citation sentences of HADES_DATA/arxiv, asked from the paper they stand in; the
+gold are the papers that they cite. HOME was built without the citations that its own sample asks
+for, which is checked. `--without SAMPLE:SEED` leaves out the sentences whose citations that other
+sample asks for, so that it can be evaluated later; of the others `--most` are drawn. The fit is
+listwise; figures are cross-validated over four parts, the sentences of one paper in one part.
 """
 
 from __future__ import annotations
@@ -35,7 +35,12 @@ from hades.evaluation.text_sets import require_withheld
 from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import Question
 from hades.retrieval.features.passages import Columns
-from hades.retrieval.search.near_document import PlacedCandidates, gather_placed, nodes_near, read_placed
+from hades.retrieval.search.near_document import (
+    PlacedCandidates,
+    gather_placed,
+    nodes_near,
+    read_placed,
+)
 from hades.settings.load import load_settings
 from hades.snapshot.open import open_snapshot
 from hades.snapshot.view import GraphView
@@ -87,7 +92,10 @@ def main() -> None:
     body = {
         "version": 1,
         "data_sha256": {"arxiv": hashlib.sha256(contexts.read_bytes()).hexdigest()},
-        "metric": {"citations, cross-validated": cross_validate(cases, asked.penalty), "sentences": len(cases)},
+        "metric": {
+            "citations, cross-validated": cross_validate(cases, asked.penalty),
+            "sentences": len(cases),
+        },
         "command": command,
         "first": named(cases[0].found.columns, weights[0]),
         "second": named(cases[0].read, weights[1]),
@@ -97,10 +105,19 @@ def main() -> None:
 
 
 def draw(folder: Path, sample: int, seed: int, without: str, most: int) -> list[Case]:
-    """Sentences of a sample, at most the given number, without those that ask for a citation of the other sample."""
-    titles, contexts = read_papers(folder / "papers.jsonl.gz"), folder / "citation_contexts.jsonl.gz"
+    """Sentences of a sample, at most the given number, without those that ask for a citation of the
+    other sample.
+    """
+    titles, contexts = (
+        read_papers(folder / "papers.jsonl.gz"),
+        folder / "citation_contexts.jsonl.gz",
+    )
     other_sample, other_seed = map(int, without.split(":"))
-    apart = test_citations(citation_cases(contexts, titles, other_sample, other_seed)) if other_sample else set()
+    apart = (
+        test_citations(citation_cases(contexts, titles, other_sample, other_seed))
+        if other_sample
+        else set()
+    )
     cases = citation_cases(contexts, titles, sample, seed)
     left = [case for case in cases if not test_citations([case]) & apart]
     random.Random(1).shuffle(left)
@@ -115,7 +132,10 @@ def gather(home: Path, cases: Sequence[Case]) -> list[PlacedCase]:
     embedder = open_embedder(settings)
     vectors = embedder.embed([case.question for case in cases])
     view = open_snapshot(home)
-    return [gather_one(view, case, vector, embedder.model.tag) for case, vector in zip(cases, vectors, strict=True)]
+    return [
+        gather_one(view, case, vector, embedder.model.tag)
+        for case, vector in zip(cases, vectors, strict=True)
+    ]
 
 
 def gather_one(view: GraphView, case: Case, vector: NDArray[np.float32], model: str) -> PlacedCase:
@@ -125,7 +145,9 @@ def gather_one(view: GraphView, case: Case, vector: NDArray[np.float32], model: 
     found = gather_placed(metered, question)
     passages = metered.passages(found.nodes)
     documents = [one.document for one in passages]
-    return PlacedCase(question, found, read_placed(question, found, passages), documents, case.gold, case.near[0])
+    return PlacedCase(
+        question, found, read_placed(question, found, passages), documents, case.gold, case.near[0]
+    )
 
 
 def fit(cases: Sequence[PlacedCase], penalty: float) -> tuple[Floats, Floats]:
@@ -147,7 +169,9 @@ def fit(cases: Sequence[PlacedCase], penalty: float) -> tuple[Floats, Floats]:
 
 def cross_validate(cases: Sequence[PlacedCase], penalty: float) -> dict[str, float]:
     """Recall of each part by what was fitted on the others; papers are dealt out, not sentences."""
-    part = {source: place % PARTS for place, source in enumerate(sorted({one.source for one in cases}))}
+    part = {
+        source: place % PARTS for place, source in enumerate(sorted({one.source for one in cases}))
+    }
     found: list[list[float]] = []
     for held_out in range(PARTS):
         weights = fit([one for one in cases if part[one.source] != held_out], penalty)

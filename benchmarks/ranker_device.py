@@ -1,11 +1,12 @@
 """Fitting the states of a graph's nodes: processor beside accelerator.
 
-    python benchmarks/ranker_device.py [--nodes 1000000] [--edges 8000000] [--device cuda] [--epochs 3]
+    python benchmarks/ranker_device.py [--nodes 1000000] [--edges 8000000] [--device cuda] [--epochs
+    3]
                                        [--json FILE]
 
-Needs torch, torch-geometric and numpy, and of this repository `models/` only. The graph is made up: a thousand
-communities, nine of ten edges inside one. Every way fits the same network with the same seed for the same epochs;
-seconds are of an epoch, the first (which warms up) left out.
+Needs torch, torch-geometric and numpy, and of this repository `models/` only. The graph is made up:
+a thousand communities, nine of ten edges inside one. Every way fits the same network with the same
+seed for the same epochs; seconds are of an epoch, the first (which warms up) left out.
 """
 
 from __future__ import annotations
@@ -32,7 +33,9 @@ COMMUNITIES = 1_000
 
 def main() -> None:
     """Measure each way, print JSON."""
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     options.add_argument("--nodes", type=int, default=1_000_000)
     options.add_argument("--edges", type=int, default=8_000_000)
     options.add_argument("--device", default=None, help="cuda where there is one, by default")

@@ -1,4 +1,6 @@
-"""Clients that ask a service at once, over plain sockets so that they cost little beside what they measure."""
+"""Clients that ask a service at once, over plain sockets so that they cost little beside what they
+measure.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +12,16 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-Answer = tuple[float, float, str, int]  # when it came, the seconds it took, its snapshot, the number of the client
+Answer = tuple[
+    float, float, str, int
+]  # when it came, the seconds it took, its snapshot, the number of the client
 
 
 @dataclass
 class ClientAnswer:
-    """What the clients saw: statuses, answers in the order they came, and answers that were not of one graph."""
+    """What the clients saw: statuses, answers in the order they came, and answers that were not of
+    one graph.
+    """
 
     statuses: Counter[int] = field(default_factory=Counter)
     answers: list[Answer] = field(default_factory=list)
@@ -27,7 +33,9 @@ class ClientAnswer:
         return _percentile([seconds for _, seconds, _, _ in self.answers], share)
 
     def slowest_client(self, share: float) -> float:
-        """The same for the answers of each client alone, of the client with which it takes longest."""
+        """The same for the answers of each client alone, of the client with which it takes
+        longest.
+        """
         took: dict[int, list[float]] = {}
         for _, seconds, _, client in self.answers:
             took.setdefault(client, []).append(seconds)
@@ -51,11 +59,13 @@ def ask_at_once(
 ) -> ClientAnswer:
     """Let clients ask questions drawn at random until the time is over and it is enough.
 
-    `think` is their mean pause between two questions. A client that pauses begins with a part of a pause: people do not
-    ask their first question in the same instant. Without pauses all begin at once.
+    `think` is their mean pause between two questions. A client that pauses begins with a part of a
+    pause: people do not ask their first question in the same instant. Without pauses all begin at
+    once.
 
-    `editions` is shared with whoever publishes: the word that every passage of a snapshot must hold. An answer that
-    holds the word of another one is mixed. A client that saw a newer snapshot and then an older one went back.
+    `editions` is shared with whoever publishes: the word that every passage of a snapshot must
+    hold. An answer that holds the word of another one is mixed. A client that saw a newer snapshot
+    and then an older one went back.
     """
     seen = ClientAnswer()
 
@@ -66,7 +76,9 @@ def ask_at_once(
         while not is_enough(seen) or time.perf_counter() < until:
             body = json.dumps({"query": chance.choice(questions), "recipe": recipe}).encode()
             began = time.perf_counter()
-            if reader.at_eof():  # the service closes connections on which nobody asked for a while, as HTTP allows
+            if (
+                reader.at_eof()
+            ):  # the service closes connections on which nobody asked for a while, as HTTP allows
                 writer.close()
                 reader, writer = await asyncio.open_connection(*address)
             writer.write(_HEAD % len(body) + body)
@@ -94,7 +106,10 @@ def ask_at_once(
     return seen
 
 
-_HEAD = b"POST /v1/query HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+_HEAD = (
+    b"POST /v1/query HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
+    b"application/json\r\nContent-Length: %d\r\n\r\n"
+)
 
 
 async def _answer(reader: asyncio.StreamReader) -> tuple[int, bytes]:

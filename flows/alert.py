@@ -7,7 +7,7 @@ from prefect import flow
 from tasks.build import keep_alert
 
 
-@flow(name="alert")
+@flow(name="alert", flow_run_name="alert: {what}")
 def alert(what: str, subject: str = "", detail: str = "") -> str:
     """Write one line to HADES_HOME/logs/alerts.jsonl and a page to the Prefect UI.
 

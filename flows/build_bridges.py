@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from hades.build.stage import begin
-from tasks.build import STAGE_TASKS, check
+from hades.night.stage import begin
+from tasks.build import check, run_alone
 from tasks.unit import build_flow
 
 
@@ -16,11 +16,12 @@ from tasks.unit import build_flow
 def build_bridges(
     as_of: datetime | None = None, time_box_minutes: Annotated[float | None, Field(gt=0)] = None
 ) -> dict[str, Any]:
-    """Mark edges between topics and compute the hot paths along them; readers see them after `publish`.
+    """Mark edges between topics and compute the hot paths along them; readers see them after
+    `publish`.
 
     Args:
         as_of: the moment bridges are dated by; empty: today, UTC
         time_box_minutes: stop searching after this many minutes
     """
-    report = STAGE_TASKS["bridges"](begin(as_of, time_box_minutes))
+    report = run_alone("bridges", begin(as_of, time_box_minutes))
     return {"bridges": report, "contracts": check(["bridges"])}

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from prefect import flow
-
-from hades.build.night import STORE_CONTRACTS
+from hades.night.stages import STORE_CONTRACTS
 from tasks import policies
 from tasks.build import check
+from tasks.unit import graph_flow
 
 
-@flow(name="check_contracts", **policies.BUILD)
+@graph_flow("check_contracts", policies.BUILD)
 def check_contracts() -> dict[str, Any]:
     """Check every rule of every row; nothing is built and nothing is published."""
     return check(STORE_CONTRACTS)

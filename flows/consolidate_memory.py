@@ -1,21 +1,26 @@
-"""Consolidate memory: summaries of days, weeks and months, then what its use teaches; run on a schedule."""
+"""Consolidate memory: summaries of days, weeks and months, then what its use teaches; run on a
+schedule.
+"""
 
 from __future__ import annotations
 
 from datetime import datetime
 from typing import Annotated, Any
 
-from prefect import flow
 from pydantic import Field
 
 from tasks import policies
 from tasks.artifacts import pay_or_ask
 from tasks.memory import check_memory, consolidate, learn_from_use
+from tasks.unit import graph_flow
 
 
-@flow(name="consolidate_memory", **policies.BUILD)
-def consolidate_memory(level: Annotated[int, Field(ge=1, le=3)] = 1, as_of: datetime | None = None) -> dict[str, Any]:
-    """Summarise the periods that are over, learn from what was read, and check that memory is whole.
+@graph_flow("consolidate_memory", policies.BUILD)
+def consolidate_memory(
+    level: Annotated[int, Field(ge=1, le=3)] = 1, as_of: datetime | None = None
+) -> dict[str, Any]:
+    """Summarise the periods that are over, learn from what was read, and check that memory is
+    whole.
 
     Args:
         level: 1 days, 2 also weeks, 3 also months

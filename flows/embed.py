@@ -1,13 +1,13 @@
-"""Vectors for every chunk that has none, in shards; on a Dask cluster where HADES_TASK_RUNNER says so."""
+"""Vectors for every chunk that has none, in shards; on a Dask cluster where HADES_TASK_RUNNER says
+so.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
-from prefect import flow
-
 from tasks.build import embed_shard, finish_embeddings, list_shards
-from tasks.unit import build_flow, run_flow
+from tasks.unit import build_flow, graph_flow, run_flow
 
 
 @build_flow("embed")
@@ -16,7 +16,7 @@ def embed() -> dict[str, Any]:
     return run_flow(embed_shards)
 
 
-@flow(name="embed-shards")
+@graph_flow("embed-shards", {})
 def embed_shards() -> dict[str, Any]:
     """The shards side by side, on the task runner of the settings."""
     embedded = embed_shard.over(list_shards())

@@ -5,15 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from prefect import flow
-
 from tasks import policies
 from tasks.build import evaluate_or_ask
+from tasks.unit import graph_flow
 
 
-@flow(name="evaluate", **policies.BUILD)
+@graph_flow("evaluate", policies.BUILD)
 def evaluate(questions: Path | None = None, recipes: str | None = None) -> dict[str, Any]:
-    """Ask the serving snapshot a file of questions; fails when recall fell beyond what the questions' spread explains.
+    """Ask the serving snapshot a file of questions; fails when recall fell beyond what the
+    questions' spread explains.
 
     Args:
         questions: file of rows with question and gold; empty: questions.jsonl in HADES_HOME

@@ -8,10 +8,10 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from hades.build.contracts.check import rules_accepted
-from hades.build.night import STORE_CONTRACTS
-from hades.build.stage import begin
-from tasks.build import STAGE_TASKS, check_or_ask
+from hades.night.contracts.check import rules_accepted
+from hades.night.stage import begin
+from hades.night.stages import STORE_CONTRACTS
+from tasks.build import check_or_ask, run_alone
 from tasks.unit import build_flow
 
 
@@ -25,4 +25,4 @@ def publish(keep: Annotated[int, Field(ge=1)] = 7, as_of: datetime | None = None
     """
     contracts = check_or_ask(STORE_CONTRACTS)
     night = replace(begin(as_of, keep=keep), accepted=rules_accepted(contracts))
-    return {"contracts": contracts, **STAGE_TASKS["released"](night)}
+    return {"contracts": contracts, **run_alone("released", night)}

@@ -8,16 +8,19 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from hades.build.stage import begin
+from hades.night.stage import begin
 from tasks.build import release_if, train_on
 from tasks.unit import build_flow
 
 
 @build_flow("train_ranker")
 def train_ranker(
-    questions: Path | None = None, as_of: datetime | None = None, keep: Annotated[int, Field(ge=1)] = 7
+    questions: Path | None = None,
+    as_of: datetime | None = None,
+    keep: Annotated[int, Field(ge=1)] = 7,
 ) -> dict[str, Any]:
-    """Fit the default ranking to the corpus' own exam and to labelled questions; a better one serves.
+    """Fit the default ranking to the corpus' own exam and to labelled questions; a better one
+    serves.
 
     Args:
         questions: questions with their gold, JSON lines; empty: questions.jsonl of HADES_HOME

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from hades.build.stage import begin
-from tasks.build import STAGE_TASKS, check
+from hades.night.stage import begin
+from tasks.build import check, run_alone
 from tasks.unit import build_flow
 
 
@@ -17,5 +17,5 @@ def weigh_edges(as_of: datetime | None = None) -> dict[str, Any]:
     Args:
         as_of: the moment freshness is counted from; empty: today
     """
-    report = STAGE_TASKS["weights"](begin(as_of))
+    report = run_alone("weights", begin(as_of))
     return {"weights": report, "contracts": check(["weights"])}

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from hades import build_state
 from hades.build_state import CURATED, EDITS, as_derived, refresh_entities
-from hades.errors import HadesError
+from hades.errors import HadesError, explain_problem
 from hades.ports.services import Embedder
 from hades.ports.store import GraphStore, RowStore, Term, scan_rows
 from schemas.builds import EditState, EntityEdit, EntityFields
@@ -20,7 +20,7 @@ from schemas.record import canonical_json, from_rows, to_table
 
 COLLECTIONS = ("entities", EDITS, "build_stages")  # what one edit writes
 SERVED = "questions see it after the next publish; the nightly build keeps it"
-SAID_MOST = 500  # characters of a name of a party, or of a reason
+MAX_WORDS = 500  # characters of a name of a party, or of a reason
 Row = dict[str, Any]
 
 
@@ -30,7 +30,9 @@ class BadEdit(HadesError):
 
 @dataclass(frozen=True)
 class EditReport:
-    """What became of an edit. `changed` is whether this call changed anything; `before` is what its fields said."""
+    """What became of an edit. `changed` is whether this call changed anything; `before` is what its
+    fields said.
+    """
 
     edit: str
     entity: str
@@ -48,21 +50,22 @@ def check_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
     if not fields:
         raise BadEdit(f"no field was given; edit one of {', '.join(EntityFields.model_fields)}")
     try:
-        said = EntityFields.model_validate(dict(fields)).model_dump(mode="json", exclude_unset=True)
+        values = EntityFields.model_validate(dict(fields)).model_dump(
+            mode="json", exclude_unset=True
+        )
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
         raise BadEdit(
-            f"{where}: {first['msg']}; an entity has the editable fields {', '.join(EntityFields.model_fields)}"
+            f"{explain_problem(error.errors()[0])}; an entity has the editable fields "
+            f"{', '.join(EntityFields.model_fields)}"
         ) from None
-    return dict(said)
+    return dict(values)
 
 
 def check_words(who: str, why: str) -> None:
     """Every edit has somebody who answers for it."""
-    for what, text in (("who", who), ("why", why)):
-        if len(text) > SAID_MOST or not all(character.isprintable() for character in text):
-            raise BadEdit(f"`{what}` must be one line of at most {SAID_MOST} characters")
+    for parameter, text in (("who", who), ("why", why)):
+        if len(text) > MAX_WORDS or not text.isprintable():
+            raise BadEdit(f"`{parameter}` must be one line of at most {MAX_WORDS} characters")
     if not who.strip():
         raise BadEdit("`who` is empty; name the person responsible for the edit")
 
@@ -70,22 +73,33 @@ def check_words(who: str, why: str) -> None:
 def entity_row(store: RowStore, entity_id: str) -> Row:
     """The entity of an id or key, with what edits look at."""
     key = entity_id.removeprefix("entities/")
-    rows = store.get("entities", [key], columns=["_key", *CURATED]).to_pylist() if is_legal_key(key) else []
+    rows = (
+        store.get("entities", [key], columns=["_key", *CURATED]).to_pylist()
+        if is_legal_key(key)
+        else []
+    )
     if not rows:
-        raise BadEdit(f"no entity has the id {entity_id!r}; ids look like entities/ada_lovelace, as paths show them")
+        raise BadEdit(
+            f"no entity has the id {entity_id!r}; ids look like entities/ada_lovelace, as paths "
+            "show them"
+        )
     row: Row = rows[0]
     return row
 
 
 def differing(row: Row, fields: Mapping[str, Any]) -> dict[str, Any]:
     """The fields that would change the row; a thing's own name is no alias of it."""
-    wanted = dict(fields)
-    if "aliases" in wanted:
-        wanted["aliases"] = [alias for alias in wanted["aliases"] if alias != fields.get("name", row["name"])]
-    return {name: value for name, value in wanted.items() if row[name] != value}
+    changes = dict(fields)
+    if "aliases" in changes:
+        changes["aliases"] = [
+            alias for alias in changes["aliases"] if alias != fields.get("name", row["name"])
+        ]
+    return {name: value for name, value in changes.items() if row[name] != value}
 
 
-def list_edits(store: RowStore, *, entity_id: str | None = None, state: EditState | None = None) -> list[EntityEdit]:
+def list_edits(
+    store: RowStore, *, entity_id: str | None = None, state: EditState | None = None
+) -> list[EntityEdit]:
     """Edits, oldest first: of one entity or of all, in one state or in any."""
     where = [] if entity_id is None else [Term("entity", "==", entity_id.removeprefix("entities/"))]
     if state is not None:
@@ -102,22 +116,33 @@ def edit_named(store: RowStore, edit_id: str) -> EntityEdit:
     return from_rows(EntityEdit, rows)[0]
 
 
-def keep(store: RowStore, edit: EntityEdit) -> None:
+def write_edit(store: RowStore, edit: EntityEdit) -> None:
     """Write an edit as it stands now."""
     store.upsert(EDITS, to_table(EntityEdit, [edit]))
 
 
-def report_of(edit: EntityEdit, before: Row, *, changed: bool, note: str) -> EditReport:
+def report_of(edit: EntityEdit, row: Row, *, changed: bool, note: str) -> EditReport:
     """What became of an edit of the row that stood before."""
     missing = edit.quorum - 1 - len(edit.approved_by) if edit.state == EditState.PENDING else 0
-    held = {name: before.get(name) for name in edit.fields}
+    previous = {name: row.get(name) for name in edit.fields}
     entity = node_id("entities", edit.entity)
-    return EditReport(edit.key, entity, edit.state, changed, edit.fields, held, edit.needs, missing, note)
+    return EditReport(
+        edit=edit.key,
+        entity=entity,
+        state=edit.state,
+        changed=changed,
+        fields=edit.fields,
+        before=previous,
+        needs=edit.needs,
+        approvals_missing=missing,
+        note=note,
+    )
 
 
 @dataclass(frozen=True)
 class ReviewRules:
-    """Up to `degree` relations and from `confidence` on an edit applies at once; beyond, `quorum` parties must agree.
+    """Up to `degree` relations and from `confidence` on an edit applies at once; beyond, `quorum`
+    parties must agree.
 
     Twenty relations is where a wrong name starts to be seen in many answers.
     """
@@ -130,66 +155,84 @@ class ReviewRules:
 def needs_of(
     store: RowStore,
     row: Row,
-    fields: Mapping[str, Any],
-    standing: Sequence[EntityEdit],
-    who: str,
-    confidence: float,
+    edit: EntityEdit,
+    applied: Sequence[EntityEdit],
     rules: ReviewRules,
 ) -> tuple[str, ...]:
-    """Why others must agree on these fields; empty when nobody must."""
+    """Why others must agree on an edit; empty when nobody must."""
     needs = []
-    identity = [name for name in ("name", "type") if name in fields]
-    if set(row["aliases"]) - set(fields.get("aliases", row["aliases"])):
+    identity: list[str] = [name for name in ("name", "type") if name in edit.fields]
+    if "aliases" in edit.fields and set(row["aliases"]) - set(edit.fields["aliases"]):
         identity.append("aliases")
     degree = degree_of(store, row["_key"]) if identity else 0
     if degree > rules.degree:
         needs.append(
-            f"{' and '.join(identity)} of an entity with {degree} relations: more than {rules.degree} need a second say"
+            f"{' and '.join(identity)} of an entity with {degree} relations: more than "
+            f"{rules.degree} need a second say"
         )
-    if confidence < rules.confidence:
-        needs.append(f"made with confidence {confidence:g}, below {rules.confidence:g}")
-    others = sorted({edit.who for edit in standing if edit.who != who and set(edit.fields) & set(fields)})
-    if others:
-        needs.append(f"overrules what {', '.join(others)} said")
+    if edit.confidence < rules.confidence:
+        needs.append(f"made with confidence {edit.confidence:g}, below {rules.confidence:g}")
+    overruled = {
+        earlier.who
+        for earlier in applied
+        if earlier.who != edit.who and set(earlier.fields) & set(edit.fields)
+    }
+    if overruled:
+        needs.append(f"overrules what {', '.join(sorted(overruled))} said")
     return tuple(needs)
 
 
 def degree_of(store: RowStore, key: str) -> int:
     """How many relations an entity has, either way."""
     entity = node_id("entities", key)
-    return sum(store.count("relations", where=[Term(end, "==", entity)]) for end in ("_from", "_to"))
+    return sum(
+        store.count("relations", where=[Term(end, "==", entity)]) for end in ("_from", "_to")
+    )
 
 
-def approve(store: GraphStore, edit_id: str, *, who: str, at: datetime, embedder: Embedder | None = None) -> EditReport:
-    """Stand behind somebody else's edit; it applies once enough parties do. Twice by the same party is once."""
+def approve(
+    store: GraphStore, edit_id: str, *, who: str, at: datetime, embedder: Embedder | None = None
+) -> EditReport:
+    """Stand behind somebody else's edit; it applies once enough parties do. Twice by the same party
+    is once.
+    """
     check_words(who, "")
-    with store.transaction(COLLECTIONS) as inside:
-        return agree(inside, edit_named(inside, edit_id), who, at, embedder)
+    with store.transaction(COLLECTIONS) as transaction:
+        return agree(transaction, edit_named(transaction, edit_id), who, at, embedder)
 
 
-def agree(store: RowStore, edit: EntityEdit, who: str, at: datetime, embedder: Embedder | None) -> EditReport:
+def agree(
+    store: RowStore, edit: EntityEdit, who: str, at: datetime, embedder: Embedder | None
+) -> EditReport:
     """The same inside a transaction."""
     row = entity_row(store, edit.entity)
     if edit.state == EditState.UNDONE:
-        raise BadEdit(f"edit {edit.key} was undone by {edit.undone_by}; make it again if it is right")
+        raise BadEdit(
+            f"edit {edit.key} was undone by {edit.undone_by}; make it again if it is right"
+        )
     if edit.state == EditState.APPLIED or who in edit.approved_by:
         return report_of(edit, row, changed=False, note="it stood so already")
     if who == edit.who:
         raise BadEdit(f"edit {edit.key} was made by {who}; another person must approve it")
     approved = edit.model_copy(update={"approved_by": (*edit.approved_by, who)})
     if 1 + len(approved.approved_by) < approved.quorum:
-        keep(store, approved)
-        return report_of(approved, row, changed=True, note="noted; more parties must agree before it applies")
-    return put_on(store, approved, row, embedder, state=str(EditState.APPLIED), applied_at=at)
+        write_edit(store, approved)
+        return report_of(
+            approved, row, changed=True, note="noted; more parties must agree before it applies"
+        )
+    return change_state(store, approved, row, embedder, state=str(EditState.APPLIED), applied_at=at)
 
 
-def put_on(store: RowStore, edit: EntityEdit, row: Row, embedder: Embedder | None, **state: Any) -> EditReport:
+def change_state(
+    store: RowStore, edit: EntityEdit, row: Row, embedder: Embedder | None, **state: Any
+) -> EditReport:
     """Let an edit count, or no longer count, from now on."""
     changed = edit.model_copy(update=state)
-    keep(store, changed)
+    write_edit(store, changed)
     refresh_entities(store, [edit.entity], embedder)
     if {"name", "type"} & set(edit.fields):
-        build_state.reopen(store)  # topics are named after their members, people are placed otherwise
+        # Topics are named after their members, and people are placed otherwise.
+        build_state.reopen(store)
     return report_of(changed, row, changed=True, note=SERVED)
 
 
@@ -205,68 +248,107 @@ def update_entity(
     embedder: Embedder | None = None,
     rules: ReviewRules = ReviewRules(),
 ) -> EditReport:
-    """Correct an entity. One that waits is agreed to by `approve`, or by a second party that makes the same edit.
+    """Correct an entity. One that waits is agreed to by `approve`, or by a second party that makes
+    the same edit.
 
     With an embedder a new name has its vector at once, else from the next derivation on.
     """
-    wanted = check_fields(fields)
+    requested = check_fields(fields)
     check_words(who, why)
     if not 0.0 <= confidence <= 1.0:
         raise BadEdit(f"confidence is {confidence}; give a number from 0 to 1")
-    with store.transaction(COLLECTIONS) as inside:
-        row = entity_row(inside, entity_id)
+    with store.transaction(COLLECTIONS) as transaction:
+        row = entity_row(transaction, entity_id)
         nature = as_derived(row)["type"]
-        if "type" in wanted and nature in ("paper", "code_symbol"):
-            raise BadEdit(f"{node_id('entities', row['_key'])} is a {nature} by its source; its type cannot be edited")
-        said = differing(row, wanted)
-        every = list_edits(inside, entity_id=row["_key"])
-        if not said:
-            return _as_it_is(row, wanted, every)
-        key = content_key("edit", row["_key"], canonical_json(said), who, at.isoformat())
-        edit = EntityEdit(
-            key=key, entity=row["_key"], fields=said, state=EditState.PENDING, who=who, why=why, at=at,
+        if "type" in requested and nature in ("paper", "code_symbol"):
+            raise BadEdit(
+                f"{node_id('entities', row['_key'])} is a {nature} by its source; its type cannot "
+                "be edited"
+            )
+        changes = differing(row, requested)
+        entity_edits = list_edits(transaction, entity_id=row["_key"])
+        if not changes:
+            return _report_unchanged(row, requested, entity_edits)
+        key = content_key("edit", row["_key"], canonical_json(changes), who, at.isoformat())
+        new_edit = EntityEdit(
+            key=key,
+            entity=row["_key"],
+            fields=changes,
+            state=EditState.PENDING,
+            who=who,
+            why=why,
+            at=at,
             confidence=confidence,
-        )  # fmt: skip
-        same = next((one for one in every if one.state == EditState.PENDING and one.fields == said), None)
+        )
+        waiting = [edit for edit in entity_edits if edit.state == EditState.PENDING]
+        same = next((edit for edit in waiting if edit.fields == changes), None)
         if same is not None and same.who == who:
-            return report_of(same, row, changed=False, note="it waits already; somebody else must agree")
+            note = "it waits already; somebody else must agree"
+            return report_of(same, row, changed=False, note=note)
         if same is not None:
-            return agree(inside, same, who, at, embedder)
-        standing = [one for one in every if one.state == EditState.APPLIED]
-        needs = needs_of(inside, row, said, standing, who, confidence, rules)
+            return agree(transaction, same, who, at, embedder)
+        applied = [edit for edit in entity_edits if edit.state == EditState.APPLIED]
+        needs = needs_of(transaction, row, new_edit, applied, rules)
         if not needs:
-            return put_on(inside, edit, row, embedder, state=str(EditState.APPLIED), applied_at=at)
-        waits = edit.model_copy(update={"needs": needs, "quorum": rules.quorum})
-        keep(inside, waits)
-        return report_of(waits, row, changed=True, note="it waits: somebody else must agree (`hades entity approve`)")
+            state = str(EditState.APPLIED)
+            return change_state(transaction, new_edit, row, embedder, state=state, applied_at=at)
+        new_edit = new_edit.model_copy(update={"needs": needs, "quorum": rules.quorum})
+        write_edit(transaction, new_edit)
+        note = "it waits: somebody else must agree (`hades entity approve`)"
+        return report_of(new_edit, row, changed=True, note=note)
 
 
-def _as_it_is(row: Row, wanted: Row, every: Sequence[EntityEdit]) -> EditReport:
+def _report_unchanged(row: Row, requested: Row, edits: Sequence[EntityEdit]) -> EditReport:
     """The edit that made the entity say so, or none where the documents do."""
-    made = [one for one in every if one.state == EditState.APPLIED and one.fields == wanted]
+    matching = [
+        edit for edit in edits if edit.state == EditState.APPLIED and edit.fields == requested
+    ]
     note = "the entity says so already"
-    if made:
-        return report_of(made[-1], row, changed=False, note=note)
-    entity, before = node_id("entities", row["_key"]), {name: row[name] for name in wanted}
-    return EditReport("", entity, str(EditState.APPLIED), False, wanted, before, (), 0, note)
+    if matching:
+        return report_of(matching[-1], row, changed=False, note=note)
+    entity = node_id("entities", row["_key"])
+    previous = {name: row[name] for name in requested}
+    return EditReport(
+        edit="",
+        entity=entity,
+        state=str(EditState.APPLIED),
+        changed=False,
+        fields=requested,
+        before=previous,
+        needs=(),
+        approvals_missing=0,
+        note=note,
+    )
 
 
 def undo(
-    store: GraphStore, edit_id: str, *, who: str, why: str, at: datetime, embedder: Embedder | None = None
+    store: GraphStore,
+    edit_id: str,
+    *,
+    who: str,
+    why: str,
+    at: datetime,
+    embedder: Embedder | None = None,
 ) -> EditReport:
-    """Take an edit back, applied or waiting: the entity says what documents and the other edits say. Idempotent.
+    """Take an edit back, applied or waiting: the entity says what documents and the other edits
+    say. Idempotent.
 
     The row of the edit stays and says who did.
     """
     check_words(who, why)
-    with store.transaction(COLLECTIONS) as inside:
-        edit = edit_named(inside, edit_id)
-        row = entity_row(inside, edit.entity)
+    with store.transaction(COLLECTIONS) as transaction:
+        edit = edit_named(transaction, edit_id)
+        row = entity_row(transaction, edit.entity)
         if edit.state == EditState.UNDONE:
             return report_of(edit, row, changed=False, note=f"{edit.undone_by} undid it already")
-        state = {"state": str(EditState.UNDONE), "undone_by": who, "undone_at": at, "undone_why": why}
+        state = {
+            "state": str(EditState.UNDONE),
+            "undone_by": who,
+            "undone_at": at,
+            "undone_why": why,
+        }
         if edit.state == EditState.APPLIED:
-            return put_on(inside, edit, row, embedder, **state)
+            return change_state(transaction, edit, row, embedder, **state)
         undone = edit.model_copy(update=state)
-        keep(inside, undone)
+        write_edit(transaction, undone)
         return report_of(undone, row, changed=True, note="it had not been applied")

@@ -2,6 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+_LONGEST_VALUE = 80
+
+
+def plain_message(message: str) -> str:
+    """A validator's message without the words that pydantic puts before it."""
+    return message.removeprefix("Value error, ")
+
+
+def explain_problem(problem: Mapping[str, Any], whole: str = "") -> str:
+    """One of pydantic's errors as a clause: the key, its value and what was expected.
+
+    `whole` names what was checked, for a rule that no single key breaks.
+    """
+    place = ".".join(str(part) for part in problem["loc"])
+    if problem["type"] == "missing":
+        return f"{place} is missing"
+    message = plain_message(str(problem["msg"]))
+    message = message[:1].lower() + message[1:]
+    if not place:
+        return f"{whole}: {message}" if whole else message
+    value = repr(problem["input"])
+    if len(value) > _LONGEST_VALUE:
+        value = f"{value[:_LONGEST_VALUE]}..."
+    return f"{place} is {value}: {message}"
+
+
+def explain_problems(problems: Iterable[Mapping[str, Any]], whole: str = "") -> str:
+    """Everything that pydantic found wrong, in one sentence."""
+    return "; ".join(explain_problem(problem, whole) for problem in problems)
+
 
 class HadesError(Exception):
     """Anything HADES reports to a person without a traceback."""
@@ -19,7 +52,10 @@ class UnknownCollection(StoreError):
     """A collection that the catalogue does not declare."""
 
     def __init__(self, name: str) -> None:
-        super().__init__(f"collection {name!r} is not in schemas/catalogue.py; check the name or declare it there")
+        super().__init__(
+            f"collection {name!r} is not in schemas/catalogue.py; check the name or declare it "
+            "there"
+        )
         self.name = name
 
 
@@ -27,9 +63,16 @@ class BadRows(StoreError):
     """Rows that break a rule. Nothing was written."""
 
     def __init__(self, collection: str, row: int | None, rule: str, key: str | None = None) -> None:
-        where = f"{collection}" + (f" row {row}" if row is not None else "") + (f" (_key {key!r})" if key else "")
-        super().__init__(f"{where}: {rule}; nothing was written")
-        self.collection, self.row, self.rule, self.key = collection, row, rule, key
+        place = collection
+        if row is not None:
+            place += f" row {row}"
+        if key:
+            place += f" (_key {key!r})"
+        super().__init__(f"{place}: {rule}; nothing was written")
+        self.collection = collection
+        self.row = row
+        self.rule = rule
+        self.key = key
 
 
 class BadQuery(StoreError):
@@ -40,7 +83,9 @@ class ReadOnly(StoreError):
     """A write through a read-only handle."""
 
     def __init__(self, action: str, needed: str = "read-write") -> None:
-        super().__init__(f"{action} needs a {needed} handle; this one may not: open the store in {needed} mode")
+        super().__init__(
+            f"{action} needs a {needed} handle; this one may not: open the store in {needed} mode"
+        )
         self.action = action
 
 
@@ -65,7 +110,9 @@ class QueryTimeout(StoreError):
 
 
 class SnapshotError(HadesError):
-    """A snapshot that cannot be published or opened: which file or row, what was expected, what to do."""
+    """A snapshot that cannot be published or opened: which file or row, what was expected, what to
+    do.
+    """
 
 
 class NothingPublished(SnapshotError):
@@ -77,8 +124,12 @@ class NotApproved(HadesError):
 
 
 class CallsAboveCap(HadesError):
-    """More calls of a language model than a stage may make, which a person may allow. Nothing was sent or changed."""
+    """More calls of a language model than a stage may make, which a person may allow. Nothing was
+    sent or changed.
+    """
 
 
 class ContractBroken(HadesError):
-    """Rows that break a rule of a contract. The line stops here; the graph that serves is left alone."""
+    """Rows that break a rule of a contract. The line stops here; the graph that serves is left
+    alone.
+    """

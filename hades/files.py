@@ -1,4 +1,6 @@
-"""Files that readers see whole, files of lines, locks that a dead process lets go, and the hash of a file."""
+"""Files that readers see whole, files of lines, locks that a dead process lets go, and the hash of
+a file.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +8,7 @@ import fcntl
 import hashlib
 import json
 import os
+import shutil
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -15,7 +18,9 @@ from typing import IO
 
 
 def write_whole(path: Path, content: bytes | str, rights: int = 0o666) -> Path:
-    """Replace a file in one step: readers see the old one or the new one, also when the writer is killed."""
+    """Replace a file in one step: readers see the old one or the new one, also when the writer is
+    killed.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
     try:
@@ -30,11 +35,49 @@ def write_whole(path: Path, content: bytes | str, rights: int = 0o666) -> Path:
 
 
 def append_line(path: Path, record: Mapping[str, object], rights: int = 0o666) -> Path:
-    """Add an object to a file of JSON lines in one write, so that processes that share the file never mix theirs."""
+    """Add an object to a file of JSON lines in one write, so that processes that share the file
+    never mix theirs.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     with open(path, "ab", buffering=0, opener=partial(os.open, mode=rights)) as file:
         file.write(json.dumps(record, ensure_ascii=False).encode("utf-8", "replace") + b"\n")
     return path
+
+
+_FULL_BYTES = 1 << 20
+
+
+def explain_full_disk(folder: Path) -> str | None:
+    """That the disk under a folder of the home is full, with the next step; None where it is
+    not.
+    """
+    free = shutil.disk_usage(folder).free
+    if free >= _FULL_BYTES:
+        return None
+    return (
+        f"the disk of HADES_HOME is full ({free:,} bytes free at {folder}); free some space "
+        "there, for example by `hades discard` of a snapshot that `hades snapshots` lists, and "
+        "run this again"
+    )
+
+
+OWNER_ONLY = 0o700
+BEYOND_OWNER = 0o077
+
+
+def make_private_folder(folder: Path) -> Path:
+    """Make a folder that its owner alone may enter; one that is there keeps its rights."""
+    if not folder.exists():
+        make_private_folder(folder.parent)
+        folder.mkdir(mode=OWNER_ONLY, exist_ok=True)
+    return folder
+
+
+def keep_files_private(home: Path) -> None:
+    """Let this process write for its user alone, unless the home was opened to a group."""
+    is_shared = home.is_dir() and home.stat().st_mode & BEYOND_OWNER
+    if not is_shared:
+        os.umask(BEYOND_OWNER)
 
 
 @contextmanager
@@ -47,7 +90,9 @@ def hold_lock(path: Path) -> Iterator[None]:
 
 
 class FileLock:
-    """A lock that is tried, not waited for, and says who holds it. The system lets go of it when the process dies."""
+    """A lock that is tried, not waited for, and says who holds it. The system lets go of it when
+    the process dies.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path

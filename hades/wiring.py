@@ -14,11 +14,11 @@ from urllib.parse import urlsplit
 
 from hades.cache.tiers import CachePlace
 from hades.errors import NothingPublished, NotProvisioned, SettingsError, SnapshotError, StoreError
-from hades.files import FileLock
+from hades.files import FileLock, make_private_folder
 from hades.ingest.manifest import known
 from hades.memory.memory import Memory
 from hades.memory.recall.search import NOTHING_REMEMBERED, StoredMemorySearch
-from hades.ports.services import Embedder, LanguageModel, Tracker, silent, utc_now
+from hades.ports.services import Embedder, LanguageModel, Tracker, silent
 from hades.ports.store import GraphStore, Mode
 from hades.providers.file_registry import FileTracker
 from hades.providers.hashing import HashingEmbedder
@@ -40,10 +40,10 @@ from schemas.sources import SourceKind
 
 if TYPE_CHECKING:
     from hades.api import Hades
-    from hades.build.code_workspace import UnbuiltWorkspace
-    from hades.build.context import BuildContext
-    from hades.build.forecast import PaidModels
     from hades.ingest.ingest import Ingest
+    from hades.night.code_workspace import UnbuiltWorkspace
+    from hades.night.context import BuildContext
+    from hades.night.forecast import PaidModels
     from hades.ports.services import ProgressReport
     from hades.retrieval.code.index import CodeIndex
     from hades.snapshot.remote import OpenView
@@ -53,14 +53,18 @@ if TYPE_CHECKING:
 
 
 def open_hades(
-    settings: Settings | None = None, *, progress: ProgressReport | None = None, embedder: Embedder | None = None
+    settings: Settings | None = None,
+    *,
+    progress: ProgressReport | None = None,
+    embedder: Embedder | None = None,
 ) -> Hades:
     """The graph of the settings (by default those of the environment), ready to ingest and publish.
 
-    The embedded store is provisioned on the way: it needs no other credential than the folder. ArangoDB is not.
+    The embedded store is provisioned on the way: it needs no other credential than the folder.
+    ArangoDB is not.
     """
     from hades.api import Hades  # the stages of a build, which no question needs
-    from hades.build.context import BuildContext
+    from hades.night.context import BuildContext
 
     settings = settings or load_settings()
     store = open_written_store(settings)
@@ -81,25 +85,46 @@ def open_hades(
         emit_lineage=emitter(settings.home / "logs", settings.lineage_url),
         open_past=lambda folder: _open_past(settings, folder, progress, embedder),
     )
-    reading = {"progress": progress or silent, "history": settings.history, "workers": settings.ingest_workers}
-    reading["hold"] = lambda name: hold_build(name, settings)
-    return Hades(store, embedder, MiniLmTokenizer(), settings.home, language_model, answers, context, **reading)
+    return Hades(
+        store,
+        embedder,
+        MiniLmTokenizer(),
+        settings.home,
+        language_model=language_model,
+        answers=answers,
+        build_context=context,
+        progress=progress or silent,
+        history=settings.history,
+        workers=settings.ingest_workers,
+        hold=lambda name: hold_build(name, settings),
+    )
 
 
 @contextmanager
 def _open_past(
     settings: Settings, folder: Path, progress: ProgressReport | None, embedder: Embedder
 ) -> Iterator[tuple[BuildContext, Ingest]]:
-    """A graph of its own in a folder, with nothing of servers: what is built there is kept, or thrown away, whole."""
-    here = {"home": folder, "store": "sqlite", "view": "snapshot", "lineage_url": None, "approval_minutes": 0.0}
-    aside = settings.model_copy(update=here)
-    with open_hades(aside, progress=progress, embedder=embedder) as hades:
+    """A graph of its own in a folder, with nothing of servers: what is built there is kept, or
+    thrown away, whole.
+    """
+    own_settings = settings.model_copy(
+        update={
+            "home": folder,
+            "store": "sqlite",
+            "view": "snapshot",
+            "lineage_url": None,
+            "approval_minutes": 0.0,
+        }
+    )
+    with open_hades(own_settings, progress=progress, embedder=embedder) as hades:
         registry = FileTracker(folder / "registry.db", folder / "artifacts")
         yield replace(hades.build_context, open_tracker=lambda: registry), hades.ingest
 
 
 def observe(settings: Settings) -> None:
-    """Send spans where the settings say; safe to repeat, and nothing is loaded where they say nothing."""
+    """Send spans where the settings say; safe to repeat, and nothing is loaded where they say
+    nothing.
+    """
     if settings.otlp_endpoint is not None:
         send_to(settings.otlp_endpoint)
 
@@ -108,12 +133,15 @@ _built_here: ContextVar[Set[str]] = ContextVar("graphs that are built here", def
 
 
 @contextmanager
-def hold_build(command: str, settings: Settings | None = None, wait_seconds: float | None = None) -> Iterator[None]:
+def hold_build(
+    command: str, settings: Settings | None = None, wait_seconds: float | None = None
+) -> Iterator[None]:
     """Be the only command that builds this graph: on its home, or in its database for every home.
 
-    Another that builds is waited for as long as the settings say. What a build calls goes on under its lock.
+    Another that builds is waited for as long as the settings say. What a build calls goes on under
+    its lock.
     """
-    from hades.build.context import wait_to_build
+    from hades.night.context import wait_to_build
 
     settings = settings or load_settings()
     limit = settings.build_wait_seconds if wait_seconds is None else wait_seconds
@@ -121,80 +149,109 @@ def hold_build(command: str, settings: Settings | None = None, wait_seconds: flo
     if graph in _built_here.get():
         yield
         return
-    with ExitStack() as opened:
+    make_private_folder(settings.home)
+    with ExitStack() as stack:
         if settings.store == "arango":
             from hades.stores.arango.transaction import BuildLease
 
-            session = opened.enter_context(closing(_open_arango(settings, Mode.READ_WRITE))).session
-            lock: BuildLease | FileLock = opened.enter_context(closing(BuildLease(session)))
+            session = stack.enter_context(closing(_open_arango(settings, Mode.READ_WRITE))).session
+            lock: BuildLease | FileLock = stack.enter_context(closing(BuildLease(session)))
         else:
-            lock = opened.enter_context(closing(FileLock(settings.home / ".build.lock")))
+            lock = stack.enter_context(closing(FileLock(settings.home / ".build.lock")))
         wait_to_build(lock.claim, command, limit)
-        held = {graph, *_built_here.get()}
-        _built_here.set(held)  # the threads of this build share it
-        opened.callback(held.discard, graph)
+        graphs = {graph, *_built_here.get()}
+        _built_here.set(graphs)  # the threads of this build share this set
+        stack.callback(graphs.discard, graph)
         yield
 
 
 @contextmanager
-def open_build_context(settings: Settings, *, progress: ProgressReport | None = None) -> Iterator[BuildContext]:
-    """What a build works with; the model is named but not loaded, the registry opened when it is first asked."""
+def open_build_context(
+    settings: Settings, *, progress: ProgressReport | None = None
+) -> Iterator[BuildContext]:
+    """What a build works with; the model is named but not loaded, the registry opened when it is
+    first asked.
+    """
     with open_hades(settings, progress=progress) as hades:
         yield hades.build_context
 
 
 @contextmanager
-def open_memory(settings: Settings | None = None, *, mode: Mode = Mode.READ_WRITE) -> Iterator[Memory]:
+def open_memory(
+    settings: Settings | None = None, *, mode: Mode = Mode.READ_WRITE
+) -> Iterator[Memory]:
     """The memory kept in the store of the settings, closed at the end.
 
-    To read, ArangoDB is asked with the right to read alone; the embedded store is provisioned in every mode.
+    To read, the store is opened to read alone; an embedded one that is not there yet is made.
     """
     settings = settings or load_settings()
-    reads_server = settings.store == "arango" and mode is Mode.READ_ONLY
-    with closing(open_store(settings, mode) if reads_server else open_written_store(settings)) as store:
+    is_there = settings.store == "arango" or (settings.home / "graph.db").exists()
+    if mode is Mode.READ_ONLY and is_there:
+        memory_store = _open_memory_to_read(settings)
+    else:
+        memory_store = open_written_store(settings)
+    with closing(memory_store) as store:
         language_model = open_language_model(settings)
-        yield Memory(store, open_embedder(settings), utc_now, language_model, MiniLmTokenizer(), settings.home)
+        yield Memory(
+            store,
+            open_embedder(settings),
+            language_model=language_model,
+            tokenizer=MiniLmTokenizer(),
+            home=settings.home,
+        )
 
 
 def open_answers(settings: Settings | None = None, embedder: Embedder | None = None) -> Answers:
-    """What answers questions of the graph of the settings: reads only, loads no more than the embedder needs."""
+    """What answers questions of the graph of the settings: reads only, loads no more than the
+    embedder needs.
+    """
     settings = settings or load_settings()
     observe(settings)
+    check = partial(_check_server, settings)
     tools = Tools(
         MiniLmTokenizer(),
         embedder or open_embedder(settings),
         settings.hirag_pathrag,
         settings.hipporag,
-        beliefs=StoredBeliefs(lambda: open_store(settings, Mode.READ_ONLY)),
+        beliefs=StoredBeliefs(lambda: open_store(settings, Mode.READ_ONLY), check),
         swapping=ExplorationRules(settings.learning.explore, settings.learning.explore_seed),
-        memory=StoredMemorySearch(lambda: _open_memory_to_read(settings), settings.home),
+        memory=StoredMemorySearch(lambda: _open_memory_to_read(settings), settings.home, check),
     )
+    open_current = partial(_open_view_or_empty, settings, tools)
+    if settings.view == "arango":
+        return Answers(open_current, lambda: "live", tools, settings.plan)
     return Answers(
-        lambda: _open_view_or_none(settings, tools),
-        (lambda: "live") if settings.view == "arango" else partial(served, settings.home),
+        open_current,
+        partial(served, settings.home),
         tools,
         settings.plan,
-        open_version=None if settings.view == "arango" else lambda snapshot: open_view(settings, snapshot),
-        unbuilt=None if settings.view == "arango" else _unbuilt_workspace(settings),
+        open_version=lambda snapshot: open_view(settings, snapshot),
+        unbuilt=_unbuilt_workspace(settings),
     )
 
 
 def _open_memory_to_read(settings: Settings) -> GraphStore:
-    """The store of memory; an embedded one that an older version wrote is brought to today's catalogue first."""
+    """The store of memory; an embedded one that an older version wrote is brought to today's
+    catalogue first.
+    """
     store = open_store(settings, Mode.READ_ONLY)
+    if settings.store != "sqlite":
+        return store
     try:
         store.count("memory_states")
     except NotProvisioned:
         store.close()
-        if settings.store != "sqlite" or not (settings.home / "graph.db").exists():
+        if not (settings.home / "graph.db").exists():
             raise
         open_written_store(settings).close()
         return open_store(settings, Mode.READ_ONLY)
     return store
 
 
-def _open_view_or_none(settings: Settings, tools: Tools) -> OpenView:
-    """The graph; or, where nothing is published and memory has something to say, a view of no nodes."""
+def _open_view_or_empty(settings: Settings, tools: Tools) -> OpenView:
+    """The graph; or, where nothing is published and memory has something to say, a view of no
+    nodes.
+    """
     try:
         return open_view(settings)
     except NothingPublished:
@@ -204,13 +261,17 @@ def _open_view_or_none(settings: Settings, tools: Tools) -> OpenView:
 
 
 def _unbuilt_workspace(settings: Settings) -> Callable[[], CodeIndex | None]:
-    """The index of the workspace's own files, for questions before the first build; nothing is read before one."""
+    """The index of the workspace's own files, for questions before the first build; nothing is read
+    before one.
+    """
 
     @cache
     def opened() -> UnbuiltWorkspace:
-        from hades.build.code_workspace import UnbuiltWorkspace
+        from hades.night.code_workspace import UnbuiltWorkspace
 
-        return UnbuiltWorkspace(lambda: _known_workspaces(settings), settings.home.resolve(), MiniLmTokenizer())
+        return UnbuiltWorkspace(
+            lambda: _known_workspaces(settings), settings.home.resolve(), MiniLmTokenizer()
+        )
 
     return lambda: opened().index()
 
@@ -224,18 +285,24 @@ def _known_workspaces(settings: Settings) -> list[SourceSpec]:
 
 
 def open_view(settings: Settings, snapshot: str | None = None) -> OpenView:
-    """The graph as questions read it: the published snapshot or one that is named, or the live one over AQL."""
+    """The graph as questions read it: the published snapshot or one that is named, or the live one
+    over AQL.
+    """
     if settings.view == "arango":
         from hades.stores.arango.neighbourhood import ArangoView
 
-        view = ArangoView(_open_arango(settings, Mode.READ_ONLY), lambda: _open_whole(settings))
-        view.info  # noqa: B018 - asked once here, so that the first turn does not spend its time on it
+        view = ArangoView(
+            _open_arango(settings, Mode.READ_ONLY), lambda: _open_local_snapshot(settings)
+        )
+        view.info  # noqa: B018 - read once here, so that the first turn does not spend time on it
         return view
     return open_snapshot(settings.home, snapshot)
 
 
-def _open_whole(settings: Settings) -> GraphView | None:
-    """The snapshot that this machine has, for turns that meet a half-applied write; None where it has none."""
+def _open_local_snapshot(settings: Settings) -> GraphView | None:
+    """The snapshot that this machine has, for turns that meet a half-applied write; None where it
+    has none.
+    """
     try:
         return open_snapshot(settings.home, replaces="rows that a large write has half changed")
     except SnapshotError:
@@ -243,17 +310,42 @@ def _open_whole(settings: Settings) -> GraphView | None:
 
 
 def open_store(settings: Settings, mode: Mode, busy_seconds: float | None = None) -> GraphStore:
-    """The store the settings name, opened for what the caller may do; nothing is created before `provision`.
+    """The store the settings name, opened for what the caller may do; nothing is created before
+    `provision`.
 
-    `busy_seconds` is how long the embedded one waits for another process that writes; a server queues writers itself.
+    `busy_seconds` is how long the embedded one waits for another process that writes; a server
+    queues writers itself.
     """
     if settings.store == "arango":
         return _open_arango(settings, mode)
     return SqliteStore.open(settings.home / "graph.db", mode, busy_seconds)
 
 
+def open_briefly(
+    settings: Settings, mode: Mode = Mode.READ_ONLY, busy_seconds: float | None = None
+) -> GraphStore:
+    """The store for what a question can do without: a server that does not answer at once counts
+    as away, and for a while is not asked again.
+    """
+    if settings.store == "arango":
+        return _open_arango(settings, mode, is_brief=True)
+    return open_store(settings, mode, busy_seconds)
+
+
+def _check_server(settings: Settings, collection: str) -> None:
+    """Raise `StoreUnavailable` where the store is a server whose rows of a collection cannot be
+    read at once.
+    """
+    if settings.store == "arango":
+        with closing(open_briefly(settings)) as store:
+            store.count(collection)
+
+
 def open_written_store(settings: Settings, mode: Mode = Mode.READ_WRITE) -> GraphStore:
-    """The store opened to write; the embedded one is provisioned on the way, ArangoDB needs `hades provision`."""
+    """The store opened to write; the embedded one is provisioned on the way, ArangoDB needs `hades
+    provision`.
+    """
+    make_private_folder(settings.home)
     if settings.store != "sqlite":
         return open_store(settings, mode)
     store = open_store(settings, Mode.ADMIN)
@@ -270,24 +362,33 @@ def open_embedder(settings: Settings) -> Embedder:
     model = settings.embedder_model or settings.llm_model
     if settings.llm_base_url is None or model is None:
         raise SettingsError(
-            "HADES_EMBEDDER is 'openai', which needs HADES_LLM_BASE_URL and HADES_EMBEDDER_MODEL; set both"
+            "HADES_EMBEDDER is 'openai', which needs HADES_LLM_BASE_URL and HADES_EMBEDDER_MODEL; "
+            "set both"
         )
     key = settings.llm_api_key
-    return OpenAIEmbedder(settings.llm_base_url, model, api_key=key.get_secret_value() if key else None)
+    return OpenAIEmbedder(
+        settings.llm_base_url, model, api_key=key.get_secret_value() if key else None
+    )
 
 
 def paid_models(settings: Settings) -> PaidModels:
-    """The models of the settings that stand behind an endpoint, with their prices, for forecasts."""
-    from hades.build.forecast import PaidModels
+    """The models of the settings that stand behind an endpoint, with their prices, for
+    forecasts.
+    """
+    from hades.night.forecast import PaidModels
 
-    is_remote = settings.llm_base_url is not None
+    embedder = writer = ""
+    if settings.llm_base_url is not None:
+        writer = settings.llm_model or ""
+        if settings.embedder == "openai":
+            embedder = settings.embedder_model or writer
     return PaidModels(
-        (settings.embedder_model or settings.llm_model or "") if settings.embedder == "openai" and is_remote else "",
-        settings.embedder_price,
-        (settings.llm_model or "") if is_remote else "",
-        settings.llm_input_price,
-        settings.llm_output_price,
-        lambda text: MiniLmTokenizer().count(text),
+        embedder=embedder,
+        embedder_price=settings.embedder_price,
+        writer=writer,
+        input_price=settings.llm_input_price,
+        output_price=settings.llm_output_price,
+        count_tokens=lambda text: MiniLmTokenizer().count(text),
     )
 
 
@@ -315,14 +416,22 @@ def open_tracker(settings: Settings) -> Tracker:
         return FileTracker(home / "registry.db", home / "artifacts")
     uri = settings.mlflow_uri or f"sqlite:///{home / 'mlflow.db'}"
     is_served = urlsplit(uri).scheme in ("http", "https")
-    tenant = settings.tenant if settings.mlflow_uri is not None else None  # a home of its own needs no second name
-    return MlflowTracker(uri, home / "mlflow.lock", None if is_served else home / "artifacts", tenant)
+    artifacts = None if is_served else home / "artifacts"
+    # A home of its own needs no second name.
+    tenant = None if settings.mlflow_uri is None else settings.tenant
+    return MlflowTracker(uri, home / "mlflow.lock", artifacts, tenant)
 
 
-def tell_feedback(settings: Settings, query_id: str, judged: Mapping[str, object], who: str) -> None:
-    """Feedback as assessments of the turn's trace, where the MLflow server of the settings is sent the traces."""
-    traced = urlsplit(settings.otlp_endpoint or "").netloc
-    if settings.mlflow_uri is not None and traced and traced == urlsplit(settings.mlflow_uri).netloc:
+def tell_feedback(
+    settings: Settings, query_id: str, judged: Mapping[str, object], who: str
+) -> None:
+    """Feedback as assessments of the turn's trace, where the MLflow server of the settings is sent
+    the traces.
+    """
+    collector = urlsplit(settings.otlp_endpoint or "").netloc
+    if settings.mlflow_uri is None or not collector:
+        return
+    if collector == urlsplit(settings.mlflow_uri).netloc:
         log_feedback(settings.mlflow_uri, query_id, judged, who)
 
 
@@ -331,10 +440,17 @@ def model_cache(settings: Settings) -> Path:
     return settings.home / "cache" / "models"
 
 
-def _open_arango(settings: Settings, mode: Mode) -> ArangoStore:
+def _open_arango(settings: Settings, mode: Mode, *, is_brief: bool = False) -> ArangoStore:
     from hades.stores.arango.client import Account, ArangoEndpoints
-    from hades.stores.arango.store import ArangoStore
+    from hades.stores.arango.store import ArangoStore, brief_limits
 
+    accounts = []
+    if settings.arango_rw_user is not None and settings.arango_rw_password is not None:
+        password = settings.arango_rw_password.get_secret_value()
+        accounts.append(Account(settings.arango_rw_user, password, "rw"))
+    if settings.arango_ro_user is not None and settings.arango_ro_password is not None:
+        password = settings.arango_ro_password.get_secret_value()
+        accounts.append(Account(settings.arango_ro_user, password, "ro"))
     endpoints = ArangoEndpoints(
         url=settings.arango_url,
         database=settings.arango_database,
@@ -343,14 +459,7 @@ def _open_arango(settings: Settings, mode: Mode) -> ArangoStore:
         ro_socket=settings.arango_ro_uds,
         rw_socket=settings.arango_rw_uds,
         admin_socket=settings.arango_admin_uds,
-        accounts=tuple(
-            Account(user, password.get_secret_value(), "rw" if right == "rw" else "ro")
-            for user, password, right in (
-                (settings.arango_rw_user, settings.arango_rw_password, "rw"),
-                (settings.arango_ro_user, settings.arango_ro_password, "ro"),
-            )
-            if user is not None and password is not None
-        ),
+        accounts=tuple(accounts),
     )
     limit = settings.arango_transaction_limit_mib
     return ArangoStore(
@@ -359,4 +468,5 @@ def _open_arango(settings: Settings, mode: Mode) -> ArangoStore:
         approximate=settings.arango_vector_index,
         transaction_share=settings.arango_transaction_share,
         transaction_limit_bytes=None if limit is None else limit * 1024 * 1024,
+        **(brief_limits(settings.arango_url) if is_brief else {}),
     )

@@ -1,4 +1,6 @@
-"""BM25 over rows of terms (Robertson and Zaragoza 2009): a posting holds its finished share, a question only adds."""
+"""BM25 over rows of terms (Robertson and Zaragoza 2009): a posting holds its finished share, a
+question only adds.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ B = 0.75
 
 @dataclass(frozen=True, eq=False)
 class Bm25:
-    """Term `t` stands in rows `row[starts[t]:starts[t + 1]]` with the share `share[...]`, before its rarity."""
+    """Term `t` stands in rows `row[starts[t]:starts[t + 1]]` with the share `share[...]`, before
+    its rarity.
+    """
 
     starts: NDArray[np.int64]
     row: NDArray[np.int32]
@@ -29,8 +33,8 @@ class Bm25:
         scores = np.zeros(self.rows)
         for term, weight in query.items():
             if 0 <= term < len(self.rarity):
-                here = slice(int(self.starts[term]), int(self.starts[term + 1]))
-                scores[self.row[here]] += self.share[here] * (weight * self.rarity[term])
+                postings = slice(int(self.starts[term]), int(self.starts[term + 1]))
+                scores[self.row[postings]] += self.share[postings] * (weight * self.rarity[term])
         return scores
 
 
@@ -52,10 +56,18 @@ def fit_bm25(
     counts.sort_indices()
     lengths = np.asarray(counts.sum(axis=1), np.float64)[:rows]
     mean = mean_length or (lengths.mean() if lengths.any() else 1.0)
-    share = counts.data * (K1 + 1) / (counts.data + K1 * (1 - B + B * lengths[counts.indices] / mean))
+    share = (
+        counts.data * (K1 + 1) / (counts.data + K1 * (1 - B + B * lengths[counts.indices] / mean))
+    )
     starts = counts.indptr[: terms + 1].astype(np.int64)
     with_term = np.diff(starts)
-    return Bm25(starts, counts.indices.astype(np.int32), share.astype(np.float32), rarity(with_term, rows), rows)
+    return Bm25(
+        starts,
+        counts.indices.astype(np.int32),
+        share.astype(np.float32),
+        rarity(with_term, rows),
+        rows,
+    )
 
 
 def rarity(with_term: NDArray[Any], rows: int) -> Scores:

@@ -19,9 +19,11 @@ def edge_logs(weight: Floats, boost: Floats, eps: float) -> Floats:
 
 
 def path_score(logs: Sequence[float], penalty: float) -> float:
-    """Mean log less `penalty` for each edge after the first; higher is better, 0 is the best there is.
+    """Mean log less `penalty` for each edge after the first; higher is better, 0 is the best there
+    is.
 
-    Dividing the sum of logs by the length, as the specification writes it, would reward long paths (X-48).
+    Dividing the sum of logs by the length, as the specification writes it, would reward long paths
+    (X-48).
     """
     return math.fsum(logs) / len(logs) - penalty * (len(logs) - 1)
 
@@ -36,23 +38,29 @@ def path_cost(logs: Sequence[float]) -> float:
     return max(0.0, -math.fsum(logs))
 
 
-def bridge_labels(weight: Floats, tail_topic: Longs, head_topic: Longs, never: Flags, threshold: float) -> Flags:
-    """Which edges are bridges: heavy enough, of a type that may be one, between two topics (requirement X-46).
+def bridge_labels(
+    weight: Floats, tail_topic: Longs, head_topic: Longs, never: Flags, threshold: float
+) -> Flags:
+    """Which edges are bridges: heavy enough, of a type that may be one, between two topics
+    (requirement X-46).
 
-    A topic of -1 is none, and what has no topic joins none. Given L2 topics the same rule finds the strong bridges.
+    A topic of -1 is none, and what has no topic joins none. Given L2 topics the same rule finds the
+    strong bridges.
     """
     apart = (tail_topic >= 0) & (head_topic >= 0) & (tail_topic != head_topic)
     labels: Flags = apart & (np.nan_to_num(weight, nan=-1.0) >= threshold) & ~never
     return labels
 
 
-# The edges of a graph with topics, sorted so that those between two given topics lie side by side. A search between
-# two topics reads only the blocks of its region, so its cost and its answer depend on nothing else.
+# The edges of a graph with topics, sorted so that those between two given topics lie side by side.
+# A search between two topics reads only the blocks of its region, so its cost and its answer depend
+# on nothing else.
 
 
 @dataclass(frozen=True)
 class Blocks:
-    """Both directions of every edge. Block i leads from topic `codes[i] // n_topics` to topic `codes[i] % n_topics`.
+    """Both directions of every edge. Block i leads from topic `codes[i] // n_topics` to topic
+    `codes[i] % n_topics`.
 
     Its entries stand at `starts[i]:starts[i + 1]`, by tail and head.
     """
@@ -68,11 +76,12 @@ class Blocks:
 
 @dataclass(frozen=True)
 class Region:
-    """Topics in which paths are looked for, the two that are to be joined first, and the blocks that may be walked.
+    """Topics in which paths are looked for, the two that are to be joined first, and the blocks
+    that may be walked.
 
-    `first` and `last` are (n_topics, n_topics) places of entries, equal where there is no block. A path leaves the
-    first topic with its first edge and enters the second with its last, so no block leads into the first, out of the
-    second, or about within either.
+    `first` and `last` are (n_topics, n_topics) places of entries, equal where there is no block. A
+    path leaves the first topic with its first edge and enters the second with its last, so no block
+    leads into the first, out of the second, or about within either.
     """
 
     topics: Longs
@@ -86,7 +95,9 @@ class Region:
 
 
 def block_edges(tail: Longs, head: Longs, log: Floats, topic: Longs, n_topics: int) -> Blocks:
-    """Arrange edges, whose ends all have a topic; among parallel ones the heaviest stays, then the first."""
+    """Arrange edges, whose ends all have a topic; among parallel ones the heaviest stays, then the
+    first.
+    """
     edge = np.arange(len(tail), dtype=np.int64)
     near, far = np.concatenate([tail, head]), np.concatenate([head, tail])
     edge, both = np.concatenate([edge, edge]), np.concatenate([log, log])
@@ -95,21 +106,21 @@ def block_edges(tail: Longs, head: Longs, log: Floats, topic: Longs, n_topics: i
     near, far = near[order], far[order]
     new = np.ones(len(near), np.bool_)
     new[1:] = (near[1:] != near[:-1]) | (far[1:] != far[:-1])
-    kept = order[new]
-    codes, starts = np.unique(code[kept], return_index=True)
-    ends = np.append(starts, len(kept)).astype(np.int64)
-    return Blocks(n_topics, codes, ends, near[new], far[new], edge[kept], both[kept])
+    heaviest = order[new]
+    codes, starts = np.unique(code[heaviest], return_index=True)
+    ends = np.append(starts, len(heaviest)).astype(np.int64)
+    return Blocks(n_topics, codes, ends, near[new], far[new], edge[heaviest], both[heaviest])
 
 
 def region_of(blocks: Blocks, topics: Longs) -> Region:
     """The region of these topics."""
-    wanted = topics[:, None] * blocks.n_topics + topics[None, :]
-    place = np.searchsorted(blocks.codes, wanted)
-    there = np.append(blocks.codes, -1)[place] == wanted
-    there[:, 0] = there[1, :] = False
-    place = np.where(there, place, 0)
+    block_codes = topics[:, None] * blocks.n_topics + topics[None, :]
+    place = np.searchsorted(blocks.codes, block_codes)
+    has_block = np.append(blocks.codes, -1)[place] == block_codes
+    has_block[:, 0] = has_block[1, :] = False
+    place = np.where(has_block, place, 0)
     first, last = blocks.starts[place], np.append(blocks.starts, 0)[place + 1]
-    return Region(topics, np.where(there, first, 0), np.where(there, last, 0))
+    return Region(topics, np.where(has_block, first, 0), np.where(has_block, last, 0))
 
 
 MIDDLES = 8  # the neighbours of a topic between which it is taken as a middle
@@ -119,7 +130,8 @@ MIDDLES = 8  # the neighbours of a topic between which it is taken as a middle
 class Heat:
     """Total weight of the bridges between topics: pairs `first[i] < second[i]`, in their order.
 
-    `neighbour` and `strength` list each topic's neighbours at `starts[t]:starts[t + 1]`, strongest first.
+    `neighbour` and `strength` list each topic's neighbours at `starts[t]:starts[t + 1]`, strongest
+    first.
     """
 
     n_topics: int
@@ -132,8 +144,8 @@ class Heat:
 
     def of(self, topic: int) -> tuple[Longs, Floats]:
         """A topic's neighbours and how strongly it is joined to each."""
-        mine = slice(self.starts[topic], self.starts[topic + 1])
-        return self.neighbour[mine], self.strength[mine]
+        entries = slice(self.starts[topic], self.starts[topic + 1])
+        return self.neighbour[entries], self.strength[entries]
 
 
 def heat_of(tail_topic: Longs, head_topic: Longs, weight: Floats, n_topics: int) -> Heat:
@@ -150,9 +162,11 @@ def heat_of(tail_topic: Longs, head_topic: Longs, weight: Floats, n_topics: int)
 
 
 def hot_pairs(heat: Heat, near: int, far: int) -> list[tuple[int, int]]:
-    """The `near` most strongly joined pairs, then the `far` strongest of those that only third topics join.
+    """The `near` most strongly joined pairs, then the `far` strongest of those that only third
+    topics join.
 
-    A third topic carries between two of its strongest neighbours what the weaker of its two joints has.
+    A third topic carries between two of its strongest neighbours what the weaker of its two joints
+    has.
     """
     order = np.lexsort((heat.second, heat.first, -heat.weight))[:near]
     joined = heat.first * heat.n_topics + heat.second
@@ -166,47 +180,57 @@ def hot_pairs(heat: Heat, near: int, far: int) -> list[tuple[int, int]]:
 
 def pairs_of(heat: Heat, topic: int, limit: int) -> list[tuple[int, int]]:
     """A topic with each of its strongest neighbours."""
-    return [(min(topic, other), max(topic, other)) for other in heat.of(topic)[0][:limit].tolist()]
+    return [
+        (min(topic, neighbour), max(topic, neighbour))
+        for neighbour in heat.of(topic)[0][:limit].tolist()
+    ]
 
 
 def region_topics(heat: Heat, first: int, second: int, limit: int) -> Longs:
-    """The two topics and at most `limit` others that paths may pass: those joined to both, by the weaker joint, then
-    those joined to one of them; ties fall to the order of topics."""
-    (left, left_weight), (right, right_weight) = heat.of(first), heat.of(second)
-    topics = np.union1d(left, right)
+    """The two topics and at most `limit` others that paths may pass: those joined to both, by the
+    weaker joint, then those joined to one of them; ties fall to the order of topics.
+    """
+    joints = heat.of(first), heat.of(second)
+    topics = np.union1d(joints[0][0], joints[1][0])
     topics = topics[(topics != first) & (topics != second)]
     weights = np.zeros((2, len(topics)))
-    for row, (others, strength) in enumerate(((left, left_weight), (right, right_weight))):
-        kept = (others != first) & (others != second)
-        weights[row, np.searchsorted(topics, others[kept])] = strength[kept]
+    for row, (neighbours, strength) in enumerate(joints):
+        is_third = (neighbours != first) & (neighbours != second)
+        weights[row, np.searchsorted(topics, neighbours[is_third])] = strength[is_third]
     order = np.lexsort((topics, -weights.max(axis=0), -weights.min(axis=0)))[:limit]
     return np.concatenate([np.array([first, second], np.int64), topics[order]])
 
 
 def _carry(heat: Heat) -> tuple[Longs, Floats]:
-    """Pairs of neighbours of the same topic, each with what all topics together carry between them."""
+    """Pairs of neighbours of the same topic, each with what all topics together carry between
+    them.
+    """
     topic = np.repeat(np.arange(heat.n_topics), np.diff(heat.starts))
     rank = np.arange(len(topic)) - heat.starts[topic]
-    kept = rank < MIDDLES
-    beside = np.full((heat.n_topics, MIDDLES), -1, np.int64)
+    is_strong = rank < MIDDLES
+    neighbours = np.full((heat.n_topics, MIDDLES), -1, np.int64)
     joint = np.zeros((heat.n_topics, MIDDLES))
-    beside[topic[kept], rank[kept]], joint[topic[kept], rank[kept]] = heat.neighbour[kept], heat.strength[kept]
+    places = topic[is_strong], rank[is_strong]
+    neighbours[places] = heat.neighbour[is_strong]
+    joint[places] = heat.strength[is_strong]
     codes, weights = [np.empty(0, np.int64)], [np.empty(0)]
-    for left, right in combinations(range(MIDDLES), 2):
-        both = beside[:, right] >= 0
-        one, two = beside[both, left], beside[both, right]
-        codes.append(np.minimum(one, two) * heat.n_topics + np.maximum(one, two))
-        weights.append(np.minimum(joint[both, left], joint[both, right]))
-    found, which = np.unique(np.concatenate(codes), return_inverse=True)
-    return found, np.bincount(which, weights=np.concatenate(weights), minlength=len(found)).astype(np.float64)
+    for stronger, weaker in combinations(range(MIDDLES), 2):
+        has_both = neighbours[:, weaker] >= 0
+        first, second = neighbours[has_both, stronger], neighbours[has_both, weaker]
+        codes.append(np.minimum(first, second) * heat.n_topics + np.maximum(first, second))
+        weights.append(np.minimum(joint[has_both, stronger], joint[has_both, weaker]))
+    pair_codes, which = np.unique(np.concatenate(codes), return_inverse=True)
+    totals = np.bincount(which, weights=np.concatenate(weights), minlength=len(pair_codes))
+    return pair_codes, totals.astype(np.float64)
 
 
-# The best loopless paths over a small graph: best first, exact, bounded by work and time.
-# A path is worth its mean cost plus a penalty for each edge after the first, or its cost alone; less is better. Two
-# passes over the edges. Backwards from the targets: the least cost of a walk of exactly r edges from each node into
-# one. Forwards: best-first over (path so far, length in all), each bounded by what the first pass says may still come.
-# The bound errs only for walks that would meet themselves, so little is expanded in vain, and paths come out in the
-# order of what they are worth, whatever their lengths (A*: Hart, Nilsson and Raphael, 1968).
+# The best loopless paths over a small graph: best first, exact, bounded by work and time. A path is
+# worth its mean cost plus a penalty for each edge after the first, or its cost alone; less is
+# better. Two passes over the edges. Backwards from the targets: the least cost of a walk of exactly
+# r edges from each node into one. Forwards: best-first over (path so far, length in all), each
+# bounded by what the first pass says may still come. The bound errs only for walks that would meet
+# themselves, so little is expanded in vain, and paths come out in the order of what they are worth,
+# whatever their lengths (A*: Hart, Nilsson and Raphael, 1968).
 TINY = 1e-9  # values closer than this are equal
 _LOOKS_AT_CLOCK = 1024  # entries between two looks
 
@@ -230,7 +254,9 @@ class FoundWay:
 
 
 def value_of(cost: float, hops: int, penalty: float | None) -> float:
-    """What is minimised: the cost; or, with a penalty, the mean cost plus so much for each edge after the first."""
+    """What is minimised: the cost; or, with a penalty, the mean cost plus so much for each edge
+    after the first.
+    """
     return cost if penalty is None else cost / hops + penalty * (hops - 1)
 
 
@@ -245,10 +271,11 @@ def best_ways(
     max_work: int,
     stop: Callable[[], bool] = lambda: False,
 ) -> tuple[list[FoundWay], int, bool]:
-    """The k best paths of 1 to `max_hops` edges from any source to any target, and all that tie with the last.
+    """The k best paths of 1 to `max_hops` edges from any source to any target, and all that tie
+    with the last.
 
-    With them the entries looked at, and whether work or time ended the search. When the work is short it looks less
-    far, but at one edge always.
+    With them the entries looked at, and whether work or time ended the search. When the work is
+    short it looks less far, but at one edge always.
     """
     least = np.full((max_hops + 1, len(edges.starts) - 1), np.inf)
     least[0, targets] = 0.0
@@ -262,31 +289,32 @@ def best_ways(
     for source in sources:
         for length in range(1, reach + 1):
             if (best := float(least[length, source])) < np.inf:
-                heapq.heappush(queue, (value_of(best, length, penalty), next(order), length, 0.0, (source,), ()))
-    found: list[FoundWay] = []
+                value = value_of(best, length, penalty)
+                heapq.heappush(queue, (value, next(order), length, 0.0, (source,), ()))
+    paths: list[FoundWay] = []
     last, next_look = np.inf, work + _LOOKS_AT_CLOCK
-    while queue and (len(found) < k or queue[0][0] <= last + TINY):
+    while queue and (len(paths) < k or queue[0][0] <= last + TINY):
         value, _, length, cost, nodes, entries = heapq.heappop(queue)
         if len(entries) == length:
-            found.append(FoundWay(nodes, entries, cost))
+            paths.append(FoundWay(nodes, entries, cost))
             last = value
             continue
         first, end = int(edges.starts[nodes[-1]]), int(edges.starts[nodes[-1] + 1])
         if work + end - first > max_work and length > 1:
-            return found, work, True
+            return paths, work, True
         work += end - first
-        rest = least[length - len(entries) - 1, edges.heads[first:end]]
-        for step in np.flatnonzero(rest < np.inf).tolist():
+        remaining_costs = least[length - len(entries) - 1, edges.heads[first:end]]
+        for step in np.flatnonzero(remaining_costs < np.inf).tolist():
             node, so_far = int(edges.heads[first + step]), cost + float(edges.costs[first + step])
             if node not in nodes:
-                could = value_of(so_far + float(rest[step]), length, penalty)
+                could = value_of(so_far + float(remaining_costs[step]), length, penalty)
                 longer = ((*nodes, node), (*entries, first + step))
                 heapq.heappush(queue, (could, next(order), length, so_far, *longer))
         if work >= next_look:
             next_look = work + _LOOKS_AT_CLOCK
             if stop():
-                return found, work, True
-    return found, work, reach < max_hops
+                return paths, work, True
+    return paths, work, reach < max_hops
 
 
 @dataclass(frozen=True)
@@ -300,9 +328,11 @@ class TopicPath:
 def best_paths(
     blocks: Blocks, region: Region, *, n_paths: int, max_hops: int, penalty: float, max_work: int
 ) -> tuple[list[TopicPath], int]:
-    """The `n_paths` best paths of 1 to `max_hops` edges from the region's first topic to its second, best first.
+    """The `n_paths` best paths of 1 to `max_hops` edges from the region's first topic to its
+    second, best first.
 
-    With them how many edges were looked at. When the budget is short it looks less far, but at one edge always.
+    With them how many edges were looked at. When the budget is short it looks less far, but at one
+    edge always.
     """
     row, column = np.nonzero(region.last > region.first)
     counts = (region.last - region.first)[row, column]
@@ -313,13 +343,23 @@ def best_paths(
     leaving, arriving = np.repeat(row == 0, counts), np.repeat(column == 1, counts)
     nodes, ends = np.unique([blocks.tail[entries], blocks.head[entries]], return_inverse=True)
     tail, head = ends.reshape(2, -1)
-    order = np.argsort(tail * len(nodes) + head, kind="stable")  # fast, because the entries of a block are sorted
+    order = np.argsort(
+        tail * len(nodes) + head, kind="stable"
+    )  # fast, because the entries of a block are sorted
     starts = np.searchsorted(tail[order], np.arange(len(nodes) + 1))
     edges = Edges(starts, head[order], -blocks.log[entries][order])
-    found, work, _ = best_ways(
-        edges, np.unique(tail[leaving]).tolist(), np.unique(head[arriving]),
-        k=n_paths, max_hops=max_hops, penalty=penalty, max_work=max_work,
-    )  # fmt: skip
+    paths, work, _ = best_ways(
+        edges,
+        np.unique(tail[leaving]).tolist(),
+        np.unique(head[arriving]),
+        k=n_paths,
+        max_hops=max_hops,
+        penalty=penalty,
+        max_work=max_work,
+    )
     edge = blocks.edge[entries][order]
-    ways = [(nodes[list(one.nodes)], edge[list(one.entries)]) for one in found[:n_paths]]
-    return [TopicPath(tuple(along.tolist()), tuple(via.tolist())) for along, via in ways], work
+    topic_paths = []
+    for path in paths[:n_paths]:
+        path_nodes, path_edges = nodes[list(path.nodes)], edge[list(path.entries)]
+        topic_paths.append(TopicPath(tuple(path_nodes.tolist()), tuple(path_edges.tolist())))
+    return topic_paths, work

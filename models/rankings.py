@@ -13,10 +13,12 @@ from numpy.typing import NDArray
 
 from models.arrays import Floats
 
-# The fitted ranking of the default recipe: three lines over named columns, one set for each kind of corpus. `look`
-# judges a passage alone, `rank` beside the others as `look` sees them, `last` beside the others as `rank` sees them:
-# what the second step of a question found is known when the third is judged. Each has two sets of coefficients:
-# `plain`, and `told` for a corpus that states an order. The mean of both, by how far a corpus is told, is what serves.
+# The fitted ranking of the default recipe: three lines over named columns, one set for each kind of
+# corpus. `look` judges a passage alone, `rank` beside the others as `look` sees them, `last` beside
+# the others as `rank` sees them: what the second step of a question found is known when the third
+# is judged. Each has two sets of coefficients:
+# `plain`, and `told` for a corpus that states an order. The mean of both, by how far a corpus is
+# told, is what serves.
 
 
 @dataclass(frozen=True)
@@ -28,7 +30,9 @@ class Line:
     told: Floats
 
     def score(self, columns: Mapping[str, Floats], told: float) -> Floats:
-        """(n,) higher is better; only differences within one question mean something. `told` is in [0, 1]."""
+        """(n,) higher is better; only differences within one question mean something. `told` is in
+        [0, 1].
+        """
         table = np.ascontiguousarray(np.array([columns[name] for name in self.columns]).T)
         scores: Floats = table @ ((1.0 - told) * self.plain + told * self.told)
         return scores
@@ -45,27 +49,30 @@ class FusionModel:
     @cached_property
     def digest(self) -> str:
         """sha256 of the columns and their coefficients."""
-        found = hashlib.sha256()
+        sha256 = hashlib.sha256()
         for line in (self.look, self.rank, self.last):
-            found.update("\n".join(line.columns).encode() + line.plain.tobytes() + line.told.tobytes())
-        return found.hexdigest()
+            sha256.update(
+                "\n".join(line.columns).encode() + line.plain.tobytes() + line.told.tobytes()
+            )
+        return sha256.hexdigest()
 
 
 def read_fusion(heads: Mapping[str, Any]) -> FusionModel:
     """The lines of a fitted file."""
-    return FusionModel(
-        **{
-            name: Line(tuple(head["columns"]), *(np.asarray(head[kind], np.float64) for kind in ("plain", "told")))
-            for name, head in heads.items()
-        }
-    )
+    lines = {}
+    for name, head in heads.items():
+        plain, told = np.asarray(head["plain"], np.float64), np.asarray(head["told"], np.float64)
+        lines[name] = Line(tuple(head["columns"]), plain, told)
+    return FusionModel(**lines)
 
 
 @dataclass(frozen=True, eq=False)
 class Forest:
-    """Complete trees of one depth: (trees, 2**depth - 1) columns and thresholds inside, (trees, 2**depth) leaf values.
+    """Complete trees of one depth: (trees, 2**depth - 1) columns and thresholds inside, (trees,
+    2**depth) leaf values.
 
-    A row goes right where its value is above the threshold. The score is the sum of the leaves it ends in.
+    A row goes right where its value is above the threshold. The score is the sum of the leaves it
+    ends in.
     """
 
     columns: tuple[str, ...]
@@ -74,7 +81,9 @@ class Forest:
     value: Floats
 
     def score(self, rows: Floats) -> Floats:
-        """(n, columns) to (n,): higher is better; only the order of rows of one question means something."""
+        """(n, columns) to (n,): higher is better; only the order of rows of one question means
+        something.
+        """
         scores = np.zeros(len(rows))
         every = np.arange(len(rows))
         inner = self.column.shape[1]
@@ -89,19 +98,23 @@ class Forest:
     def from_json(stored: Mapping[str, Any]) -> Forest:
         """The trees of a fitted file."""
         threshold, value = (np.array(stored[name], np.float64) for name in ("threshold", "value"))
-        return Forest(tuple(stored["columns"]), np.array(stored["column"], np.int64), threshold, value)
+        return Forest(
+            tuple(stored["columns"]), np.array(stored["column"], np.int64), threshold, value
+        )
 
 
-# The line of the default ranking: a few coefficients beside the shipped weights, fitted by choice among candidates. A
-# passage's score is z + X d: z what the shipped weights say, in units of its own spread, X the columns, d what is
-# fitted. The loss is that of a choice, -log of the softmax at the gold, plus a ridge on d: where there is nothing to
-# learn d is 0, which is the shipped ranking.
+# The line of the default ranking: a few coefficients beside the shipped weights, fitted by choice
+# among candidates. A passage's score is z + X d: z what the shipped weights say, in units of its
+# own spread, X the columns, d what is fitted. The loss is that of a choice, -log of the softmax at
+# the gold, plus a ridge on d: where there is nothing to learn d is 0, which is the shipped ranking.
 RIDGE = 1.0
 
 
 @dataclass(frozen=True)
 class Choice:
-    """The candidates of one question. `gold` (parts, n): which candidates serve each part of the answer."""
+    """The candidates of one question. `gold` (parts, n): which candidates serve each part of the
+    answer.
+    """
 
     worth: Floats
     columns: Floats
@@ -111,7 +124,10 @@ class Choice:
     def ranking(self, line: Floats) -> tuple[str, ...]:
         """The candidates by this line, best first: the part that each serves, or its own number."""
         order = np.argsort(-(self.worth + self.columns @ line), kind="stable").tolist()
-        parts = [f"part {int(self.gold[:, row].argmax())}" if self.gold[:, row].any() else str(row) for row in order]
+        parts = [
+            f"part {int(self.gold[:, row].argmax())}" if self.gold[:, row].any() else str(row)
+            for row in order
+        ]
         return tuple(parts)
 
     @property
@@ -124,70 +140,91 @@ def fit_line(choices: Sequence[Choice], width: int, ridge: float = RIDGE) -> Flo
     """(width,) the coefficients of the columns; zeros where no choice has something to choose."""
     from scipy.optimize import minimize  # two seconds to load, and only fitting needs it
 
-    served = [(one, np.asarray(one.gold.any(axis=0), np.bool_)) for one in choices]
-    taught = [(one, good) for one, good in served if 0 < good.sum() < len(good)]
+    taught: list[tuple[Choice, NDArray[np.bool_]]] = []  # those that have something to choose
+    for choice in choices:
+        is_gold = np.asarray(choice.gold.any(axis=0), np.bool_)
+        if 0 < is_gold.sum() < len(is_gold):
+            taught.append((choice, is_gold))
     if not taught:
         return np.zeros(width)
-    total = sum(one.weight for one, _ in taught)
+    total = sum(choice.weight for choice, _ in taught)
 
     def loss(parameters: Floats) -> tuple[float, Floats]:
         """The loss and its gradient at log temperature and coefficients."""
         steep, line = np.exp(parameters[0]), parameters[1:]
         value, slope = 0.0, np.zeros(len(parameters))
-        for one, good in taught:
-            score = one.worth + one.columns @ line
+        for choice, is_gold in taught:
+            score = choice.worth + choice.columns @ line
             chance = np.exp(steep * (score - score.max()))
             chance /= chance.sum()
-            hit = float(chance[good].sum()) + 1e-12
-            pull = one.weight * (chance - np.where(good, chance, 0.0) / hit)
-            value -= one.weight * float(np.log(hit))
+            hit = float(chance[is_gold].sum()) + 1e-12
+            pull = choice.weight * (chance - np.where(is_gold, chance, 0.0) / hit)
+            value -= choice.weight * float(np.log(hit))
             slope[0] += steep * float(pull @ score)
-            slope[1:] += steep * (one.columns.T @ pull)
+            slope[1:] += steep * (choice.columns.T @ pull)
         slope /= total
         slope[1:] += 2.0 * ridge * line
         return value / total + ridge * float(line @ line), slope
 
     start = np.concatenate([[0.5], np.zeros(width)])
-    found: Floats = minimize(loss, start, jac=True, method="L-BFGS-B").x[1:]
-    return found.round(6)
+    coefficients: Floats = minimize(loss, start, jac=True, method="L-BFGS-B").x[1:]
+    return coefficients.round(6)
 
 
-# The rule of abstention: what the signals of an answer count beside the shipped margin, which is above 0 where it says
-# to answer. Questions with and without an answer count the same in the fit. Then the rule is moved to where it leaves
-# `LEAST_SURE` of those with an answer unanswered, for that is what people mind. An exam's questions are longer than
-# people's and surer: fitted to them alone, the least sure stay as sure as the shipped rule has them.
+# The rule of abstention: what the signals of an answer count beside the shipped margin, which is
+# above 0 where it says to answer. Questions with and without an answer count the same in the fit.
+# Then the rule is moved to where it leaves
+# `LEAST_SURE` of those with an answer unanswered, for that is what people mind. An exam's questions
+# are longer than people's and surer: fitted to them alone, the least sure stay as sure as the
+# shipped rule has them.
 LEAST_SURE = 0.01  # of the answerable questions
-LEAST_OWN = 20  # questions of people from which on these say how far the rule may go, and states are fitted
+LEAST_OWN = (
+    20  # questions of people from which on these say how far the rule may go, and states are fitted
+)
 
 
 def fit_margin(
-    shipped: Floats, signals: Floats, is_answerable: NDArray[np.bool_], is_own: NDArray[np.bool_], ridge: float = RIDGE
+    shipped: Floats,
+    signals: Floats,
+    is_answerable: NDArray[np.bool_],
+    is_own: NDArray[np.bool_],
+    ridge: float = RIDGE,
 ) -> Floats:
-    """(signals,) from the shipped margins (n,) and the signals (n, signals), of which the last is 1 everywhere.
+    """(signals,) from the shipped margins (n,) and the signals (n, signals), of which the last is 1
+    everywhere.
 
     `is_own` are people's questions; where there are enough, they say how far the rule may go.
     """
     from scipy.optimize import minimize  # two seconds to load, and only fitting needs it
     from scipy.special import expit
 
-    own = signals[:, :-1]
-    middle, spread = own.mean(axis=0), np.where(own.std(axis=0) > 0.0, own.std(axis=0), 1.0)
-    table = np.column_stack([(own - middle) / spread, signals[:, -1]])
-    counts = np.where(is_answerable, 0.5 / max(1, is_answerable.sum()), 0.5 / max(1, (~is_answerable).sum()))
+    fitted_signals = signals[:, :-1]
+    middle, spread = (
+        fitted_signals.mean(axis=0),
+        np.where(fitted_signals.std(axis=0) > 0.0, fitted_signals.std(axis=0), 1.0),
+    )
+    table = np.column_stack([(fitted_signals - middle) / spread, signals[:, -1]])
+    counts = np.where(
+        is_answerable, 0.5 / max(1, is_answerable.sum()), 0.5 / max(1, (~is_answerable).sum())
+    )
 
     def loss(line: Floats) -> tuple[float, Floats]:
         """The loss and its gradient."""
         score = shipped + table @ line
         pull = counts * (expit(score) - is_answerable)
-        kept = ridge * np.append(line[:-1], 0.0)
+        penalty = ridge * np.append(line[:-1], 0.0)
         lost = counts @ (np.logaddexp(0.0, score) - is_answerable * score)
-        return float(lost + kept @ line), pull @ table + 2.0 * kept
+        return float(lost + penalty @ line), pull @ table + 2.0 * penalty
 
-    found: Floats = minimize(loss, np.zeros(len(spread) + 1), jac=True, method="L-BFGS-B").x
-    found = np.append(found[:-1] / spread, found[-1] - middle @ (found[:-1] / spread))
+    margin_line: Floats = minimize(loss, np.zeros(len(spread) + 1), jac=True, method="L-BFGS-B").x
+    margin_line = np.append(
+        margin_line[:-1] / spread, margin_line[-1] - middle @ (margin_line[:-1] / spread)
+    )
     known = is_answerable & is_own
     has_own = bool(known.sum() >= LEAST_OWN)
     known = known if has_own else is_answerable
-    before, now = (float(np.quantile(one[known], LEAST_SURE)) for one in (shipped, shipped + signals @ found))
-    found[-1] += (0.0 if has_own else max(0.0, before)) - now
-    return found.round(6)
+    fitted = shipped + signals @ margin_line
+    least_before = float(np.quantile(shipped[known], LEAST_SURE))
+    least_now = float(np.quantile(fitted[known], LEAST_SURE))
+    margin_line[-1] += (0.0 if has_own else max(0.0, least_before)) - least_now
+    return margin_line.round(6)

@@ -1,4 +1,6 @@
-"""Groups of points: HDBSCAN, Leiden, their consensus, placement of the rest, super-topics; what to call a group."""
+"""Groups of points: HDBSCAN, Leiden, their consensus, placement of the rest, super-topics; what to
+call a group.
+"""
 
 from __future__ import annotations
 
@@ -15,14 +17,17 @@ from scipy import sparse
 
 from models.arrays import blocks_of, unit_rows
 
-Vectors: TypeAlias = NDArray[np.float32]  # (n, dim), rows unit length, or zero where there is no vector
+Vectors: TypeAlias = NDArray[
+    np.float32
+]  # (n, dim), rows unit length, or zero where there is no vector
 Labels: TypeAlias = NDArray[np.int64]  # (n,), a group each, -1 for none
 Weights: TypeAlias = NDArray[np.float32]
 Graph: TypeAlias = Any  # (n, n) scipy CSR, symmetric, no diagonal, weights above zero
 NONE = -1
 DECIMALS = 5  # cosines beyond this are rounding of the arithmetic, which differs between machines
 LEIDEN_ITERATIONS = 2
-DOUBTED = 1e-3  # of the weight of an edge that too few partitions support: enough to keep a lone point attached
+# of the weight of an edge that too few partitions support: enough to keep a lone point attached
+DOUBTED = 1e-3
 VOTING_ROUNDS = 2  # neighbours, then neighbours of neighbours
 VOTING_BLOCK = 8192
 
@@ -30,7 +35,9 @@ VOTING_BLOCK = 8192
 def members_matrix(labels: Labels, groups: int) -> Graph:
     """(n, groups) sparse: 1 where a point is in a group."""
     rows = np.flatnonzero(labels != NONE)
-    return sparse.csr_matrix((np.ones(len(rows), np.float32), (rows, labels[rows])), shape=(len(labels), groups))
+    return sparse.csr_matrix(
+        (np.ones(len(rows), np.float32), (rows, labels[rows])), shape=(len(labels), groups)
+    )
 
 
 def centroids(vectors: Vectors, labels: Labels, groups: int) -> Vectors:
@@ -50,8 +57,9 @@ def dense_labels(labels: Labels) -> Labels:
 def density_labels(points: Vectors, *, min_cluster_size: int, min_samples: int) -> Labels:
     """A group for each point, -1 for noise, by HDBSCAN; rows in a fixed order give the same labels.
 
-    Cosine is not among its metrics; on unit vectors the Euclidean distance orders pairs as the cosine does. Where
-    the hdbscan package has no wheel (Linux on arm64), scikit-learn's implementation gives the same groups.
+    Cosine is not among its metrics; on unit vectors the Euclidean distance orders pairs as the
+    cosine does. Where the hdbscan package has no wheel (Linux on arm64), scikit-learn's
+    implementation gives the same groups.
     """
     if len(points) <= max(min_cluster_size, min_samples):
         return np.full(len(points), NONE, np.int64)
@@ -61,9 +69,13 @@ def density_labels(points: Vectors, *, min_cluster_size: int, min_samples: int) 
     except ImportError:
         from sklearn.cluster import HDBSCAN
 
-        fitted = HDBSCAN(min_samples=min_samples + 1, copy=True, **options)  # it counts the point itself
+        fitted = HDBSCAN(
+            min_samples=min_samples + 1, copy=True, **options
+        )  # it counts the point itself
     else:
-        fitted = hdbscan.HDBSCAN(min_samples=min_samples, core_dist_n_jobs=1, approx_min_span_tree=False, **options)
+        fitted = hdbscan.HDBSCAN(
+            min_samples=min_samples, core_dist_n_jobs=1, approx_min_span_tree=False, **options
+        )
     labels: Labels = fitted.fit_predict(points.astype(np.float64)).astype(np.int64)
     return labels
 
@@ -71,7 +83,8 @@ def density_labels(points: Vectors, *, min_cluster_size: int, min_samples: int) 
 def communities(graph: Graph, *, resolution: float, seed: int) -> Labels:
     """A community for each point; one without edges is alone. The same seed gives the same labels.
 
-    Leiden (Traag, Waltman and van Eck 2019) on weighted modularity: a higher resolution gives more and smaller groups.
+    Leiden (Traag, Waltman and van Eck 2019) on weighted modularity: a higher resolution gives more
+    and smaller groups.
     """
     import igraph
 
@@ -79,7 +92,7 @@ def communities(graph: Graph, *, resolution: float, seed: int) -> Labels:
     ends = np.column_stack([upper.row, upper.col])
     igraph.set_random_number_generator(random.Random(seed))
     try:
-        found = igraph.Graph(n=graph.shape[0], edges=ends.tolist()).community_leiden(
+        partition = igraph.Graph(n=graph.shape[0], edges=ends.tolist()).community_leiden(
             objective_function="modularity",
             weights=upper.data.tolist(),
             resolution=resolution,
@@ -87,39 +100,53 @@ def communities(graph: Graph, *, resolution: float, seed: int) -> Labels:
         )
     finally:
         igraph.set_random_number_generator(random)
-    return dense_labels(np.asarray(found.membership, np.int64))
+    return dense_labels(np.asarray(partition.membership, np.int64))
 
 
 def consensus_labels(
-    graph: Graph, partitions: Sequence[tuple[Labels, float]], *, share: float, resolution: float, seed: int
+    graph: Graph,
+    partitions: Sequence[tuple[Labels, float]],
+    *,
+    share: float,
+    resolution: float,
+    seed: int,
 ) -> Labels:
-    """Groups on which the partitions (labels, and how much they count) agree; edges below `share` barely count.
+    """Groups on which the partitions (labels, and how much they count) agree; edges below `share`
+    barely count.
 
-    Consensus clustering over a sparse graph (Lancichinetti and Fortunato 2012): an edge keeps the share of its weight
-    that equals the share of partitions which put both ends in one group; Leiden reads the groups off that graph.
+    Consensus clustering over a sparse graph (Lancichinetti and Fortunato 2012): an edge keeps the
+    share of its weight that equals the share of partitions which put both ends in one group; Leiden
+    reads the groups off that graph.
     """
     edges = sparse.triu(graph, 1).tocoo()
     agreed = agreement(edges.row, edges.col, partitions)
     weight = edges.data * np.where(agreed >= share, agreed, 0.0) + edges.data * DOUBTED
-    upper = sparse.coo_matrix((weight.astype(np.float32), (edges.row, edges.col)), shape=graph.shape)
+    upper = sparse.coo_matrix(
+        (weight.astype(np.float32), (edges.row, edges.col)), shape=graph.shape
+    )
     return communities((upper + upper.T).tocsr(), resolution=resolution, seed=seed)
 
 
-def agreement(tails: np.ndarray, heads: np.ndarray, partitions: Sequence[tuple[Labels, float]]) -> Weights:
-    """For each pair, the share of the partitions that put both in one group; those in which an end is noise abstain."""
+def agreement(
+    tails: np.ndarray, heads: np.ndarray, partitions: Sequence[tuple[Labels, float]]
+) -> Weights:
+    """For each pair, the share of the partitions that put both in one group; those in which an end
+    is noise abstain.
+    """
     together = np.zeros(len(tails), np.float32)
     total = np.zeros(len(tails), np.float32)
     for labels, weight in partitions:
-        left, right = labels[tails], labels[heads]
-        votes = (left != NONE) & (right != NONE)
+        tail_labels, right = labels[tails], labels[heads]
+        votes = (tail_labels != NONE) & (right != NONE)
         total[votes] += weight
-        together[votes & (left == right)] += weight
+        together[votes & (tail_labels == right)] += weight
     shares: Weights = (together / np.where(total > 0, total, 1)).astype(np.float32)
     return shares
 
 
 def without_small(labels: Labels, graph: Graph, vectors: Vectors, min_size: int) -> Labels:
-    """Members of groups below `min_size` moved to the group they are joined to most, else to the nearest by meaning.
+    """Members of groups below `min_size` moved to the group they are joined to most, else to the
+    nearest by meaning.
 
     When every group is small the largest takes all: a corpus of three papers is one topic.
     """
@@ -139,12 +166,15 @@ def without_small(labels: Labels, graph: Graph, vectors: Vectors, min_size: int)
     return dense_labels(merged)
 
 
-def place(graph: Graph, vectors: Vectors, trust: Weights, labels: Labels, middles: Vectors) -> Labels:
-    """Labels in which every point without one has the topic that its neighbours and its vector speak for most.
+def place(
+    graph: Graph, vectors: Vectors, trust: Weights, labels: Labels, middles: Vectors
+) -> Labels:
+    """Labels in which every point without one has the topic that its neighbours and its vector
+    speak for most.
 
-    A point's score for a topic is the share of its neighbours' votes plus `trust` (n,) times the cosine to the
-    centroid. A neighbour's vote is divided by its degree: a hub says little. Points that have neither a placed
-    neighbour after both rounds nor a vector stay at -1.
+    A point's score for a topic is the share of its neighbours' votes plus `trust` (n,) times the
+    cosine to the centroid. A neighbour's vote is divided by its degree: a hub says little. Points
+    that have neither a placed neighbour after both rounds nor a vector stay at -1.
     """
     has_vector = np.any(vectors != 0, axis=1)
     votes_of = graph @ sparse.diags((1.0 / np.maximum(np.diff(graph.indptr), 1)).astype(np.float32))
@@ -156,16 +186,20 @@ def place(graph: Graph, vectors: Vectors, trust: Weights, labels: Labels, middle
             rows = waiting[block]
             votes = (votes_of[rows] @ voters).toarray()
             total = votes.sum(axis=1, keepdims=True)
-            score = votes / np.where(total > 0, total, 1) + trust[rows, None] * (vectors[rows] @ middles.T)
+            score = votes / np.where(total > 0, total, 1) + trust[rows, None] * (
+                vectors[rows] @ middles.T
+            )
             ready = (total.ravel() > 0) | (has_vector[rows] & (round_ == VOTING_ROUNDS - 1))
             placed[rows[ready]] = score.argmax(axis=1)[ready]
     return placed
 
 
 def cut_tree(points: Vectors, weights: np.ndarray, limit: float) -> Labels:
-    """A group for each point by Ward's criterion, as few groups as its tree allows with at most `limit` weight in each.
+    """A group for each point by Ward's criterion, as few groups as its tree allows with at most
+    `limit` weight in each.
 
-    The tree is cut from the top: a branch that is light enough becomes a group, a heavier one is opened.
+    The tree is cut from the top: a branch that is light enough becomes a group, a heavier one is
+    opened.
     """
     n = len(points)
     if n < 2 or weights.sum() <= limit:
@@ -185,12 +219,32 @@ def cut_tree(points: Vectors, weights: np.ndarray, limit: float) -> Labels:
     return dense_labels(labels)
 
 
-def reduce(vectors: Vectors, graph: Graph, *, dimension: int, steps: int) -> Vectors:
-    """(n, dimension) unit rows: principal components, each step half a point and half the mean of its neighbours.
+def join_single(labels: Labels, points: Vectors, limit: float) -> Labels:
+    """The groups, where one of a single point joined the nearest group that has room below the
+    limit.
+    """
+    joined = labels.copy()
+    for row in np.flatnonzero(np.bincount(labels)[labels] == 1).tolist():
+        sizes = np.bincount(joined)
+        if sizes[joined[row]] > 1:  # another one joined it
+            continue
+        middles = members_matrix(joined, len(sizes)).T @ points / np.maximum(sizes, 1)[:, None]
+        distance = np.round(np.linalg.norm(middles - points[row], axis=1), DECIMALS)
+        has_room = (sizes > 0) & (sizes < limit)
+        has_room[joined[row]] = False
+        if has_room.any():
+            joined[row] = np.argmin(np.where(has_room, distance, np.inf))
+    return dense_labels(joined)
 
-    Principal components alone leave most points of a text corpus in sparse space. Averaging over the neighbour graph
-    (the diffusion of Coifman and Lafon 2006, applied to features as in Wu et al. 2019) draws points of one topic
-    together, so the density search finds more topics. `benchmarks/bench_hierarchy.py` measures both.
+
+def reduce(vectors: Vectors, graph: Graph, *, dimension: int, steps: int) -> Vectors:
+    """(n, dimension) unit rows: principal components, each step half a point and half the mean of
+    its neighbours.
+
+    Principal components alone leave most points of a text corpus in sparse space. Averaging over
+    the neighbour graph (the diffusion of Coifman and Lafon 2006, applied to features as in Wu et
+    al. 2019) draws points of one topic together, so the density search finds more topics.
+    `benchmarks/bench_hierarchy.py` measures both.
     """
     points = principal_components(vectors, dimension)
     degree = np.asarray(graph.sum(axis=1)).ravel()
@@ -204,7 +258,9 @@ def reduce(vectors: Vectors, graph: Graph, *, dimension: int, steps: int) -> Vec
 
 
 def principal_components(vectors: Vectors, dimension: int) -> Vectors:
-    """(n, dimension): projections on the directions of most variance; exact, nothing drawn at random."""
+    """(n, dimension): projections on the directions of most variance; exact, nothing drawn at
+    random.
+    """
     centred = vectors - vectors.mean(axis=0)
     spread = (centred.T @ centred).astype(np.float64)
     directions = np.linalg.eigh(spread)[1][:, ::-1][:, :dimension]
@@ -212,25 +268,37 @@ def principal_components(vectors: Vectors, dimension: int) -> Vectors:
     return projected
 
 
-def nearest_graph(vectors: Vectors, k: int, rows: np.ndarray | None = None, among: np.ndarray | None = None) -> Graph:
-    """Points joined to their k nearest by cosine: all of them, or some `rows` to the nearest `among` others."""
+def nearest_graph(
+    vectors: Vectors, k: int, rows: np.ndarray | None = None, among: np.ndarray | None = None
+) -> Graph:
+    """Points joined to their k nearest by cosine: all of them, or some `rows` to the nearest
+    `among` others.
+    """
     from sklearn.neighbors import NearestNeighbors
 
     n = len(vectors)
-    others = np.arange(n) if among is None else among
-    k = min(k, len(others) - (1 if among is None else 0))
+    candidates = np.arange(n) if among is None else among
+    k = min(k, len(candidates) - (1 if among is None else 0))
     if k < 1 or (rows is not None and not len(rows)):
         return sparse.csr_matrix((n, n), dtype=np.float32)
-    search = NearestNeighbors(n_neighbors=k, metric="cosine", algorithm="brute").fit(vectors[others])
-    distance, found = search.kneighbors(None if rows is None else vectors[rows])  # None: nobody finds themselves
-    tails = np.repeat(others if rows is None else rows, k)
-    return symmetric_graph(tails, others[found].ravel(), np.round(1.0 - distance.ravel(), DECIMALS), n)
+    search = NearestNeighbors(n_neighbors=k, metric="cosine", algorithm="brute").fit(
+        vectors[candidates]
+    )
+    distance, nearest = search.kneighbors(
+        None if rows is None else vectors[rows]
+    )  # None: nobody finds themselves
+    tails = np.repeat(candidates if rows is None else rows, k)
+    return symmetric_graph(
+        tails, candidates[nearest].ravel(), np.round(1.0 - distance.ravel(), DECIMALS), n
+    )
 
 
 def hop_graph(edges: Graph, points: np.ndarray, hub_degree: int) -> Graph:
-    """The chosen points joined by their edges and by what they share: weight 1/degree for each shared neighbour.
+    """The chosen points joined by their edges and by what they share: weight 1/degree for each
+    shared neighbour.
 
-    Neighbours of more than `hub_degree` points say nothing about any of them and would join all pairs: left out.
+    Neighbours of more than `hub_degree` points say nothing about any of them and would join all
+    pairs: left out.
     """
     rows = edges[points]
     is_point = np.zeros(edges.shape[0], bool)
@@ -239,7 +307,10 @@ def hop_graph(edges: Graph, points: np.ndarray, hub_degree: int) -> Graph:
     degree = np.diff(shared.indptr)
     useful = np.flatnonzero(~is_point & (degree >= 2) & (degree <= hub_degree))
     through = (shared[:, useful] > 0).astype(np.float32)
-    joint = rows[:, points] + through @ sparse.diags((1.0 / degree[useful]).astype(np.float32)) @ through.T
+    joint = (
+        rows[:, points]
+        + through @ sparse.diags((1.0 / degree[useful]).astype(np.float32)) @ through.T
+    )
     return _canonical(joint.tocsr())
 
 
@@ -247,9 +318,11 @@ def symmetric_graph(sources: np.ndarray, targets: np.ndarray, weights: np.ndarra
     """Edges as an undirected graph; of parallel ones the heaviest counts, loops do not."""
     order = np.lexsort((weights, targets, sources))
     tails, heads, values = sources[order], targets[order], weights[order].astype(np.float32)
-    heaviest = np.append((tails[1:] != tails[:-1]) | (heads[1:] != heads[:-1]), np.ones(min(1, len(tails)), bool))
-    kept = heaviest & (tails != heads) & (values > 0)
-    directed = sparse.csr_matrix((values[kept], (tails[kept], heads[kept])), shape=(n, n))
+    heaviest = np.append(
+        (tails[1:] != tails[:-1]) | (heads[1:] != heads[:-1]), np.ones(min(1, len(tails)), bool)
+    )
+    is_edge = heaviest & (tails != heads) & (values > 0)
+    directed = sparse.csr_matrix((values[is_edge], (tails[is_edge], heads[is_edge])), shape=(n, n))
     return _canonical(directed.maximum(directed.T).tocsr())
 
 
@@ -267,7 +340,8 @@ MIN_SENTENCE, MAX_SENTENCE = 40, 320
 
 
 def term_counts(names: Sequence[str]) -> tuple[Any, Sequence[str]]:
-    """(names, terms) sparse counts of words and word pairs, and these in alphabetical order; there may be none.
+    """(names, terms) sparse counts of words and word pairs, and these in alphabetical order; there
+    may be none.
 
     Stop words and numbers are left out.
     """
@@ -286,46 +360,58 @@ def characteristic_terms(
 ) -> list[dict[str, float]]:
     """For each group the terms that mark it, heaviest first, equal ones in alphabetical order.
 
-    Class-based TF-IDF (Grootendorst 2022): frequency in the group times log(1 + mean group length / frequency overall).
+    Class-based TF-IDF (Grootendorst 2022): frequency in the group times log(1 + mean group length /
+    frequency overall).
     """
     by_group = (members_matrix(labels, groups).T @ counts).tocsr()
     overall = np.asarray(by_group.sum(axis=0)).ravel()
     weigh = np.log1p(overall.sum() / max(1, groups) / np.maximum(overall, 1))
-    found = []
+    terms_by_group = []
     for group in range(groups):
         row = by_group[group]
         scores = np.round(row.data * weigh[row.indices], 4)
         best = np.lexsort((row.indices, -scores))[:limit]
-        found.append({terms[row.indices[place]]: float(scores[place]) for place in best})
-    return found
+        terms_by_group.append({terms[row.indices[place]]: float(scores[place]) for place in best})
+    return terms_by_group
 
 
 def topic_name(terms: Mapping[str, float]) -> str:
-    """The three heaviest terms that do not repeat each other, joined by commas; empty when there are none."""
+    """The three heaviest terms that do not repeat each other, joined by commas; empty when there
+    are none.
+    """
     chosen: list[str] = []
     for term in terms:
         words = set(term.split())
-        if not any(words & set(other.split()) for other in chosen):
+        if not any(words & set(chosen_term.split()) for chosen_term in chosen):
             chosen.append(term)
     return ", ".join(chosen[:3])
 
 
-def best_sentence(text: str, spans: Sequence[tuple[int, int]], terms: Mapping[str, float]) -> tuple[int, int] | None:
+def best_sentence(
+    text: str, spans: Sequence[tuple[int, int]], terms: Mapping[str, float]
+) -> tuple[int, int] | None:
     """Of the sentences of a text, the one that says most of the topic's terms for its length.
 
-    It is quoted whole. One of more than `MAX_SENTENCE` characters is quoted only where no other ends like a sentence.
-    Headings and very short sentences are quoted only where there is nothing else, and are cut after a word. No
-    sentences give None.
+    It is quoted whole. One of more than `MAX_SENTENCE` characters is quoted only where no other
+    ends like a sentence. Headings and very short sentences are quoted only where there is nothing
+    else, and are cut after a word. No sentences give None.
     """
     if not spans:
         return None
     long_enough = [span for span in spans if span[1] - span[0] >= MIN_SENTENCE]
-    # It ends like a sentence: with a full stop that is not that of an initial, and opens with a word.
-    finished = [one for one in long_enough if _FINISHED.search(text[slice(*one)]) and not text[one[0]].islower()]
+    # It ends like a sentence: with a full stop that is not that of an initial, and opens with a
+    # word.
+    finished = [
+        span
+        for span in long_enough
+        if _FINISHED.search(text[slice(*span)]) and not text[span[0]].islower()
+    ]
     short = [span for span in finished if span[1] - span[0] <= MAX_SENTENCE]
     if finished and not short:
         return min(finished, key=lambda span: (span[1] - span[0], span[0]))
-    candidates = short or long_enough or [max(spans, key=lambda span: (span[1] - span[0], -span[0]))]
+    candidates = (
+        short or long_enough or [max(spans, key=lambda span: (span[1] - span[0], -span[0]))]
+    )
     best = max(candidates, key=lambda span: (_score(text[slice(*span)], terms), -span[0]))
     return best if short else _cut(text, best)
 

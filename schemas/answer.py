@@ -11,6 +11,8 @@ from pydantic import ConfigDict, Field
 from schemas.plan import Plan, Reason
 from schemas.record import Json, Record
 
+NUMBERED = "its number in the prompt, by which `hades feedback --good` names it; paths come first"
+
 
 class Shape(Record):
     """A part of the answer; dumped under the names that programs know."""
@@ -19,7 +21,9 @@ class Shape(Record):
 
 
 class PathNode(Shape):
-    """A node on a path. `document` is the id that came in with the corpus; entities that no text defines have none."""
+    """A node on a path. `document` is the id that came in with the corpus; entities that no text
+    defines have none.
+    """
 
     id: str
     name: str
@@ -44,7 +48,9 @@ class PathEdge(Shape):
     target: str = Field(alias="to")
     type: str
     weight: float | None = None
-    share: float = Field(0.0, description="what it takes of the flow at the node that the path leaves by it")
+    share: float = Field(
+        0.0, description="what it takes of the flow at the node that the path leaves by it"
+    )
     provenance: Source = Source()
 
 
@@ -60,7 +66,11 @@ class Path(Shape):
     origin: str = Field("", description="the search that found it")
     nodes: tuple[PathNode, ...]
     edges: tuple[PathEdge, ...]
-    propensity: float = Field(1.0, gt=0.0, le=1.0, description="chance to stand at this rank: 1 unless answers explore")
+    propensity: float = Field(
+        1.0, gt=0.0, le=1.0, description="chance to stand at this rank: 1 unless answers explore"
+    )
+    number: int = Field(0, description=NUMBERED)
+    in_prompt: bool = Field(False, description="whether the prompt holds it")
 
 
 class CitedPassage(Shape):
@@ -75,19 +85,38 @@ class CitedPassage(Shape):
     origins: tuple[str, ...] = Field(alias="from")
     span: tuple[int, int] = (0, 0)
     document_id: str = Field("", description="the `_id` whose text the span points into")
-    headings: tuple[str, ...] = Field((), description="where it stands: headings, page, slide, cells, time")
+    headings: tuple[str, ...] = Field(
+        (), description="where it stands: headings, page, slide, cells, time"
+    )
     tiers: dict[str, float] = Field(default_factory=dict)
-    propensity: float = Field(1.0, gt=0.0, le=1.0, description="chance to stand at this rank: 1 unless answers explore")
-    path: str = Field("", description="path of the file inside its workspace; empty where there is none")
-    lines: tuple[int, int] | None = Field(None, description="first and last line in the file, from 1")
-    symbol: str = Field("", description="qualified name inside the file; empty at module level and in prose")
+    propensity: float = Field(
+        1.0, gt=0.0, le=1.0, description="chance to stand at this rank: 1 unless answers explore"
+    )
+    path: str = Field(
+        "", description="path of the file inside its workspace; empty where there is none"
+    )
+    lines: tuple[int, int] | None = Field(
+        None, description="first and last line in the file, from 1"
+    )
+    symbol: str = Field(
+        "", description="qualified name inside the file; empty at module level and in prose"
+    )
     kind: str = Field("", description="function, method, class, module, prose, passage ...")
-    explained_by: int | None = Field(None, description="rank of the path that leads to it; None where none is shown")
+    timestamp: datetime | None = Field(
+        None, description="date of its document: as stated, else of the commit that added the file"
+    )
+    explained_by: int | None = Field(
+        None, description="rank of the path that leads to it; None where none is shown"
+    )
     no_path: str = Field("", description="why no path leads to it, where that was looked for")
+    number: int = Field(0, description=NUMBERED)
+    in_prompt: bool = Field(False, description="whether the prompt holds it")
 
 
 class RankedItem(Shape):
-    """A file or symbol of a ranking that was asked for with `level`; a symbol is `path:Qualified.name`."""
+    """A file or symbol of a ranking that was asked for with `level`; a symbol is
+    `path:Qualified.name`.
+    """
 
     rank: int = Field(ge=1)
     id: str
@@ -95,7 +124,7 @@ class RankedItem(Shape):
 
 
 class Topic(Shape):
-    """A topic that the question was narrowed to."""
+    """A topic that the question was narrowed to, or that what was found belongs to."""
 
     id: str
     level: int
@@ -123,13 +152,20 @@ class StageReport(Shape):
     capped: bool = False
     early_stop: bool = False
     work: int = 0
+    reads_stage: int = Field(0, description="`reads` by the name of specification 001")
+    latency_stage: float = Field(0.0, description="`ms` by the name of specification 001")
+    coverage_score: float = Field(0.0, description="`coverage` by the name of specification 001")
+    flags: dict[str, bool] = Field(
+        default_factory=dict, description="`capped` and `early_stop`, as specification 001 has them"
+    )
 
 
 class Telemetry(Shape):
-    """What the turn spent; `counters` are candidates, discarded nodes, kept paths and prompt tokens.
+    """What the turn spent; `counters` are candidates, discarded nodes, kept paths and prompt
+    tokens.
 
-    `loading_ms` is what loading a model and machine code took in this process before and beside the turn; `ms` is
-    without it.
+    `loading_ms` is what loading a model and machine code took in this process before and beside the
+    turn; `ms` is without it.
     """
 
     reads: int = 0
@@ -159,7 +195,9 @@ class Conveyance(Shape):
     time: float = Field(alias="T")
     context: ContextFactor = Field(alias="Ctx")
     value: float = Field(alias="C")
-    reach: tuple[float, ...] = Field((), alias="P_ij", description="reliability of each path, first node to last")
+    reach: tuple[float, ...] = Field(
+        (), alias="P_ij", description="reliability of each path, first node to last"
+    )
 
 
 class NearestMiss(Shape):
@@ -178,15 +216,24 @@ class AbsenceCertificate(Shape):
 
     sentence: str = Field("", description="the certificate in words")
     channels: dict[str, int] = Field(
-        default_factory=dict, description="how many of the passages read each search found; 0 for one that found none"
+        default_factory=dict,
+        description="how many of the passages read each search found; 0 for one that found none",
     )
-    passages: int | None = Field(None, description="passages that the filters leave; None where they are not counted")
+    passages: int | None = Field(
+        None, description="passages that the filters leave; None where they are not counted"
+    )
     read: int = 0
     names: tuple[str, ...] = Field((), description="names in the question that the graph knows")
-    unknown_names: tuple[str, ...] = Field((), description="names in the question that nothing is called")
-    unknown_words: tuple[str, ...] = Field((), description="words of the question that no passage in scope holds")
+    unknown_names: tuple[str, ...] = Field(
+        (), description="names in the question that nothing is called"
+    )
+    unknown_words: tuple[str, ...] = Field(
+        (), description="words of the question that no passage in scope holds"
+    )
     filters: Json = Field(default_factory=dict, description="what the question was limited to")
-    times: tuple[str, ...] = Field((), description="begin and end of the time that the question names")
+    times: tuple[str, ...] = Field(
+        (), description="begin and end of the time that the question names"
+    )
     nearest: tuple[NearestMiss, ...] = ()
 
 
@@ -195,7 +242,9 @@ class Carried(Shape):
 
     follows: str = Field(description="id of the earlier question")
     words: tuple[str, ...] = ()
-    filters: Json = Field(default_factory=dict, description="filters by the names that requests have")
+    filters: Json = Field(
+        default_factory=dict, description="filters by the names that requests have"
+    )
 
 
 class Retrieval(Shape):
@@ -219,23 +268,41 @@ class Retrieval(Shape):
     why: str = Field("", description="why this recipe, where `auto` chose it")
     confidence: float | None = Field(
         None,
-        description="how likely the evidence supports an answer, in [0, 1]; None where the recipe does not judge it",
+        description="how likely the evidence supports an answer, in [0, 1]; None where the recipe "
+        "does not judge it",
     )
     level: str = Field("passage", description="what was ranked: passage, symbol or file")
     excluded: int | None = Field(
-        None, description="documents that the filters of the question leave out; None without filters"
+        None,
+        description="documents that the filters and the moment (as_of, known_at) of the question "
+        "leave out; None where there is neither, or nothing is later",
     )
-    ranking: tuple[RankedItem, ...] = Field((), description="files or symbols, best first; empty at level passage")
-    filters: Json = Field(default_factory=dict, description="what the question was limited to, and asked near")
+    ranking: tuple[RankedItem, ...] = Field(
+        (), description="files or symbols, best first; empty at level passage"
+    )
+    filters: Json = Field(
+        default_factory=dict, description="what the question was limited to, and asked near"
+    )
     absence: AbsenceCertificate | None = Field(
         None, description="what was searched, where nothing supports an answer; else None"
     )
-    carried: Carried | None = Field(None, description="what the question has from the one that it follows; else None")
+    carried: Carried | None = Field(
+        None, description="what the question has from the one that it follows; else None"
+    )
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether the turn did not find that the sources, as far as they were searched, give no
+        answer.
+        """
+        return {Reason.ABSTAINED, Reason.UNFINISHED}.isdisjoint(self.reasons)
 
     def to_arrow(self, part: str = "passages") -> pa.Table:
         """The passages, the paths or the ranking as an Arrow table, one row each, best first."""
         if part not in TABLES:
-            raise ValueError(f"{part!r} is not a part of a result; expected one of {', '.join(TABLES)}")
+            raise ValueError(
+                f"{part!r} is not a part of a result; expected one of {', '.join(TABLES)}"
+            )
         if part == "paths":
             rows = [_path_row(path) for path in self.paths]
         else:
@@ -247,31 +314,47 @@ class Retrieval(Shape):
         return self.to_arrow(part).to_pandas()
 
 
-_TEXTS, _NUMBERS = pa.list_(pa.string()), pa.list_(pa.int64())
+_TEXTS = pa.list_(pa.string())
+_NUMBERS = pa.list_(pa.int64())
 TABLES: dict[str, pa.Schema] = {
     "passages": pa.schema(
         [
-            ("rank", pa.int64()), ("id", pa.string()), ("document", pa.string()), ("title", pa.string()),
-            ("text", pa.string()), ("score", pa.float64()), ("from", _TEXTS), ("span", _NUMBERS),
-            ("headings", _TEXTS), ("path", pa.string()), ("lines", _NUMBERS), ("symbol", pa.string()),
+            ("rank", pa.int64()),
+            ("id", pa.string()),
+            ("document", pa.string()),
+            ("title", pa.string()),
+            ("text", pa.string()),
+            ("score", pa.float64()),
+            ("from", _TEXTS),
+            ("span", _NUMBERS),
+            ("headings", _TEXTS),
+            ("path", pa.string()),
+            ("lines", _NUMBERS),
+            ("symbol", pa.string()),
             ("kind", pa.string()),
         ]
     ),
     "paths": pa.schema(
         [
-            ("rank", pa.int64()), ("score", pa.float64()), ("reliability", pa.float64()),
-            ("confidence", pa.float64()), ("text", pa.string()), ("why", pa.string()), ("nodes", _TEXTS),
-            ("relations", _TEXTS), ("documents", _TEXTS),
+            ("rank", pa.int64()),
+            ("score", pa.float64()),
+            ("reliability", pa.float64()),
+            ("confidence", pa.float64()),
+            ("text", pa.string()),
+            ("why", pa.string()),
+            ("nodes", _TEXTS),
+            ("relations", _TEXTS),
+            ("documents", _TEXTS),
         ]
     ),
     "ranking": pa.schema([("rank", pa.int64()), ("id", pa.string()), ("score", pa.float64())]),
-}  # fmt: skip
+}
 
 
 def _path_row(path: Path) -> dict[str, Any]:
-    plain = path.model_dump(include={"rank", "score", "reliability", "confidence", "text", "why"})
+    row = path.model_dump(include={"rank", "score", "reliability", "confidence", "text", "why"})
     return {
-        **plain,
+        **row,
         "nodes": [node.id for node in path.nodes],
         "relations": [edge.type for edge in path.edges],
         "documents": sorted({edge.provenance.doc for edge in path.edges if edge.provenance.doc}),
@@ -283,41 +366,63 @@ class AnswerSource(Shape):
 
     number: int = Field(ge=1)
     kind: Literal["passage", "path"]
-    rank: int = Field(ge=1, description="its rank among the passages or paths of the turn, for feedback")
+    rank: int = Field(
+        ge=1, description="its rank among the passages or paths of the turn, for feedback"
+    )
     score: float = Field(0.0, description="its score in the turn")
-    id: str = Field(description="id of the passage; for a path, ids of its nodes with blanks between")
+    id: str = Field(
+        description="id of the passage; for a path, ids of its nodes with blanks between"
+    )
     document: str = Field("", description="the id that came in with the corpus")
     title: str = ""
-    where: str = Field("", description="path:line of code; else page, slide, cells, cell, time or headings")
+    where: str = Field(
+        "", description="path:line of code; else page, slide, cells, cell, time or headings"
+    )
     headings: tuple[str, ...] = Field((), description="headings above it, from the top")
     span: tuple[int, int] = (0, 0)
     code: str = Field("", description="of code: function, method, class or module; else empty")
-    symbol: str = Field("", description="of code: the name of the function or class, with that of its class")
+    symbol: str = Field(
+        "", description="of code: the name of the function or class, with that of its class"
+    )
     begins_in_code: bool = Field(False, description="its text begins inside a block of code")
     text: str
-    markdown: str = Field("", description="of a passage that is no code: its text as plain Markdown without headings")
-    needed: float | None = Field(
-        None, description="share of the answer's support that is lost without this passage; None where not checked"
+    markdown: str = Field(
+        "", description="of a passage that is no code: its text as plain Markdown without headings"
     )
-    carries: bool = Field(False, description="the answer cites it, and no other passage states what it cites")
-    instead: str = Field("", description="id of a passage that states what the answer cites of this one")
+    needed: float | None = Field(
+        None,
+        description="share of the answer's support that is lost without this passage; None where "
+        "not checked",
+    )
+    carries: bool = Field(
+        False, description="the answer cites it, and no other passage states what it cites"
+    )
+    instead: str = Field(
+        "", description="id of a passage that states what the answer cites of this one"
+    )
 
 
 class AnswerSentence(Shape):
-    """One sentence, or one block of a quoted passage as Markdown; `citations` are numbers of sources."""
+    """One sentence, or one block of a quoted passage as Markdown; `citations` are numbers of
+    sources.
+    """
 
     text: str
     citations: tuple[int, ...] = ()
     quote: str = Field("", description="a quotation as it stands in its source, with its markup")
     heading: str = Field("", description="of the first block of a source: the headings above it")
     kind: str = Field("", description="of a quoted block: paragraph, item, term, row or code")
-    marks: tuple[str, ...] = Field((), description="of a quoted block: the words of `text` that decide")
+    marks: tuple[str, ...] = Field(
+        (), description="of a quoted block: the words of `text` that decide"
+    )
     is_supported: bool = True
     problem: str = ""
 
 
 class AnswerCost(Shape):
-    """Tokens of the call to the language model: estimated before, counted after. Zero where none was called."""
+    """Tokens of the call to the language model: estimated before, counted after. Zero where none
+    was called.
+    """
 
     prompt_tokens: int = 0
     completion_tokens_at_most: int = 0
@@ -325,7 +430,9 @@ class AnswerCost(Shape):
 
 
 class WrittenAnswer(Shape):
-    """An answer in sentences. `mode` says whether a language model wrote them or they are quotations."""
+    """An answer in sentences. `mode` says whether a language model wrote them or they are
+    quotations.
+    """
 
     query_id: str
     query: str
@@ -333,14 +440,28 @@ class WrittenAnswer(Shape):
     snapshot: str
     mode: Literal["written", "extracted", "estimate", "no_answer"]
     model: str = ""
-    text: str = Field("", description="Markdown: the sentences or quoted blocks with their citations as [number]")
+    text: str = Field(
+        "", description="Markdown: the sentences or quoted blocks with their citations as [number]"
+    )
     sentences: tuple[AnswerSentence, ...] = ()
     sources: tuple[AnswerSource, ...] = ()
-    unknown_citations: tuple[int, ...] = Field((), description="numbers that the model cited and that no source has")
+    unknown_citations: tuple[int, ...] = Field(
+        (), description="numbers that the model cited and that no source has"
+    )
     cost: AnswerCost = AnswerCost()
-    reasons: tuple[Reason, ...] = Field((), description="what the turn says about itself, as in a query")
+    reasons: tuple[Reason, ...] = Field(
+        (), description="what the turn says about itself, as in a query"
+    )
     problem: str = Field("", description="why no language model wrote it although one is set")
-    excluded: int | None = Field(None, description="documents that the filters of the question leave out")
-    absence: AbsenceCertificate | None = Field(None, description="what was searched, where nothing answers; else None")
-    carried: Carried | None = Field(None, description="what the question has from the one that it follows; else None")
-    check_ms: float = Field(0.0, description="time of the check which sources are needed; 0 where it was left out")
+    excluded: int | None = Field(
+        None, description="documents that the filters of the question leave out"
+    )
+    absence: AbsenceCertificate | None = Field(
+        None, description="what was searched, where nothing answers; else None"
+    )
+    carried: Carried | None = Field(
+        None, description="what the question has from the one that it follows; else None"
+    )
+    check_ms: float = Field(
+        0.0, description="time of the check which sources are needed; 0 where it was left out"
+    )

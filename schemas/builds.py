@@ -19,17 +19,27 @@ class ManifestEntry(Keyed):
     document: str
     source: str
     corpus: str = Field("", description="name of the folder or file it came from")
-    place: str = Field("", description="where that folder is; only the same folder forgets what it lost")
+    place: str = Field(
+        "", description="where that folder is; only the same folder forgets what it lost"
+    )
     origin: str
     sha256: str = Field(description="of everything the source said about it")
-    phases: Json = Field(default_factory=dict, description="phase -> hash of its inputs when it last completed")
+    phases: Json = Field(
+        default_factory=dict,
+        description="phase -> hash of its inputs when it last completed; `rows` -> rows written by "
+        "collection",
+    )
 
 
 class StandingQuestion(Keyed):
-    """A question that each build asks of the former and the next graph before the next one serves."""
+    """A question that each build asks of the former and the next graph before the next one
+    serves.
+    """
 
     question: str
-    requires: str = Field("", description="a source that the answer must cite, or the build does not publish")
+    requires: str = Field(
+        "", description="a source that the answer must cite, or the build does not publish"
+    )
     added: datetime
 
 
@@ -45,12 +55,16 @@ class QuarantineRow(Keyed):
 
 
 class Extraction(Keyed):
-    """Names and triples a language model read in one text; kept by the text's hash, so it is asked once."""
+    """Names and triples a language model read in one text; kept by the text's hash, so it is asked
+    once.
+    """
 
     sha256: str = Field(description="of the chunk's text")
     model: str
     names: Json = Field(default_factory=dict, description='{"names": [...]}')
-    triples: Json = Field(default_factory=dict, description='{"triples": [[subject, relation, object], ...]}')
+    triples: Json = Field(
+        default_factory=dict, description='{"triples": [[subject, relation, object], ...]}'
+    )
     prompt_tokens: int = Field(0, ge=0)
     completion_tokens: int = Field(0, ge=0)
     problem: str = Field("", description="why the answer could not be used; empty when it could")
@@ -73,9 +87,13 @@ class StageRecord(Keyed):
     """
 
     stage: str
-    digest: str = Field(description="hash of everything the stage worked from; equal means nothing to do")
+    digest: str = Field(
+        description="hash of everything the stage worked from; equal means nothing to do"
+    )
     generation: str = Field("", description="hash of what it wrote")
-    as_of: datetime | None = Field(None, description="the moment the build stands at, a parameter and not a clock")
+    as_of: datetime | None = Field(
+        None, description="the moment the build stands at, a parameter and not a clock"
+    )
     report: Json = Field(default_factory=dict, description="what it did, for people")
 
 
@@ -85,10 +103,10 @@ _SPACE = re.compile(r"\s+")
 
 def _one_line(text: str) -> str:
     """The text with single spaces; raises ValueError for characters that no name holds."""
-    plain = _SPACE.sub(" ", text).strip()
-    if not plain or not plain.isprintable():
+    line = _SPACE.sub(" ", text).strip()
+    if not line or not line.isprintable():
         raise ValueError("must hold letters and no control characters")
-    return plain
+    return line
 
 
 def _without_controls(text: str) -> str:
@@ -103,16 +121,21 @@ Name = Annotated[str, StringConstraints(max_length=200), AfterValidator(_one_lin
 class EntityFields(Record):
     """What may be corrected in an entity. Absent means: as it is.
 
-    A paper and a code symbol are what their source says they are; only judgements may be judged otherwise.
+    A paper and a code symbol are what their source says they are; only judgements may be judged
+    otherwise.
     """
 
-    name: Name = Field("", description="how it is called; what the documents call it stays findable as an alias")
-    aliases: Annotated[tuple[Name, ...], AfterValidator(lambda names: tuple(sorted(set(names))))] = Field(
+    name: Name = Field(
+        "", description="how it is called; what the documents call it stays findable as an alias"
+    )
+    aliases: Annotated[
+        tuple[Name, ...], AfterValidator(lambda names: tuple(sorted(set(names))))
+    ] = Field(
         (), max_length=ALIASES_MOST, description="every other way it is written; replaces the list"
     )
-    summary: Annotated[str, StringConstraints(max_length=4000), AfterValidator(_without_controls)] = Field(
-        "", description="what it is, in a sentence or two"
-    )
+    summary: Annotated[
+        str, StringConstraints(max_length=4000), AfterValidator(_without_controls)
+    ] = Field("", description="what it is, in a sentence or two")
     type: Literal[EntityType.CONCEPT, EntityType.METHOD, EntityType.PERSON] = Field(
         EntityType.CONCEPT, description="concept, method or person"
     )
@@ -128,10 +151,11 @@ class EditState(StrEnum):
 
 
 class EntityEdit(Keyed):
-    """One correction of one entity: who said what, who agreed, and who took it back. Rows are never removed by hand.
+    """One correction of one entity: who said what, who agreed, and who took it back. Rows are never
+    removed by hand.
 
-    What it replaced is not kept here but in the entity's own row (`metadata.derived`), which derivation keeps current:
-    a row that outlives a forgotten document must not quote it.
+    What it replaced is not kept here but in the entity's own row (`metadata.derived`), which
+    derivation keeps current: a row that outlives a forgotten document must not quote it.
     """
 
     entity: str = Field(description="key of the entity")
@@ -141,10 +165,16 @@ class EntityEdit(Keyed):
     why: str = ""
     at: datetime
     confidence: Unit = Field(1.0, description="how sure whoever made it is")
-    needs: tuple[str, ...] = Field((), description="why others had to agree; empty when nobody had to")
-    quorum: int = Field(1, ge=1, description="how many parties must stand behind it, the first included")
+    needs: tuple[str, ...] = Field(
+        (), description="why others had to agree; empty when nobody had to"
+    )
+    quorum: int = Field(
+        1, ge=1, description="how many parties must stand behind it, the first included"
+    )
     approved_by: tuple[str, ...] = ()
-    applied_at: datetime | None = Field(None, description="of two edits of a column the one applied later counts")
+    applied_at: datetime | None = Field(
+        None, description="of two edits of a column the one applied later counts"
+    )
     undone_by: str | None = None
     undone_at: datetime | None = None
     undone_why: str = ""

@@ -9,7 +9,15 @@ from typing import Any
 
 import pyarrow as pa
 
-from schemas.builds import EntityEdit, Extraction, ManifestEntry, Merge, QuarantineRow, StageRecord, StandingQuestion
+from schemas.builds import (
+    EntityEdit,
+    Extraction,
+    ManifestEntry,
+    Merge,
+    QuarantineRow,
+    StageRecord,
+    StandingQuestion,
+)
 from schemas.edges import ClusterEdge, CodeEdge, Mention, Reference, Relation
 from schemas.memory import LatestState, MemoryAudit, MemoryEdge, MemoryState, MemoryTrace
 from schemas.nodes import Chunk, Document, Entity, File, Func, Paper
@@ -26,7 +34,8 @@ NAME_ANALYZER = "hades_name"
 class Index:
     """A look-up by value. `broad` marks one whose values each select a large share of the rows.
 
-    ArangoDB makes every one of them; the embedded store answers broad ones by a columnar scan, which is faster there.
+    ArangoDB makes every one of them; the embedded store answers broad ones by a columnar scan,
+    which is faster there.
     """
 
     fields: tuple[str, ...]
@@ -47,10 +56,12 @@ class EdgeShape:
 
 @dataclass(frozen=True)
 class Collection:
-    """A collection: its record, its indexes, what full-text search reads, and its shape if it holds edges.
+    """A collection: its record, its indexes, what full-text search reads, and its shape if it holds
+    edges.
 
-    `name_fields` are found whole, ignoring case and accents; over ArangoDB in the same view as the text. `described_in`
-    are indexed in that view for queries of users. Retrieval leaves them out: the sentences that they quote are chunks.
+    `name_fields` are found whole, ignoring case and accents; over ArangoDB in the same view as the
+    text. `described_in` are indexed in that view for queries of users. Retrieval leaves them out:
+    the sentences that they quote are chunks.
     """
 
     name: str
@@ -88,7 +99,9 @@ class Graph:
 
 
 COLLECTIONS: tuple[Collection, ...] = (
-    Collection("documents", Document, "texts that spans point into; not traversed", (Index(("origin",)),)),
+    Collection(
+        "documents", Document, "texts that spans point into; not traversed", (Index(("origin",)),)
+    ),
     Collection(
         "papers_raw",
         Paper,
@@ -141,11 +154,19 @@ COLLECTIONS: tuple[Collection, ...] = (
         "bridge_cache",
         Bridge,
         "precomputed hot paths between topics",
-        (Index(("from_cluster", "to_cluster")), Index(("to_cluster",)), Index(("generation",), broad=True)),
+        (
+            Index(("from_cluster", "to_cluster")),
+            Index(("to_cluster",)),
+            Index(("generation",), broad=True),
+        ),
     ),
-    Collection("weight_config", WeightConfig, "priors, time constants and boosts per relation type"),
+    Collection(
+        "weight_config", WeightConfig, "priors, time constants and boosts per relation type"
+    ),
     Collection("query_logs", QueryLog, "what each turn did", (Index(("at",)),)),
-    Collection("standing_questions", StandingQuestion, "questions that each build asks before it publishes"),
+    Collection(
+        "standing_questions", StandingQuestion, "questions that each build asks before it publishes"
+    ),
     Collection(
         "cluster_membership_journal",
         MembershipChange,
@@ -156,25 +177,50 @@ COLLECTIONS: tuple[Collection, ...] = (
         "memory_states",
         MemoryState,
         "versions of what is known about a topic",
-        (Index(("topic", "version"), broad=True), Index(("topic", "valid_from")), Index(("timestamp",), broad=True)),
+        (
+            Index(("topic", "version"), broad=True),
+            Index(("topic", "valid_from")),
+            Index(("timestamp",), broad=True),
+        ),
         text_fields=("topic", "content"),
         vector_field="embedding",
     ),
     Collection("memory_traces", MemoryTrace, "histories of topics", (Index(("topic",)),)),
     Collection("memory_latest", LatestState, "topic to newest state", (Index(("topic",)),)),
-    Collection("memory_audit", MemoryAudit, "who changed memory, when and why", (Index(("subject",)),)),
+    Collection(
+        "memory_audit", MemoryAudit, "who changed memory, when and why", (Index(("subject",)),)
+    ),
     Collection(
         "ingest_manifest",
         ManifestEntry,
         "what has been ingested, by content hash",
         (Index(("document",)), Index(("source",), broad=True)),
     ),
-    Collection("quarantine", QuarantineRow, "input set aside, with the reason", (Index(("source",), broad=True),)),
-    Collection("extractions", Extraction, "what a language model read in a text, by its hash", (Index(("sha256",)),)),
-    Collection("merge_log", Merge, "names folded into others, with the rule", (Index(("canonical",)),)),
-    Collection("entity_edits", EntityEdit, "corrections of entities by hand, with who agreed", (Index(("entity",)),)),
+    Collection(
+        "quarantine",
+        QuarantineRow,
+        "input set aside, with the reason",
+        (Index(("source",), broad=True),),
+    ),
+    Collection(
+        "extractions",
+        Extraction,
+        "what a language model read in a text, by its hash",
+        (Index(("sha256",)),),
+    ),
+    Collection(
+        "merge_log", Merge, "names folded into others, with the rule", (Index(("canonical",)),)
+    ),
+    Collection(
+        "entity_edits",
+        EntityEdit,
+        "corrections of entities by hand, with who agreed",
+        (Index(("entity",)),),
+    ),
     Collection("sources", KnownSource, "corpora that nightly builds read again"),
-    Collection("build_stages", StageRecord, "which stage of the build last completed, and from what"),
+    Collection(
+        "build_stages", StageRecord, "which stage of the build last completed, and from what"
+    ),
     Collection(
         "relations",
         Relation,
@@ -188,8 +234,12 @@ COLLECTIONS: tuple[Collection, ...] = (
         "member to topic, topic to super-topic; upward only",
         edge=EdgeShape(("entities", "clusters"), ("clusters",)),
     ),
-    Collection("mentions", Mention, "chunk names entity", edge=EdgeShape(("doc_chunks",), ("entities",))),
-    Collection("references", Reference, "chunk to chunk", edge=EdgeShape(("doc_chunks",), ("doc_chunks",))),
+    Collection(
+        "mentions", Mention, "chunk names entity", edge=EdgeShape(("doc_chunks",), ("entities",))
+    ),
+    Collection(
+        "references", Reference, "chunk to chunk", edge=EdgeShape(("doc_chunks",), ("doc_chunks",))
+    ),
     Collection(
         "contains",
         CodeEdge,
@@ -217,10 +267,16 @@ COLLECTIONS: tuple[Collection, ...] = (
             Index(("valid_from",), broad=True),
             Index(("superseded_by",), sparse=True),
         ),
-        edge=EdgeShape(("memory_states",), ("memory_states",), type_field="relationship_type", weight_field="strength"),
+        edge=EdgeShape(
+            ("memory_states",),
+            ("memory_states",),
+            type_field="relationship_type",
+            weight_field="strength",
+        ),
     ),
 )
-# HADES_KG is the graph of specification 002, Appendix A; the other two keep text and memory apart from it.
+# HADES_KG is the graph of specification 002, Appendix A; the other two keep text and memory apart
+# from it.
 GRAPHS: tuple[Graph, ...] = (
     Graph("HADES_KG", ("relations", "cluster_edges")),
     Graph("HADES_SOURCES", ("mentions", "references", "contains", "imports", "chunk_code_edges")),
@@ -260,8 +316,9 @@ def graph_of(edges: str) -> Graph:
     return next(graph for graph in GRAPHS if edges in graph.edges)
 
 
-# Databases smaller than the whole: what one that is made for a single purpose holds (requirement C4). A database
-# says itself what it was made for: one with nothing but the collections of a part is that part's.
+# Databases smaller than the whole: what one that is made for a single purpose holds (requirement
+# C4). A database says itself what it was made for: one with nothing but the collections of a part
+# is that part's.
 ALL = "all"
 MEMORY = "memory"
 PARTS: tuple[str, ...] = (ALL, MEMORY)
@@ -270,12 +327,16 @@ _FOR_EVERY_PART = ("query_logs", "build_stages")  # what was asked, and which ch
 
 
 def names_in(part: str) -> tuple[str, ...]:
-    """The collections of a part, in catalogue order: its own, which its edges join, and what every part needs."""
+    """The collections of a part, in catalogue order: its own, which its edges join, and what every
+    part needs.
+    """
     if part == ALL:
         return NAMES
     if part != MEMORY:
         raise ValueError(f"no part is called {part!r}; use one of {', '.join(PARTS)}")
-    return tuple(name for name in NAMES if name.startswith(_MEMORY_PREFIX) or name in _FOR_EVERY_PART)
+    return tuple(
+        name for name in NAMES if name.startswith(_MEMORY_PREFIX) or name in _FOR_EVERY_PART
+    )
 
 
 def collections_in(part: str) -> tuple[Collection, ...]:
@@ -290,9 +351,11 @@ def graphs_in(part: str) -> tuple[Graph, ...]:
     return tuple(graph for graph in GRAPHS if names.issuperset(graph.edges))
 
 
-def part_of(held: Held[str]) -> str:
-    """What a database with these collections was made for; an empty one, and one with anything more, for everything."""
-    known = set(held).intersection(NAMES)
+def part_of(collections: Held[str]) -> str:
+    """What a database with these collections was made for; an empty one, and one with anything
+    more, for everything.
+    """
+    known = set(collections).intersection(NAMES)
     return MEMORY if known and known.issubset(names_in(MEMORY)) else ALL
 
 

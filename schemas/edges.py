@@ -12,14 +12,16 @@ from schemas.record import Edge, Json, Record, Unit
 
 _ANY = frozenset(EntityType)
 _WORK = frozenset({EntityType.PAPER, EntityType.METHOD, EntityType.CONCEPT})
-# Requirement C20: citer -> cited, paper or method -> code symbol, new -> base, mention -> canonical.
+_EXTENSIBLE = frozenset({EntityType.METHOD, EntityType.CONCEPT, EntityType.CODE_SYMBOL})
+# Requirement C20: citer -> cited, paper or method -> code symbol, new -> base, mention ->
+# canonical.
 ENDPOINTS: dict[RelationType, tuple[frozenset[EntityType], frozenset[EntityType]]] = {
     RelationType.CITES: (frozenset({EntityType.PAPER}), frozenset({EntityType.PAPER})),
-    RelationType.IMPLEMENTS: (frozenset({EntityType.PAPER, EntityType.METHOD}), frozenset({EntityType.CODE_SYMBOL})),
-    RelationType.EXTENDS: (
-        frozenset({EntityType.METHOD, EntityType.CODE_SYMBOL}),
-        frozenset({EntityType.METHOD, EntityType.CODE_SYMBOL}),
+    RelationType.IMPLEMENTS: (
+        frozenset({EntityType.PAPER, EntityType.METHOD}),
+        frozenset({EntityType.CODE_SYMBOL}),
     ),
+    RelationType.EXTENDS: (_EXTENSIBLE, _EXTENSIBLE),
     RelationType.DERIVES_FROM: (_WORK, _WORK),
     RelationType.REFERS_TO: (_ANY, _ANY),
     RelationType.COREF: (_ANY, _ANY),
@@ -58,9 +60,14 @@ class Relation(Edge):
     type: RelationType
     weight: Unit | None = None
     weight_components: WeightComponents | None = None
-    cost: float | None = Field(None, ge=0.0, description="-ln(weight * boost), what path searches minimise")
+    cost: float | None = Field(
+        None, ge=0.0, description="-ln(weight * boost), what path searches minimise"
+    )
     learned: float | None = Field(
-        None, ge=-MAX_LEARNED, le=MAX_LEARNED, description="what judged answers added to the logit of the weight"
+        None,
+        ge=-MAX_LEARNED,
+        le=MAX_LEARNED,
+        description="what judged answers added to the logit of the weight",
     )
     layer_bridge: bool = False
     sim: float | None = None
@@ -86,7 +93,9 @@ class ClusterEdge(Edge):
 
     type: ClusterEdgeType
     weight: Unit | None = None
-    noise: bool = Field(False, description="density found no topic for the member; it was placed in the nearest")
+    noise: bool = Field(
+        False, description="density found no topic for the member; it was placed in the nearest"
+    )
 
 
 class MentionType(StrEnum):
@@ -101,7 +110,10 @@ class Mention(Edge):
     type: MentionType = MentionType.MENTIONS
     weight: Unit | None = None
     learned: float | None = Field(
-        None, ge=-MAX_LEARNED, le=MAX_LEARNED, description="what judged answers added to the logit of the weight"
+        None,
+        ge=-MAX_LEARNED,
+        le=MAX_LEARNED,
+        description="what judged answers added to the logit of the weight",
     )
     count: int = Field(1, ge=1)
     positions: tuple[int, ...] = Field((), description="character offsets in the chunk")
@@ -122,7 +134,9 @@ class Reference(Edge):
 
 
 class CodeEdge(Edge):
-    """File contains function, function calls function, page documents function, commit touched file, and the like."""
+    """File contains function, function calls function, page documents function, commit touched
+    file, and the like.
+    """
 
     type: CodeEdgeType
     weight: Unit | None = None

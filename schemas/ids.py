@@ -22,25 +22,31 @@ def is_legal_key(key: str) -> bool:
 
 
 def content_key(kind: str, *parts: str) -> str:
-    """A key made of what it names: `kind_` and 100 bits of a BLAKE2b hash over the parts, in order."""
+    """A key made of what it names: `kind_` and 100 bits of a BLAKE2b hash over the parts, in
+    order.
+    """
     return f"{kind}_{_digest(parts)}"
 
 
 def edge_key(source: str, relation: str, target: str, *qualifiers: str) -> str:
-    """The key of an edge, the same however often the same edge is found; qualifiers tell parallel edges apart."""
+    """The key of an edge, the same however often the same edge is found; qualifiers tell parallel
+    edges apart.
+    """
     return _digest((source, relation, target, *qualifiers))
 
 
 def entity_key(name: str, entity_type: str, qualifier: str = "") -> str:
-    """The key of an entity: its name in lower case with underscores, readable where that loses nothing.
+    """The key of an entity: its name in lower case with underscores, readable where that loses
+    nothing.
 
-    Names that fold to the same letters, other types, and homonyms (told apart by `qualifier`) must not share a key, so
-    everything but a plain name carries a short hash of the exact name, type and qualifier. Whether a text makes a plain
-    name a person does not change its key.
+    Names that fold to the same letters, other types, and homonyms (told apart by `qualifier`) must
+    not share a key, so everything but a plain name carries a short hash of the exact name, type and
+    qualifier. Whether a text makes a plain name a person does not change its key.
     """
     folded = slug(name)
-    exact = "_" not in name and folded == name.lower().replace(" ", "_") and len(folded) <= _SLUG_CHARS
-    if exact and folded and entity_type in ("concept", "person") and not qualifier:
+    loses_nothing = "_" not in name and folded == name.lower().replace(" ", "_")
+    is_plain = loses_nothing and 0 < len(folded) <= _SLUG_CHARS
+    if is_plain and entity_type in ("concept", "person") and not qualifier:
         return folded
     stem = folded[:_SLUG_CHARS].strip("_") or "e"
     return f"{stem}-{_digest((name.casefold(), entity_type, qualifier))[:10]}"
@@ -48,8 +54,8 @@ def entity_key(name: str, entity_type: str, qualifier: str = "") -> str:
 
 def slug(name: str) -> str:
     """Lower-case ASCII letters and digits with single underscores between; may be empty."""
-    plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
-    return _NOT_WORD.sub("_", plain).strip("_")
+    ascii_name = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
+    return _NOT_WORD.sub("_", ascii_name).strip("_")
 
 
 def node_id(collection: str, key: str) -> str:
@@ -71,13 +77,15 @@ def sha256_text(text: str) -> str:
 
 
 def _digest(parts: tuple[str, ...]) -> str:
-    joined = "".join([f"{len(part)}:{part}" for part in parts]).encode("utf-8", "surrogatepass")
-    return hashlib.blake2b(joined, digest_size=13).hexdigest()[:25]
+    encoded = "".join([f"{len(part)}:{part}" for part in parts]).encode("utf-8", "surrogatepass")
+    return hashlib.blake2b(encoded, digest_size=13).hexdigest()[:25]
 
 
 @dataclass(frozen=True)
 class Mask:
-    """The point in time a reader stands at: true at `as_of`, known at `known_at`; None leaves that axis open."""
+    """The point in time a reader stands at: true at `as_of`, known at `known_at`; None leaves that
+    axis open.
+    """
 
     as_of: datetime | None = None
     known_at: datetime | None = None
@@ -93,18 +101,28 @@ class Mask:
         """Whether nothing is masked."""
         return self.as_of is None and self.known_at is None
 
+    @property
+    def moment(self) -> datetime | None:
+        """The earlier of both: no text that is later was there to be read; None where neither is
+        given.
+        """
+        return min(filter(None, (self.as_of, self.known_at)), default=None)
+
 
 def contains(start: datetime | None, end: datetime | None, moment: datetime) -> bool:
     """Whether [start, end) holds the moment; an absent bound is open."""
     return (start is None or start <= moment) and (end is None or moment < end)
 
 
-def overlap(first: tuple[datetime | None, datetime | None], second: tuple[datetime | None, datetime | None]) -> bool:
+def overlap(
+    first: tuple[datetime | None, datetime | None], second: tuple[datetime | None, datetime | None]
+) -> bool:
     """Whether two half-open intervals share a moment."""
-    (a_start, a_end), (b_start, b_end) = first, second
-    return (a_end is None or b_start is None or b_start < a_end) and (
-        b_end is None or a_start is None or a_start < b_end
-    )
+    return _begins_before_end(first[0], second[1]) and _begins_before_end(second[0], first[1])
+
+
+def _begins_before_end(start: datetime | None, end: datetime | None) -> bool:
+    return start is None or end is None or start < end
 
 
 def is_visible(

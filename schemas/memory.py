@@ -17,7 +17,9 @@ class MemoryState(Keyed):
     """One version of what is known about a topic."""
 
     topic: str
-    content: str = Field(description="whole, or, of an older delta as it is stored, only what it added to its parent")
+    content: str = Field(
+        description="whole, or, of an older delta as it is stored, only what it added to its parent"
+    )
     version: int = Field(ge=1)
     timestamp: datetime
     valid_from: datetime | None = None
@@ -34,7 +36,9 @@ class MemoryState(Keyed):
     importance_score: Unit = 0.5
     consolidated_from: tuple[str, ...] = ()
     is_consolidated: bool = False
-    consolidation_level: int = Field(0, ge=0, le=3, description="0 raw, 1 daily, 2 weekly, 3 monthly")
+    consolidation_level: int = Field(
+        0, ge=0, le=3, description="0 raw, 1 daily, 2 weekly, 3 monthly"
+    )
     diff_from_parent: str | None = None
     is_delta: bool = False
 
@@ -68,7 +72,9 @@ class LatestState(Keyed):
     updated_at: datetime
     began: datetime | None = Field(None, description="when the newest version began to hold")
     in_order: bool = Field(
-        False, description="each version began no earlier than the one before, and none ends or was retracted"
+        False,
+        description="each version began no earlier than the one before, and none ends or was "
+        "retracted",
     )
 
 
@@ -102,12 +108,13 @@ class MemoryEdgeKind(StrEnum):
 class MemoryEdge(Edge):
     """What was believed of a relation between two states, from `recorded_at` until `retracted_at`.
 
-    An edge is its rows: each change of mind is another one, `id` and a running number make the key. `source_state_id`
-    and `target_state_id` are its `_from` and `_to`.
+    An edge is its rows: each change of mind is another one, `id` and a running number make the key.
+    `source_state_id` and `target_state_id` are its `_from` and `_to`.
     """
 
     relationship_type: str = Field(
-        pattern=RELATION_PATTERN, description="one of MemoryRelation, or a name of your own in the same form"
+        pattern=RELATION_PATTERN,
+        description="one of MemoryRelation, or a name of your own in the same form",
     )
     kind: MemoryEdgeKind
     strength: Unit = 1.0

@@ -76,7 +76,9 @@ class FuncKind(StrEnum):
 class Document(Keyed):
     """A text that spans point into. Not traversed."""
 
-    origin: str = Field(description="the id that came in with the corpus, or the path; what citations show")
+    origin: str = Field(
+        description="the id that came in with the corpus, or the path; what citations show"
+    )
     source: SourceKind
     uri: str = ""
     title: str = ""
@@ -84,9 +86,13 @@ class Document(Keyed):
     text: str = Field(description="exact text; every span counts characters of it")
     sha256: str = Field(description="of the text")
     domains: tuple[str, ...] = Field(
-        (), description="what questions can be limited to: stated domain, categories, language, folder, corpus, source"
+        (),
+        description="what questions can be limited to: stated domain, categories, language, "
+        "folder, corpus, source",
     )
-    created: datetime | None = Field(None, description="event date of the source, never the time of ingestion")
+    created: datetime | None = Field(
+        None, description="event date of the source, never the time of ingestion"
+    )
     facts: Json = Field(
         default_factory=dict,
         description="what the source states beside the text: names, triples, links, imports, calls",
@@ -115,13 +121,19 @@ class Entity(Keyed):
     type: EntityType
     layer: int = Field(0, description="always 0; kept for readers of the specification's field")
     cluster_id: str | None = Field(None, description="key of the L1 topic")
-    prev_cluster_id: str | None = Field(None, description="the topic before the last build moved it")
+    prev_cluster_id: str | None = Field(
+        None, description="the topic before the last build moved it"
+    )
     embedding: Vector | None = None
     embedding_model: str | None = Field(None, description="tag of the model that made the vector")
-    vector_of: str | None = Field(None, description="what the vector is of: its `name`, or the `document` it titles")
+    vector_of: str | None = Field(
+        None, description="what the vector is of: its `name`, or the `document` it titles"
+    )
     summary: str = Field("", description="a whole sentence of the corpus that says what it is")
     deg_out: int = Field(0, ge=0, description="out-degree, for hub demotion")
-    domain: str | None = Field(None, description="the first domain of the documents that mention it most")
+    domain: str | None = Field(
+        None, description="the first domain of the documents that mention it most"
+    )
     domains: tuple[str, ...] = Field((), description="domains of all documents that mention it")
     canonical_name: str = ""
     aliases: tuple[str, ...] = ()
@@ -161,7 +173,8 @@ class ChunkKind(StrEnum):
     """What a chunk was cut from."""
 
     PROSE = "prose"
-    LISTING = "listing"  # prose that begins inside a block of code, which was too long for one chunk
+    # prose that begins inside a block of code, which was too long for one chunk
+    LISTING = "listing"
     PASSAGE = "passage"
     ABSTRACT = "abstract"
     FUNCTION = "function"
@@ -172,9 +185,13 @@ class ChunkKind(StrEnum):
     COMMIT = "commit"
 
 
-CHANGED_FILES = "\n\nChanged files: "  # in the text of a commit, between its message and the names of its files
-# Units of code and of configuration: whole lines, cut where the language says, not at sentence ends.
-CODE_KINDS = frozenset({ChunkKind.FUNCTION, ChunkKind.METHOD, ChunkKind.CLASS, ChunkKind.MODULE, ChunkKind.TEXT})
+# in the text of a commit, between its message and the names of its files
+CHANGED_FILES = "\n\nChanged files: "
+# Units of code and of configuration: whole lines, cut where the language says, not at sentence
+# ends.
+CODE_KINDS = frozenset(
+    {ChunkKind.FUNCTION, ChunkKind.METHOD, ChunkKind.CLASS, ChunkKind.MODULE, ChunkKind.TEXT}
+)
 
 
 class Chunk(Keyed):
@@ -188,15 +205,25 @@ class Chunk(Keyed):
     headings: tuple[str, ...] = ()
     title: str = ""
     token_count: int = Field(ge=0)
-    file_path: str = Field("", description="path of the file inside its workspace; empty where there is none")
-    symbol: str = Field("", description="qualified name inside the file, as `Session.get`; empty at module level")
+    file_path: str = Field(
+        "", description="path of the file inside its workspace; empty where there is none"
+    )
+    symbol: str = Field(
+        "", description="qualified name inside the file, as `Session.get`; empty at module level"
+    )
     signature: str = Field("", description="header of the function or class on one line")
-    words: str = Field("", description="parts of identifiers and the repeated header, for search by words")
-    start_line: int = Field(0, ge=0, description="first line in the file, from 1; 0 where lines mean nothing")
+    words: str = Field(
+        "", description="parts of identifiers and the repeated header, for search by words"
+    )
+    start_line: int = Field(
+        0, ge=0, description="first line in the file, from 1; 0 where lines mean nothing"
+    )
     end_line: int = Field(0, ge=0, description="last line in the file, inclusive")
     timestamp: datetime | None = Field(None, description="event date of the document")
     sha256: str = Field(description="of the text; the embedding belongs to this hash")
     embedding: Vector | None = None
-    token_signs: str | None = Field(None, description="signs of the mean states of four tokens each: bits in base64")
+    token_signs: str | None = Field(
+        None, description="signs of the mean states of four tokens each: bits in base64"
+    )
     embedding_model: str | None = None
     metadata: Json = Field(default_factory=dict)

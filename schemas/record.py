@@ -16,16 +16,21 @@ import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.fields import FieldInfo
 
-# The base of every record: its marks, its bounds, and the text of its free-form fields. Columns and Arrow schemas
-# are made from records by `schemas.record`. A process that asks a question loads no Arrow.
+# The base of every record: its marks, its bounds, and the text of its free-form fields. Columns and
+# Arrow schemas are made from records by `schemas.record`. A process that asks a question loads no
+# Arrow.
 
 
 class VectorColumn:
-    """Marks a list of numbers that is an embedding: stored as float32, finite, one dimension per model."""
+    """Marks a list of numbers that is an embedding: stored as float32, finite, one dimension per
+    model.
+    """
 
 
 class JsonColumn:
-    """Marks a free-form object: stored as canonical JSON text in Arrow, as an object in ArangoDB."""
+    """Marks a free-form object: stored as canonical JSON text in Arrow, as an object in
+    ArangoDB.
+    """
 
 
 Vector = Annotated[tuple[float, ...], VectorColumn()]
@@ -36,8 +41,8 @@ Unit = Annotated[float, Field(ge=0.0, le=1.0)]
 class Record(BaseModel):
     """An immutable row. It knows its field names and bounds, and nothing of storage.
 
-    Its validator is made with the first row: a process writes or reads rows of few collections, and making one takes
-    longer than a search.
+    Its validator is made with the first row: a process writes or reads rows of few collections, and
+    making one takes longer than a search.
     """
 
     model_config = ConfigDict(
@@ -56,17 +61,24 @@ class Edge(Keyed):
 
     source: str = Field(alias="_from", description="`_id` of the tail")
     target: str = Field(alias="_to", description="`_id` of the head")
-    valid_from: datetime | None = Field(None, description="when it became true; absent = always was")
-    valid_until: datetime | None = Field(None, description="when it stopped being true; absent = still is")
+    valid_from: datetime | None = Field(
+        None, description="when it became true; absent = always was"
+    )
+    valid_until: datetime | None = Field(
+        None, description="when it stopped being true; absent = still is"
+    )
     recorded_at: datetime | None = Field(None, description="when we learned it")
     retracted_at: datetime | None = Field(None, description="when we withdrew it")
 
 
 def canonical_json(value: object) -> str:
-    """JSON text that is the same for the same value: keys sorted, no spaces. Free-form columns hold this form."""
+    """JSON text that is the same for the same value: keys sorted, no spaces. Free-form columns hold
+    this form.
+    """
     try:
         return orjson.dumps(value, option=orjson.OPT_SORT_KEYS, default=str).decode()
-    except TypeError:  # a lone surrogate or a huge integer, which orjson refuses and hostile input holds
+    except TypeError:
+        # orjson refuses a lone surrogate and a huge integer, which hostile input may hold.
         return json.dumps(value, sort_keys=True, separators=(",", ":"), default=str)
 
 
@@ -99,7 +111,9 @@ def columns_of(record: type[Record]) -> tuple[Column, ...]:
 @cache
 def arrow_schema(record: type[Record]) -> pa.Schema:
     """The Arrow schema in which rows of this record cross the store port."""
-    return pa.schema([pa.field(column.name, column.type, column.nullable) for column in columns_of(record)])
+    return pa.schema(
+        [pa.field(column.name, column.type, column.nullable) for column in columns_of(record)]
+    )
 
 
 def to_table(record: type[Record], rows: Sequence[Record]) -> pa.Table:
@@ -115,8 +129,12 @@ def to_table(record: type[Record], rows: Sequence[Record]) -> pa.Table:
 
 def from_rows(record: type[Row], rows: Iterable[dict[str, Any]]) -> list[Row]:
     """Rows of a store as records, in their order; the inverse of `to_table`."""
-    texts = [column.name for column in columns_of(record) if column.is_json]
-    return [record(**{**row, **{name: orjson.loads(row[name]) for name in texts if name in row}}) for row in rows]
+    json_columns = [column.name for column in columns_of(record) if column.is_json]
+    records = []
+    for row in rows:
+        objects = {name: orjson.loads(row[name]) for name in json_columns if name in row}
+        records.append(record(**{**row, **objects}))
+    return records
 
 
 def repeated(value: object, kind: pa.DataType, rows: int) -> pa.Array:
@@ -127,17 +145,23 @@ def repeated(value: object, kind: pa.DataType, rows: int) -> pa.Array:
 def _column(name: str, field: FieldInfo) -> Column:
     annotation, nullable = _without_none(field.annotation)
     marks = [*field.metadata, *_marks_within(annotation)]
-    bare = get_args(annotation)[0] if get_origin(annotation) is Annotated else annotation
+    inner_type = get_args(annotation)[0] if get_origin(annotation) is Annotated else annotation
     is_vector = any(isinstance(mark, VectorColumn) for mark in marks)
     is_json = any(isinstance(mark, JsonColumn) for mark in marks)
+    if is_vector:
+        arrow_type = pa.list_(pa.float32())
+    elif is_json:
+        arrow_type = pa.string()
+    else:
+        arrow_type = _arrow_type(inner_type)
     return Column(
         name=field.alias or name,
-        type=pa.list_(pa.float32()) if is_vector else pa.string() if is_json else _arrow_type(bare),
+        type=arrow_type,
         nullable=nullable,
         description=field.description or "",
         is_vector=is_vector,
         is_json=is_json,
-        choices=tuple(map(str, bare)) if _is_enum(bare) else (),
+        choices=tuple(map(str, inner_type)) if _is_enum(inner_type) else (),
         minimum=_bound(marks, "ge"),
         maximum=_bound(marks, "le"),
         default=None if field.is_required() else _default(field, is_json),
@@ -154,15 +178,26 @@ def _default(field: FieldInfo, is_json: bool) -> object:
 
 
 def _marks_within(annotation: Any) -> list[object]:
-    """Marks of an Annotated type that stands inside `X | None`, where pydantic does not lift them to the field."""
+    """Marks of an Annotated type that stands inside `X | None`, where pydantic does not lift them
+    to the field.
+    """
     if get_origin(annotation) is not Annotated:
         return []
-    marks = get_args(annotation)[1:]
-    return [inner for mark in marks for inner in (mark.metadata if isinstance(mark, FieldInfo) else (mark,))]
+    marks: list[object] = []
+    for mark in get_args(annotation)[1:]:
+        if isinstance(mark, FieldInfo):
+            marks += mark.metadata
+        else:
+            marks.append(mark)
+    return marks
 
 
 def _bound(marks: Sequence[object], name: str) -> float | None:
-    return next((float(bound) for mark in marks if (bound := getattr(mark, name, None)) is not None), None)
+    for mark in marks:
+        bound = getattr(mark, name, None)
+        if bound is not None:
+            return float(bound)
+    return None
 
 
 def _is_enum(annotation: Any) -> bool:
@@ -171,15 +206,21 @@ def _is_enum(annotation: Any) -> bool:
 
 def _without_none(annotation: Any) -> tuple[Any, bool]:
     if get_origin(annotation) in (Union, types.UnionType):
-        rest = [part for part in get_args(annotation) if part is not type(None)]
-        return rest[0], len(rest) < len(get_args(annotation))
+        members = [part for part in get_args(annotation) if part is not type(None)]
+        return members[0], len(members) < len(get_args(annotation))
     return annotation, False
 
 
 def _arrow_type(annotation: Any) -> pa.DataType:
-    plain = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_(), datetime: TIME}
-    if annotation in plain:
-        return plain[annotation]
+    arrow_types = {
+        str: pa.string(),
+        int: pa.int64(),
+        float: pa.float64(),
+        bool: pa.bool_(),
+        datetime: TIME,
+    }
+    if annotation in arrow_types:
+        return arrow_types[annotation]
     if get_origin(annotation) is Annotated:
         return _arrow_type(get_args(annotation)[0])
     if get_origin(annotation) is tuple:
@@ -188,4 +229,6 @@ def _arrow_type(annotation: Any) -> pa.DataType:
         return pa.string()
     if isinstance(annotation, type) and issubclass(annotation, Record):
         return pa.struct([pa.field(child.name, child.type) for child in arrow_schema(annotation)])
-    raise TypeError(f"{annotation!r} has no Arrow type; use str, int, float, bool, datetime, tuple or a Record")
+    raise TypeError(
+        f"{annotation!r} has no Arrow type; use str, int, float, bool, datetime, tuple or a Record"
+    )

@@ -52,7 +52,9 @@ class ShownResults(Record):
     hierarchy: tuple[ShownTopic, ...] = ()
     as_of: datetime | None = Field(None, description="the moment the reader stood at")
     known_at: datetime | None = None
-    filters: Json = Field(default_factory=dict, description="what the question was limited to, and asked near")
+    filters: Json = Field(
+        default_factory=dict, description="what the question was limited to, and asked near"
+    )
 
 
 class JudgedRanks(Record):

@@ -1,4 +1,6 @@
-"""Memory as tasks: promoting, changing, searching and maintaining it, from a flow or a served worker."""
+"""Memory as tasks: promoting, changing, searching and maintaining it, from a flow or a served
+worker.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +25,12 @@ check_memory = capability_task(check, policies.LOCAL)
 
 
 @unit(at.task, policies.LOCAL)
-def query_at_time(topic: str, timestamp: datetime, known_at: datetime | None = None) -> dict[str, Any]:
-    """What was true of a topic at a time, with the edges that held; `state` is None before the first version."""
+def query_at_time(
+    topic: str, timestamp: datetime, known_at: datetime | None = None
+) -> dict[str, Any]:
+    """What was true of a topic at a time, with the edges that held; `state` is None before the
+    first version.
+    """
     with open_memory(load_settings()) as memory:
         return at_or_null(memory, topic, timestamp, known_at)
 
@@ -32,9 +38,9 @@ def query_at_time(topic: str, timestamp: datetime, known_at: datetime | None = N
 def memory_task(function: Callable[..., dict[str, Any]]) -> Unit[dict[str, Any]]:
     """The task of a function of memory, with its name and its arguments after the memory."""
 
-    def call(*given: Any, **named: Any) -> dict[str, Any]:
+    def call(*args: Any, **kwargs: Any) -> dict[str, Any]:
         with open_memory(load_settings()) as memory:
-            return function(memory, *given, **named)
+            return function(memory, *args, **kwargs)
 
     return unit(function.__name__.replace("_", " "), policies.LOCAL)(name_after(function, call))
 
@@ -48,10 +54,11 @@ get_relevant_subgraph = memory_task(functions.get_relevant_subgraph)
 @unit(CONSOLIDATE.task, policies.HEAVY)
 def consolidate(level: int, as_of: datetime | None, pays: bool | None = None) -> dict[str, Any]:
     """Summaries of past periods, of a level and those below it."""
-    levels = perform(CONSOLIDATE, {"level": level, "as_of": as_of}, artifacts.settings_after(pays))["levels"]
-    shown = [{**one, "written": len(one["written"])} for one in levels]
-    artifacts.table("summaries", shown, "what consolidation wrote")
-    return {"levels": shown}
+    settings = artifacts.settings_after(pays)
+    report = perform(CONSOLIDATE, {"level": level, "as_of": as_of}, settings)
+    levels = [{**entry, "written": len(entry["written"])} for entry in report["levels"]]
+    artifacts.table("summaries", levels, "what consolidation wrote")
+    return {"levels": levels}
 
 
 @unit(LEARN.task, policies.HEAVY)

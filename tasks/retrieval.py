@@ -26,27 +26,38 @@ from tasks import policies
 from tasks.unit import Unit, unit
 
 
-def capability_task(capability: Capability, policy: dict[str, Any], **options: Any) -> Unit[dict[str, Any]]:
+def capability_task(
+    capability: Capability, policy: dict[str, Any], **options: Any
+) -> Unit[dict[str, Any]]:
     """The task of a capability, named as it is declared."""
-    return unit(capability.task, policy, **options)(_function_of(capability))
+    return unit(capability.task, policy, **options)(_task_function(capability))
 
 
-def perform(capability: Capability, values: dict[str, Any], settings: Settings | None = None) -> dict[str, Any]:
+def perform(
+    capability: Capability, values: dict[str, Any], settings: Settings | None = None
+) -> dict[str, Any]:
     """Call a capability with the open graph of this process."""
+    settings = settings or load_settings()
+    request = capability.check(values)
     with closing(
-        CallContext(settings or load_settings(), "flow", lend_answers=open_graph, logs_turns=False)
+        CallContext(settings, "flow", lend_answers=open_graph, logs_turns=False)
     ) as context:
-        return document_of(capability.call(capability.check(values), context))
+        return document_of(capability.call(request, context))
 
 
-def _function_of(capability: Capability) -> Callable[..., dict[str, Any]]:
-    fields = sorted(capability.request.model_fields.items(), key=lambda field: not field[1].is_required())
-    made = [field_parameter(name, field, None) for name, field in fields]
-    plain = [one.replace(kind=inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=Any) for one in made]
-    signature = inspect.Signature(plain, return_annotation=dict[str, Any])
+def _task_function(capability: Capability) -> Callable[..., dict[str, Any]]:
+    fields = sorted(
+        capability.request.model_fields.items(), key=lambda field: not field[1].is_required()
+    )
+    parameters = [field_parameter(name, field, None) for name, field in fields]
+    positional = [
+        parameter.replace(kind=inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=Any)
+        for parameter in parameters
+    ]
+    signature = inspect.Signature(positional, return_annotation=dict[str, Any])
 
-    def call(*given: Any, **named: Any) -> dict[str, Any]:
-        bound = signature.bind(*given, **named)
+    def call(*args: Any, **kwargs: Any) -> dict[str, Any]:
+        bound = signature.bind(*args, **kwargs)
         return perform(capability, dict(bound.arguments))
 
     call.__signature__ = signature  # type: ignore[attr-defined]
@@ -58,37 +69,44 @@ def _function_of(capability: Capability) -> Callable[..., dict[str, Any]]:
 
 
 def open_graph() -> Answers:
-    """The graph of the settings, which the tasks of this process share: opening the model costs more than an answer."""
-    return _open(digest_of(load_settings().masked()))
+    """The graph of the settings, which the tasks of this process share: opening the model costs
+    more than an answer.
+    """
+    return _open_answers(digest_of(load_settings().masked()))
 
 
 @cache
-def _open(settings: str) -> Answers:
+def _open_answers(settings: str) -> Answers:
     return open_answers(load_settings())
 
 
-# Retrieval as tasks: for flows, and with `.delay()` for a served worker. A question of one snapshot is asked once.
-# A worker for delayed tasks is `prefect.task_worker.serve(*DELAYABLE)`; `tasks.unit.wait_for` waits for a result.
+# Retrieval as tasks: for flows, and with `.delay()` for a served worker. A question of one snapshot
+# is asked once. A worker for delayed tasks is `prefect.task_worker.serve(*DELAYABLE)`;
+# `tasks.unit.wait_for` waits for a result.
 
 
 def by_snapshot(context: TaskRunContext, parameters: dict[str, Any]) -> str:
-    """The same call of the same snapshot with the same settings has the same answer; a new snapshot has a new one."""
-    shown = load_settings().masked()
-    settings = {name: shown[name] for name in ("HADES_EMBEDDER", "HADES_VIEW", "plan", "hirag_pathrag")}
-    return digest_of(context.task.name, open_graph().view.info.snapshot, settings, parameters)
+    """The same call of the same snapshot with the same settings has the same answer; a new snapshot
+    has a new one.
+    """
+    masked = load_settings().masked()
+    names = ("HADES_EMBEDDER", "HADES_VIEW", "plan", "hirag_pathrag")
+    settings = {name: masked[name] for name in names}
+    snapshot = open_graph().view.info.snapshot
+    return digest_of(context.task.name, snapshot, settings, parameters)
 
 
-_ASKED: dict[str, Any] = {**policies.LOCAL, "cache_key_fn": by_snapshot, "persist_result": True}
-retrieve = capability_task(query, _ASKED)
+_CACHED: dict[str, Any] = {**policies.LOCAL, "cache_key_fn": by_snapshot, "persist_result": True}
+retrieve = capability_task(query, _CACHED)
 
 
 def function_task(function: Callable[..., Any]) -> Any:
     """The task of a function of the open graph, with its name and its arguments after the graph."""
 
-    def call(*given: Any, **named: Any) -> Any:
-        return function(open_graph(), *given, **named)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return function(open_graph(), *args, **kwargs)
 
-    return task(name=function.__name__.replace("_", " "), **_ASKED)(name_after(function, call))
+    return task(name=function.__name__.replace("_", " "), **_CACHED)(name_after(function, call))
 
 
 def name_after(function: Callable[..., Any], call: Any) -> Any:
@@ -109,16 +127,24 @@ rank_chunks_by_ppr = function_task(functions.rank_chunks_by_ppr)
 multi_hop_search = function_task(functions.multi_hop_search)
 expand_with_synonyms = function_task(functions.expand_with_synonyms)
 get_entity_neighborhood = function_task(functions.get_entity_neighborhood)
-calculate_path_score = task(name="calculate path score", **policies.LOCAL)(flow.calculate_path_score)
+calculate_path_score = task(name="calculate path score", **policies.LOCAL)(
+    flow.calculate_path_score
+)
 prune_paths = task(name="prune paths", **policies.LOCAL)(flow.prune_paths)
-format_paths_for_prompt = task(name="format paths for prompt", **policies.LOCAL)(prompt.format_paths_for_prompt)
+format_paths_for_prompt = task(name="format paths for prompt", **policies.LOCAL)(
+    prompt.format_paths_for_prompt
+)
 
 
 @task(name="format path prompt", **policies.LOCAL)
-def format_path_prompt(paths: Sequence[str | Mapping[str, Any]], hierarchy_summary: str = "") -> str:
-    """Paths as a model is told them."""
-    return prompt.format_path_prompt(paths, hierarchy_summary, tokenizer=open_graph().tools.tokenizer)
+def format_path_prompt(
+    paths: Sequence[str | Mapping[str, Any]], hierarchy_summary: str = ""
+) -> str:
+    """Paths as a prompt shows them to a model."""
+    return prompt.format_path_prompt(
+        paths, hierarchy_summary, tokenizer=open_graph().tools.tokenizer
+    )
 
 
-DELAYABLE = tuple(one for one in list(vars().values()) if isinstance(one, Task))
+DELAYABLE = tuple(value for value in list(vars().values()) if isinstance(value, Task))
 report_queries = capability_task(queries, policies.LOCAL)

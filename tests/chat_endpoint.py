@@ -15,7 +15,9 @@ from tests.loopback import Answer, answering
 
 @dataclass
 class ChatEndpoint:
-    """Streams `pieces` as chat completion events, waiting `pause` seconds before each; or sends `raw` as it is."""
+    """Streams `pieces` as chat completion events, waiting `pause` seconds before each; or sends
+    `raw` as it is.
+    """
 
     url: str = ""
     pieces: list[str] = field(default_factory=list)
@@ -32,7 +34,11 @@ def chat_endpoint() -> Iterator[ChatEndpoint]:
 
     def answer(path: str, headers: Message, content: bytes) -> Answer:
         told.seen.append(json.loads(content))
-        return told.status, {"content-type": told.content_type}, [told.raw] if told.raw is not None else events()
+        return (
+            told.status,
+            {"content-type": told.content_type},
+            [told.raw] if told.raw is not None else events(),
+        )
 
     def events() -> Iterator[bytes]:
         for piece in told.pieces:

@@ -18,7 +18,9 @@ from hades.wiring import open_hades
 
 
 def empty_store(path: Path) -> SqliteStore:
-    """A provisioned store without rows, a copy of one that was made before; a store that is there is opened."""
+    """A provisioned store without rows, a copy of one that was made before; a store that is there
+    is opened.
+    """
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(_provisioned())
@@ -28,7 +30,10 @@ def empty_store(path: Path) -> SqliteStore:
 @cache
 def _provisioned() -> bytes:
     """The file, made once in a process."""
-    with TemporaryDirectory() as folder, closing(SqliteStore.open(Path(folder) / "graph.db", Mode.ADMIN)) as store:
+    with (
+        TemporaryDirectory() as folder,
+        closing(SqliteStore.open(Path(folder) / "graph.db", Mode.ADMIN)) as store,
+    ):
         store.provision()
         store.close()
         return (Path(folder) / "graph.db").read_bytes()
@@ -36,11 +41,15 @@ def _provisioned() -> bytes:
 
 def settings_of(home: Path, **variables: str) -> Settings:
     """The settings of a home, whatever the environment says."""
-    return load_settings({"HADES_HOME": str(home), "HADES_EMBEDDER": "hashing", **variables}, home.parent)
+    return load_settings(
+        {"HADES_HOME": str(home), "HADES_EMBEDDER": "hashing", **variables}, home.parent
+    )
 
 
 def publish_pages(folder: Path, pages: Mapping[str, str]) -> Settings:
-    """Write pages to `folder` and publish them in `folder/home`, also where there is such a home."""
+    """Write pages to `folder` and publish them in `folder/home`, also where there is such a
+    home.
+    """
     settings = settings_of(folder / "home")
     with open_hades(settings) as hades:
         for name, text in pages.items():

@@ -1,8 +1,10 @@
-"""Which libraries the processes of the tests use: those of the base installation, or also those of the extra `flows`.
+"""Which libraries the processes of the tests use: those of the base installation, or also those of
+the extra `flows`.
 
-A small night by Great Expectations and MLflow takes ten times as long as one by their twins of the base installation,
-Arrow and a file. `unit/hades/stages/contracts` shows that both engines find the same; tests about the libraries
-themselves ask for the fixture `whole_installation`, and real processes, such as those of the Prefect server, have both.
+A small night by Great Expectations and MLflow takes ten times as long as one by their twins of the
+base installation, Arrow and a file. `unit/hades/night/contracts` shows that both engines find the
+same; tests about the libraries themselves ask for the fixture `whole_installation`, and real
+processes, such as those of the Prefect server, have both.
 """
 
 import time
@@ -12,7 +14,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from hades import wiring
-from hades.build.contracts import rule
+from hades.night.contracts import rule
 from hades.surfaces.cli.commands import DeferredCommand
 from hades.telemetry import turn
 from tests import registry_template

@@ -8,7 +8,9 @@ from contextlib import contextmanager
 from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-Answer = tuple[int, Mapping[str, str], Iterable[bytes]]  # status, headers, and the pieces of the content
+Answer = tuple[
+    int, Mapping[str, str], Iterable[bytes]
+]  # status, headers, and the pieces of the content
 
 
 @contextmanager

@@ -12,7 +12,9 @@ from tests.patience import HANG_SECONDS
 
 
 def talk_to(server: Any, talk: Callable[[Client], Awaitable[Any]], **options: Any) -> Any:
-    """What a client finds in a session with a server: one of this process, a program, or a transport."""
+    """What a client finds in a session with a server: one of this process, a program, or a
+    transport.
+    """
 
     async def session() -> Any:
         with anyio.fail_after(HANG_SECONDS):

@@ -4,10 +4,11 @@ import socket
 
 
 def free_port() -> int:
-    """A loopback port that the system gives to nobody else for a minute, because a connection through it just ended.
+    """A loopback port that the system gives to nobody else for a minute, because a connection
+    through it just ended.
 
-    A server may listen on it all the same, as servers set SO_REUSEADDR. A port that was only bound and closed could be
-    taken by the next connection of any process before the server binds it.
+    A server may listen on it all the same, as servers set SO_REUSEADDR. A port that was only bound
+    and closed could be taken by the next connection of any process before the server binds it.
     """
     with socket.socket() as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

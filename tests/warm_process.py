@@ -1,9 +1,11 @@
-"""`hades` and `python -` as copies of one process that has its imports: a start takes milliseconds, not seconds.
+"""`hades` and `python -` as copies of one process that has its imports: a start takes milliseconds,
+not seconds.
 
-Each command is still a process of its own. The programs that `start_warm_process` writes hand their arguments, folder,
-environment and standard streams to the warm process, which forks; the copy runs the command as the console script does.
-A signal to the program reaches its copy, and a copy ends when its program is gone. Imports, and what fails without
-them, are tested by real starts: `hades serve`, the Prefect server, `tests/wheel`, `tests/architecture`.
+Each command is still a process of its own. The programs that `start_warm_process` writes hand their
+arguments, folder, environment and standard streams to the warm process, which forks; the copy runs
+the command as the console script does. A signal to the program reaches its copy, and a copy ends
+when its program is gone. Imports, and what fails without them, are tested by real starts: `hades
+serve`, the Prefect server, `tests/wheel`, `tests/architecture`.
 """
 
 from __future__ import annotations
@@ -48,32 +50,44 @@ sys.exit(int(lines.readline() or 137))
 RUN = "HADES_TEST_RUN"  # the first process of the run, whose workers share one warm process
 LOADED_LATER = ("__main__", "ranker", "frameworks")  # programs, and what imports torch
 LIBRARIES = ("pandas", "sklearn.feature_extraction", "mlflow", "great_expectations", "igraph")
-LIBRARIES += tuple(f"mlflow.store.{kind}.sqlalchemy_store" for kind in ("tracking", "model_registry"))
+LIBRARIES += tuple(
+    f"mlflow.store.{kind}.sqlalchemy_store" for kind in ("tracking", "model_registry")
+)
 _started: list[subprocess.Popen[bytes]] = []  # they outlive this process
 
 
 def start_warm_process(folder: Path) -> None:
-    """Write the programs to the folder and start what serves them; it ends with the process that RUN names."""
+    """Write the programs to the folder and start what serves them; it ends with the process that
+    RUN names.
+    """
     address = folder / "talk"
     (folder / "prefect").mkdir(parents=True)
     for name in ("hades", "python"):
         program = folder / name
-        program.write_text(PROGRAM.format(python=sys.executable, address=str(address)), encoding="utf-8")
+        program.write_text(
+            PROGRAM.format(python=sys.executable, address=str(address)), encoding="utf-8"
+        )
         program.chmod(0o755)
     environment = os.environ | {"PYTHONPATH": str(ROOT), "PREFECT_HOME": str(folder / "prefect")}
     command = [sys.executable, "-m", "tests.warm_process", str(address)]
-    process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, cwd=ROOT, start_new_session=True)
+    process = subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, cwd=ROOT, start_new_session=True
+    )
     with process.stdout as said:
         assert said.readline() == b"ready\n"  # its message stands above
     _started.append(process)
 
 
-def start_program(programs: Path, text: str, *arguments: object, **options: Any) -> subprocess.Popen[str]:
+def start_program(
+    programs: Path, text: str, *arguments: object, **options: Any
+) -> subprocess.Popen[str]:
     """Python with this program and these arguments, a copy of the warm process."""
     with tempfile.TemporaryFile("w+") as file:
         file.write(f"import sys\nsys.argv = {['-', *map(str, arguments)]!r}\n{text}")
         file.seek(0)
-        return subprocess.Popen([programs / "python", "-"], stdin=file, cwd=ROOT, text=True, **options)
+        return subprocess.Popen(
+            [programs / "python", "-"], stdin=file, cwd=ROOT, text=True, **options
+        )
 
 
 class Forking(socketserver.ForkingMixIn, socketserver.UnixStreamServer):
@@ -88,14 +102,20 @@ class Forking(socketserver.ForkingMixIn, socketserver.UnixStreamServer):
 
 
 class Copy(socketserver.BaseRequestHandler):
-    """What a copy does: take the streams, the folder and the environment of its program, and run the command."""
+    """What a copy does: take the streams, the folder and the environment of its program, and run
+    the command.
+    """
 
     def handle(self) -> None:
         _, streams, _, _ = socket.recv_fds(self.request, 1, 3)
         lines = self.request.makefile("rw")
         name, arguments, folder, environment = json.loads(lines.readline())
         os.setsid()
-        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD):  # as in a new process, whatever a library set
+        for number in (
+            signal.SIGTERM,
+            signal.SIGHUP,
+            signal.SIGCHLD,
+        ):  # as in a new process, whatever a library set
             signal.signal(number, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.default_int_handler)
         for number, stream in enumerate(streams):
@@ -128,7 +148,9 @@ def run_standard_input() -> int:
 
 
 def exit_code(command) -> int:
-    """The code after the command: threads have ended, exit handlers have run, and what it wrote is out."""
+    """The code after the command: threads have ended, exit handlers have run, and what it wrote is
+    out.
+    """
     code = 0
     try:
         command()
@@ -160,7 +182,9 @@ def import_what_commands_import() -> None:
 
 if __name__ == "__main__":
     import_what_commands_import()
-    assert threading.active_count() == 1, f"a copy would lack these threads: {threading.enumerate()}"
+    assert threading.active_count() == 1, (
+        f"a copy would lack these threads: {threading.enumerate()}"
+    )
     with Forking(sys.argv[1], Copy) as server:
         os.write(1, b"ready\n")
         server.serve_forever()

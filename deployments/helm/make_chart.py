@@ -2,8 +2,9 @@
 
     python deployments/helm/make_chart.py
 
-Templates use two constructs only: a value (`{{ .Values.image }}`, `{{ .Release.Namespace }}`) and a file that a value
-switches on. tests/architecture/test_helm_chart.py renders them, compares them with the manifests and validates them.
+Templates use two constructs only: a value (`{{ .Values.image }}`, `{{ .Release.Namespace }}`) and a
+file that a value switches on. tests/architecture/test_helm_chart.py renders them, compares them
+with the manifests and validates them.
 """
 
 from __future__ import annotations
@@ -17,7 +18,12 @@ MANIFESTS = ROOT / "deployments" / "kubernetes"
 CHART = ROOT / "deployments" / "helm" / "hades"
 NOTICE = "# Written by deployments/helm/make_chart.py from deployments/kubernetes; do not edit.\n"
 LEFT_OUT = ("kustomization.yaml", "namespace.yaml")  # Helm makes the namespace: --create-namespace
-OPTIONAL = {"arangodb.yaml": "arangodb", "backup.yaml": "backup", "prefect.yaml": "prefect", "mlflow.yaml": "mlflow"}
+OPTIONAL = {
+    "arangodb.yaml": "arangodb",
+    "backup.yaml": "backup",
+    "prefect.yaml": "prefect",
+    "mlflow.yaml": "mlflow",
+}
 SETTINGS = {"ARANGO_URL": "arangoUrl", "ARANGO_DATABASE": "arangoDatabase", "EMBEDDER": "embedder"}
 VALUES = """\
 # Values of the chart; each stands for what the manifests of deployments/kubernetes say.
@@ -47,17 +53,22 @@ mlflow:
 
 def chart_files() -> dict[str, str]:
     """Every file of the chart by its path inside the chart."""
-    version = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"][
+        "version"
+    ]
     files = {
         "Chart.yaml": (
-            f"{NOTICE}apiVersion: v2\nname: hades\ndescription: HADES with its store, flows and registry\n"
+            f"{NOTICE}apiVersion: v2\nname: hades\ndescription: HADES with its store, flows and "
+            "registry\n"
             f"type: application\nversion: {version}\nappVersion: {version}\n"
         ),
         "values.yaml": NOTICE + VALUES.format(image=f"hades:{version}"),
     }
     for path in sorted(MANIFESTS.glob("*.yaml")):
         if path.name not in LEFT_OUT:
-            files[f"templates/{path.name}"] = NOTICE + make_template(path.name, path.read_text(encoding="utf-8"))
+            files[f"templates/{path.name}"] = NOTICE + make_template(
+                path.name, path.read_text(encoding="utf-8")
+            )
     return files
 
 
@@ -72,7 +83,9 @@ def make_template(name: str, text: str) -> str:
         text = re.sub(r"schedule: (\".*\")", 'schedule: "{{ .Values.backup.schedule }}"', text)
     elif name == "storage.yaml":
         text = re.sub(
-            r"(  name: (\w+)\n(?:.*\n)*?.*storage: )\w+", lambda m: f"{m[1]}{{{{ .Values.storage.{m[2]} }}}}", text
+            r"(  name: (\w+)\n(?:.*\n)*?.*storage: )\w+",
+            lambda m: f"{m[1]}{{{{ .Values.storage.{m[2]} }}}}",
+            text,
         )
     elif name == "settings.yaml":
         for key, value in (

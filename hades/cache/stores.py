@@ -23,12 +23,19 @@ from hades.files import hold_lock
 
 MIB: Final = 1024**2
 GIB: Final = 1024**3
-# Python's own types only: what JSON would give back as something else is not written in the first place.
-_EXACT = orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_SUBCLASS
+# Python's own types only: what JSON would give back as something else is not written in the first
+# place.
+_EXACT = (
+    orjson.OPT_PASSTHROUGH_DATACLASS
+    | orjson.OPT_PASSTHROUGH_DATETIME
+    | orjson.OPT_PASSTHROUGH_SUBCLASS
+)
 
 
 class MemoryTier(IntEnum):
-    """Tiers in order of access speed; the last is the graph itself, which computes what the others do not hold."""
+    """Tiers in order of access speed; the last is the graph itself, which computes what the others
+    do not hold.
+    """
 
     RAM = 1
     NVME_RAID0 = 2
@@ -55,7 +62,9 @@ class TierHit:
 
 @dataclass
 class Counts:
-    """What one process asked of a tier. `damaged` entries read as a miss and went; `failed` are disk errors."""
+    """The look-ups of one process in a tier. `damaged` entries read as a miss and went; `failed`
+    are disk errors.
+    """
 
     asked: int = 0
     hits: int = 0
@@ -79,15 +88,17 @@ def to_json(value: object) -> bytes | None:
 
 
 Metadata = Mapping[str, Any]
-# The tier in memory. Values are held as JSON bytes: the budget counts what the process really holds, and nobody who
-# changes what a look-up returned changes what the next one returns.
+# The tier in memory. Values are held as JSON bytes: the budget counts what the process really
+# holds, and nobody who changes what a look-up returned changes what the next one returns.
 UNKNOWN_BYTES = MIB // 10  # what an object counts that JSON cannot hold
 OnEvict = Callable[[str, Any], object]
 
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """JSON bytes, or the object itself where JSON cannot hold it; `size` is what it was counted with."""
+    """JSON bytes, or the object itself where JSON cannot hold it; `size` is what it was counted
+    with.
+    """
 
     payload: bytes | None
     value: object
@@ -98,45 +109,52 @@ class _Entry:
 
 
 class LRUCache:
-    """Safe to use from several threads. `on_evict` is told who was pushed out, after the lock is given back."""
+    """Safe to use from several threads. `on_evict` is called with what was evicted, after the lock
+    is given back.
+    """
 
     def __init__(self, max_size_mb: float = 8192, *, on_evict: OnEvict | None = None) -> None:
         if max_size_mb <= 0:
             raise ValueError(f"max_size_mb is {max_size_mb}; a cache needs room for something")
         self.max_bytes = int(max_size_mb * MIB)
         self.counts = Counts()
-        self._order: cachetools.LRUCache[str, _Entry] = cachetools.LRUCache(self.max_bytes, lambda held: held.size)
+        self._order: cachetools.LRUCache[str, _Entry] = cachetools.LRUCache(
+            self.max_bytes, lambda entry: entry.size
+        )
         self._lock = RLock()
         self._on_evict = on_evict
 
     def get(self, key: str, default: Any = None) -> Any:
-        """The value, now the most recently used; `default` on a miss (pass `MISS` to tell one from a stored None)."""
+        """The value, now the most recently used; `default` on a miss (pass `MISS` to tell one from
+        a stored None).
+        """
         with self._lock:
             self.counts.asked += 1
-            held = self._order.get(key)
-            if held is None:
+            entry = self._order.get(key)
+            if entry is None:
                 return default
             self.counts.hits += 1
-        return held.read()
+        return entry.read()
 
     def put(self, key: str, value: Any, size_mb: float | None = None) -> bool:
         """Keep a value, pushing out others as needed; False when it is larger than the cache.
 
-        What the key held before is gone either way: a value that was replaced is never handed out again.
+        What the key held before is gone either way: a value that was replaced is never handed out
+        again.
         """
-        held = _measure(value, size_mb)
+        entry = _measure(value, size_mb)
         with self._lock:
             self._order.pop(key, None)
-            if held.size > self.max_bytes:
+            if entry.size > self.max_bytes:
                 return False
-            left = []
-            while self._order.currsize + held.size > self.max_bytes:
-                left.append(self._order.popitem())
-            self._order[key] = held
+            evicted = []
+            while self._order.currsize + entry.size > self.max_bytes:
+                evicted.append(self._order.popitem())
+            self._order[key] = entry
             self.counts.stored += 1
-            self.counts.evicted += len(left)
+            self.counts.evicted += len(evicted)
         if self._on_evict is not None:
-            for name, pushed_out in left:
+            for name, pushed_out in evicted:
                 self._on_evict(name, pushed_out.read())
         return True
 
@@ -153,8 +171,8 @@ class LRUCache:
     def items(self) -> list[tuple[str, Any]]:
         """Everything held, in the order in which it came."""
         with self._lock:
-            held = list(self._order.items())
-        return [(key, one.read()) for key, one in held]
+            entries = list(self._order.items())
+        return [(key, entry.read()) for key, entry in entries]
 
     @property
     def current_bytes(self) -> int:
@@ -168,19 +186,27 @@ class LRUCache:
 
 
 def _measure(value: Any, size_mb: float | None) -> _Entry:
-    """Counted by its JSON bytes, or as the caller says; the size stays with the entry: what is added is taken off."""
+    """Counted by its JSON bytes, or as the caller says; the size stays with the entry: what is
+    added is taken off.
+    """
     if size_mb is not None and size_mb < 0:
         raise ValueError(f"size_mb is {size_mb}; a size cannot be negative")
     written = to_json(value)
-    # A copy of exactly its size: the writer's own buffer keeps its spare room, two and a half times the bytes counted.
+    # A copy of exactly its size: the writer's own buffer keeps its spare room, two and a half times
+    # the bytes counted.
     payload = None if written is None else bytes(memoryview(written))
     size = UNKNOWN_BYTES if payload is None else len(payload)
-    return _Entry(payload, value if payload is None else None, size if size_mb is None else round(size_mb * MIB))
+    return _Entry(
+        payload,
+        value if payload is None else None,
+        size if size_mb is None else round(size_mb * MIB),
+    )
 
 
-# A tier on disk: one SQLite file with the values as blobs, shared by several processes. A process that is killed leaves
-# the old entry or the new one. The least recently used entries leave before a new one is written. A value whose
-# checksum is wrong is a miss, a file that is no database is replaced, and a disk that fails costs a miss.
+# A tier on disk: one SQLite file with the values as blobs, shared by several processes. A process
+# that is killed leaves the old entry or the new one. The least recently used entries leave before a
+# new one is written. A value whose checksum is wrong is a miss, a file that is no database is
+# replaced, and a disk that fails costs a miss.
 logger = logging.getLogger(__name__)
 FILE_NAME = "cache.db"
 BUSY_SECONDS = 10.0
@@ -189,7 +215,8 @@ _FIELDS = ("size", "created", "last_accessed", "access_count", "metadata")
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS entry (
   key TEXT PRIMARY KEY, payload BLOB NOT NULL, size INTEGER NOT NULL, checksum TEXT NOT NULL,
-  created REAL NOT NULL, last_accessed REAL NOT NULL, access_count INTEGER NOT NULL, metadata TEXT NOT NULL
+  created REAL NOT NULL, last_accessed REAL NOT NULL, access_count INTEGER NOT NULL,
+  metadata TEXT NOT NULL
 ) STRICT;
 CREATE INDEX IF NOT EXISTS entry_by_use ON entry (last_accessed, access_count, key, size);
 """
@@ -215,7 +242,9 @@ class Entry:
 
 
 class DiskCache:
-    """Values by key, stored as JSON. `durable` waits for the disk, so that an entry survives a power failure too."""
+    """Values by key, stored as JSON. `durable` waits for the disk, so that an entry survives a
+    power failure too.
+    """
 
     def __init__(
         self,
@@ -237,7 +266,9 @@ class DiskCache:
         self._lock = RLock()
 
     def get(self, key: str, default: Any = None) -> Any:
-        """The value, counted as used; `default` on a miss (pass `MISS` to distinguish a stored None)."""
+        """The value, counted as used; `default` on a miss (pass `MISS` to distinguish a stored
+        None).
+        """
         entry = self.read(key)
         return default if entry is None else entry.value
 
@@ -247,7 +278,8 @@ class DiskCache:
         return self._attempt("read", lambda: self._read(key), None)
 
     def put(self, key: str, value: Any, metadata: Metadata | None = None) -> bool:
-        """Store a value; False, and the key holds nothing, when JSON or the budget cannot hold it or the disk fails.
+        """Store a value; False, and the key holds nothing, when JSON or the budget cannot hold it
+        or the disk fails.
 
         The least recently used entries leave first; of those used at the same time, the least used.
         """
@@ -255,14 +287,19 @@ class DiskCache:
         if payload is None or len(payload) > self.max_bytes:
             self.remove(key)
             return False
-        return self._attempt("written", lambda: self._put(key, payload, dict(metadata or {})), False)
+        return self._attempt(
+            "written", lambda: self._put(key, payload, dict(metadata or {})), False
+        )
 
     def remove(self, key: str) -> bool:
         """Delete an entry; whether it was there."""
-        return key in self and self._attempt("changed", lambda: self._delete("WHERE key = ?", key) > 0, False)
+        return key in self and self._attempt(
+            "changed", lambda: self._delete("WHERE key = ?", key) > 0, False
+        )
 
     def clear(self) -> int:
-        """Delete everything, also from free pages and the write-ahead log; how many entries there were.
+        """Delete everything, also from free pages and the write-ahead log; how many entries there
+        were.
 
         A disk that fails reaches the caller here: nothing may be left without notice.
         """
@@ -273,14 +310,22 @@ class DiskCache:
 
     @property
     def index(self) -> dict[str, Any]:
-        """What is held: `items` by key with filename, size_mb, created, last_accessed, access_count and metadata."""
+        """What is held: `items` by key with filename, size_mb, created, last_accessed, access_count
+        and metadata.
+        """
         with self._open() as connection:
-            rows = connection.execute(f"SELECT key, {', '.join(_FIELDS)} FROM entry ORDER BY key").fetchall()
-        items = {}
+            rows = connection.execute(
+                f"SELECT key, {', '.join(_FIELDS)} FROM entry ORDER BY key"
+            ).fetchall()
+        entries = {}
         for key, size, *use, metadata in rows:
-            about = {**dict(zip(_FIELDS[1:-1], use, strict=True)), "metadata": orjson.loads(metadata)}
-            items[key] = {"filename": FILE_NAME, "size_mb": size / MIB, **about}
-        return {"items": items, "total_size_mb": self.current_bytes / MIB}
+            entries[key] = {
+                "filename": FILE_NAME,
+                "size_mb": size / MIB,
+                **dict(zip(_FIELDS[1:-1], use, strict=True)),
+                "metadata": orjson.loads(metadata),
+            }
+        return {"items": entries, "total_size_mb": self.current_bytes / MIB}
 
     @property
     def current_bytes(self) -> int:
@@ -305,10 +350,10 @@ class DiskCache:
         if not self.path.exists():
             return None
         with self._open() as connection:
-            found = connection.execute(_TOUCH, (self._now(), key)).fetchall()
-        if not found:
+            rows = connection.execute(_TOUCH, (self._now(), key)).fetchall()
+        if not rows:
             return None
-        payload, checksum, access_count, metadata = found[0]
+        payload, checksum, access_count, metadata = rows[0]
         if _hash(payload) != checksum:
             self.counts.damaged += 1
             self._delete("WHERE key = ? AND checksum = ?", key, checksum)
@@ -345,16 +390,20 @@ class DiskCache:
 
     @contextmanager
     def _open(self) -> Iterator[Connection]:
-        """The connection, used by one thread at a time; what the body changes is one transaction."""
+        """The connection, used by one thread at a time; what the body changes is one
+        transaction.
+        """
         with self._lock:
-            if self._connection is None or self._pid != os.getpid():  # a child of fork opens its own
+            # A child of fork opens its own.
+            if self._connection is None or self._pid != os.getpid():
                 self._connection, self._pid = self._connect(), os.getpid()
             with self._connection:
                 yield self._connection
 
     def _connect(self) -> Connection:
         self.base_path.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with hold_lock(self.base_path / ".lock"):  # two processes must not both create or replace the file
+        # Two processes must not both create or replace the file.
+        with hold_lock(self.base_path / ".lock"):
             try:
                 return self._prepare()
             except OperationalError:  # busy, or no rights: the file itself may be sound
@@ -372,7 +421,8 @@ class DiskCache:
             connection.execute("PRAGMA auto_vacuum = FULL")
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute(f"PRAGMA synchronous = {'FULL' if self._durable else 'NORMAL'}")
-            connection.execute("PRAGMA secure_delete = ON")  # a deleted value is overwritten, not only unlinked
+            # A deleted value is overwritten, not only unlinked.
+            connection.execute("PRAGMA secure_delete = ON")
             connection.executescript(_SCHEMA)
         except DatabaseError:
             connection.close()
@@ -395,7 +445,9 @@ def _hash(body: bytes) -> str:
 
 @dataclass(frozen=True)
 class Scope:
-    """What holds for every entry: the snapshot that answers, the generation of the graph's caches, and whose it is."""
+    """What holds for every entry: the snapshot that answers, the generation of the graph's caches,
+    and whose it is.
+    """
 
     snapshot: str
     generation: int = 0
@@ -403,9 +455,11 @@ class Scope:
 
 
 def path_key(query: str, params: Mapping[str, Any], scope: Scope) -> str:
-    """The key of an answer: `path:` and a hash of its parts, from which nothing of the question can be read.
+    """The key of an answer: `path:` and a hash of its parts, from which nothing of the question can
+    be read.
 
     Every limit the answer was computed under belongs into `params`.
     """
     parts = ["path", scope.snapshot, scope.generation, scope.tenant, [query, dict(params)]]
-    return f"path:{hashlib.blake2b(orjson.dumps(parts, option=orjson.OPT_SORT_KEYS), digest_size=20).hexdigest()}"
+    canonical = orjson.dumps(parts, option=orjson.OPT_SORT_KEYS)
+    return f"path:{hashlib.blake2b(canonical, digest_size=20).hexdigest()}"

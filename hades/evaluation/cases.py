@@ -8,6 +8,7 @@ import random
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,7 +16,8 @@ from hades.errors import HadesError
 from hades.ingest.sources.files import Unusable
 from hades.ingest.sources.passages import read_rows
 
-# Questions with their gold, read from the files of a benchmark; nothing here knows which benchmark it is.
+# Questions with their gold, read from the files of a benchmark; nothing here knows which benchmark
+# it is.
 _NO_TEXT = frozenset({"yes", "no", "true", "false"})
 Row = dict[str, Any]
 _Read = TypeVar("_Read")
@@ -27,12 +29,14 @@ class BadCases(HadesError):
 
 @dataclass(frozen=True)
 class Case:
-    """One question and the ids of what answers it. `group` is its type or number of hops, for tables by group.
+    """One question and the ids of what answers it. `group` is its type or number of hops, for
+    tables by group.
 
-    `excluded` documents are taken out of every ranking: what asks is no answer. `answers` are spellings of the answer,
-    to be looked for in the prompt; none where it is not a text to be found, as yes and no are not. `near` are the
-    ids of what it is asked from, `beside` is what is written there, for the baselines that may know it too.
-    `is_answerable` is False where the gold is only what a question is about, without its answer.
+    `excluded` documents are taken out of every ranking: what asks is no answer. `answers` are
+    spellings of the answer, to be looked for in the prompt; none where it is not a text to be
+    found, as yes and no are not. `near` are the ids of what it is asked from, `context` is what is
+    written there, for the baselines that may know it too. `is_answerable` is False where the gold
+    is only what a question is about, without its answer.
     """
 
     id: str
@@ -42,7 +46,7 @@ class Case:
     excluded: frozenset[str] = frozenset()
     answers: tuple[str, ...] = ()
     near: tuple[str, ...] = ()
-    beside: str = ""
+    context: str = ""
     is_answerable: bool = True
 
 
@@ -58,35 +62,44 @@ def read_unanswerable(path: Path) -> list[str]:
 
 
 def _case(row: Row, key: str) -> Case:
-    gold = frozenset(str(one) for one in row["gold"])
+    gold = frozenset(str(gold_id) for gold_id in row["gold"])
     group = str(row.get("type") or (f"{row['hops']} hops" if row.get("hops") else ""))
-    given = [row.get("answer"), *(row.get("answers") or ())]
-    texts = (" ".join(one.split()).casefold() for one in given if isinstance(one, str))
+    spellings = [row.get("answer"), *(row.get("answers") or ())]
+    texts = (
+        " ".join(spelling.split()).casefold() for spelling in spellings if isinstance(spelling, str)
+    )
     answers = tuple(dict.fromkeys(text for text in texts if text and text not in _NO_TEXT))
     known = bool(row.get("answerable", True))
     return Case(key, str(row["question"]), gold, group, answers=answers, is_answerable=known)
 
 
 def read_each(
-    path: Path, read: Callable[[Row, str], _Read], needed: Sequence[str], expected: str, what: str = "question"
+    path: Path,
+    read: Callable[[Row, str], _Read],
+    needed: Sequence[str],
+    expected: str,
+    row_name: str = "question",
 ) -> list[_Read]:
-    """What is read of each row and its id, its number where it has none; one without what is needed is refused.
+    """What is read of each row and its id, its number where it has none; one without what is needed
+    is refused.
 
     Rows that say that nothing answers them (an empty `gold`) are left out.
     """
-    found = []
+    rows = []
     for number, row in enumerate(read_lines(path), 1):
         if row.get("gold") == [] and row.get("question"):
             continue
         try:
             if not all(row.get(name) for name in needed):
                 raise KeyError(needed)
-            found.append(read(row, str(row.get("id", number))))
+            rows.append(read(row, str(row.get("id", number))))
         except (KeyError, TypeError, AttributeError) as error:
-            raise BadCases(f"{path} line {number}: a row needs {expected}; got {str(row)[:80]}") from error
-    if not found:
-        raise BadCases(f"{path} holds no {what}")
-    return found
+            raise BadCases(
+                f"{path} line {number}: a row needs {expected}; got {str(row)[:80]}"
+            ) from error
+    if not rows:
+        raise BadCases(f"{path} holds no {row_name}")
+    return rows
 
 
 def read_lines(path: Path) -> Iterator[Row]:
@@ -101,11 +114,11 @@ def read_lines(path: Path) -> Iterator[Row]:
 
 def digest(paths: Sequence[Path]) -> str:
     """One hash over files, so that a figure says which data it is of."""
-    found = hashlib.sha256()
+    sha256 = hashlib.sha256()
     for path in paths:
         with path.open("rb") as file:
-            hashlib.file_digest(file, lambda: found)
-    return found.hexdigest()
+            hashlib.file_digest(file, lambda: sha256)
+    return sha256.hexdigest()
 
 
 Citation = tuple[str, str]  # citing, cited
@@ -123,7 +136,9 @@ class ArxivFiles:
 
 def read_papers(papers: Path, part: str = "title") -> dict[str, str]:
     """Title or abstract by id."""
-    return {str(row["id"]): " ".join(str(row.get(part) or "").split()) for row in read_lines(papers)}
+    return {
+        str(row["id"]): " ".join(str(row.get(part) or "").split()) for row in read_lines(papers)
+    }
 
 
 def citation_cases(
@@ -131,12 +146,13 @@ def citation_cases(
 ) -> list[Case]:
     """Sentences with what they cite; a sentence that cites several papers wants all of them.
 
-    Each is asked from the paper that it stands in, which no ranking may answer with. `papers` are titles by id.
-    `with_title` puts the title of the citing paper before its sentence.
+    Each is asked from the paper that it stands in, which no ranking may answer with. `papers` are
+    titles by id. `with_title` puts the title of the citing paper before its sentence.
     """
     cited: defaultdict[Citation, set[str]] = defaultdict(set)
-    for one in read_lines(contexts):
-        source, target, sentence = str(one["src"]), str(one["dst"]), " ".join(str(one["context"]).split())
+    for row in read_lines(contexts):
+        source, target = str(row["src"]), str(row["dst"])
+        sentence = " ".join(str(row["context"]).split())
         if source in papers and target in papers and source != target and sentence:
             cited[source, sentence].add(target)
     drawn = _draw(sorted(cited), sample, seed)
@@ -149,7 +165,7 @@ def citation_cases(
             frozenset(cited[source, sentence]),
             excluded=frozenset({source}),
             near=(source,),
-            beside=papers[source],
+            context=papers[source],
         )
         for place, (source, sentence) in enumerate(drawn)
     ]
@@ -157,23 +173,30 @@ def citation_cases(
 
 def test_citations(cases: Collection[Case]) -> set[Citation]:
     """The citations that the cases ask for."""
-    return {(source, target) for case in cases for source in case.excluded for target in case.gold}
+    citations: set[Citation] = set()
+    for case in cases:
+        citations.update(product(case.excluded, case.gold))
+    return citations
 
 
 def write_remaining(citations: Path, withheld: Collection[Citation], path: Path) -> int:
-    """The citations without those withheld, as a file of the same form; how many rows were left out."""
+    """The citations without those withheld, as a file of the same form; how many rows were left
+    out.
+    """
     out = 0
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", encoding="utf-8") as file:
-        for one in read_lines(citations):
-            if (str(one["src"]), str(one["dst"])) in withheld:
+        for row in read_lines(citations):
+            if (str(row["src"]), str(row["dst"])) in withheld:
                 out += 1
             else:
-                file.write(json.dumps(one) + "\n")
+                file.write(json.dumps(row) + "\n")
     return out
 
 
-def repository_pairs(code_links: Path, papers: Collection[str], sample: int | None, seed: int) -> list[tuple[str, str]]:
+def repository_pairs(
+    code_links: Path, papers: Collection[str], sample: int | None, seed: int
+) -> list[tuple[str, str]]:
     """Papers and the repositories they name, each pair once."""
     rows = read_lines(code_links)
     pairs = sorted({(str(row["id"]), str(row["repo"])) for row in rows if str(row["id"]) in papers})
@@ -182,10 +205,10 @@ def repository_pairs(code_links: Path, papers: Collection[str], sample: int | No
 
 def namers(code_links: Path) -> dict[str, frozenset[str]]:
     """The papers that name each repository."""
-    found: defaultdict[str, set[str]] = defaultdict(set)
-    for one in read_lines(code_links):
-        found[str(one["repo"])].add(str(one["id"]))
-    return {repo: frozenset(papers) for repo, papers in found.items()}
+    papers_by_repo: defaultdict[str, set[str]] = defaultdict(set)
+    for row in read_lines(code_links):
+        papers_by_repo[str(row["repo"])].add(str(row["id"]))
+    return {repo: frozenset(papers) for repo, papers in papers_by_repo.items()}
 
 
 def _draw(rows: list[Any], sample: int, seed: int) -> list[Any]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
+from itertools import chain, combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,17 +18,25 @@ from hades.evaluation.cases import Case
 from hades.evaluation.rankers import BASELINES, PLACED, Ranker, Ranking
 from hades.ports.services import ProgressReport, silent
 from hades.telemetry.turn import ALPHA
-from models.ranker.infer import SEED, auroc, difference, expected_calibration_error, recall_at, reciprocal_rank
+from models.ranker.infer import (
+    SEED,
+    auroc,
+    difference,
+    expected_calibration_error,
+    recall_at,
+    reciprocal_rank,
+)
 from schemas.answer import Conveyance
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-# The exponent of the context factor, estimated from answers instead of assumed. C = (W * R * H / T) * Ctx ** alpha.
-# Two recipes asked the same question differ in their factors; where H is the same for both, T cancels between what
-# was conveyed and the formula, and alpha is the slope of the differences delta ln(quality / (W * R)) = alpha *
-# delta ln(Ctx) with the quality of a ranking (nDCG) standing for what reached the reader (requirement C70).
+# The exponent of the context factor, estimated from answers instead of assumed. C = (W * R * H / T)
+# * Ctx ** alpha. Two recipes asked the same question differ in their factors; where H is the same
+# for both, T cancels between what was conveyed and the formula, and alpha is the slope of the
+# differences delta ln(quality / (W * R)) = alpha * delta ln(Ctx) with the quality of a ranking
+# (nDCG) standing for what reached the reader (requirement C70).
 _SAME = 1e-9
 
 
@@ -42,21 +50,32 @@ def _logs(quality: float, factors: Conveyance) -> tuple[float, float] | None:
 def estimate_alpha(
     quality: Mapping[str, Sequence[float]], conveyed: Mapping[str, Sequence[Conveyance | None]]
 ) -> dict[str, Any]:
-    """Least squares through the origin over all pairs of recipes on the same question with the same H.
+    """Least squares through the origin over all pairs of recipes on the same question with the same
+    H.
 
     `estimate` is None where no pair of answers differs in its context.
     """
     above = below = 0.0
     pairs = 0
-    for one, other in itertools.combinations(sorted(conveyed), 2):
-        answers = zip(quality[one], conveyed[one], quality[other], conveyed[other], strict=True)
-        for first, mine, second, theirs in answers:
-            if mine is None or theirs is None or abs(mine.who - theirs.who) > _SAME:
+    for first_name, second_name in combinations(sorted(conveyed), 2):
+        answers = zip(
+            quality[first_name],
+            conveyed[first_name],
+            quality[second_name],
+            conveyed[second_name],
+            strict=True,
+        )
+        for first, first_factors, second, second_factors in answers:
+            if (
+                first_factors is None
+                or second_factors is None
+                or abs(first_factors.who - second_factors.who) > _SAME
+            ):
                 continue
-            left, right = _logs(first, mine), _logs(second, theirs)
-            if left is None or right is None:
+            first_logs, right = _logs(first, first_factors), _logs(second, second_factors)
+            if first_logs is None or right is None:
                 continue
-            gain, context = left[0] - right[0], left[1] - right[1]
+            gain, context = first_logs[0] - right[0], first_logs[1] - right[1]
             above += gain * context
             below += context * context
             pairs += abs(context) > _SAME
@@ -75,7 +94,9 @@ def all_gold_at(ranked: Sequence[str], gold: frozenset[str], k: int) -> float:
 
 def ndcg_at(ranked: Sequence[str], gold: frozenset[str], k: int) -> float:
     """Discounted gain of the first k over the best that could be had."""
-    gain = sum(1.0 / np.log2(place + 1) for place, one in enumerate(ranked[:k], 1) if one in gold)
+    gain = sum(
+        1.0 / np.log2(place + 1) for place, document in enumerate(ranked[:k], 1) if document in gold
+    )
     best = sum(1.0 / np.log2(place + 1) for place in range(1, min(len(gold), k) + 1))
     return float(gain / best)
 
@@ -86,10 +107,15 @@ def interval(values: Values) -> tuple[float, float]:
 
     if len(values) < 2:
         return float(values.sum()), float(values.sum())
-    found = stats.bootstrap(
-        (values,), np.mean, n_resamples=RESAMPLES, batch=1000, method="percentile", rng=np.random.default_rng(SEED)
+    confidence_interval = stats.bootstrap(
+        (values,),
+        np.mean,
+        n_resamples=RESAMPLES,
+        batch=1000,
+        method="percentile",
+        rng=np.random.default_rng(SEED),
     ).confidence_interval
-    return float(found.low), float(found.high)
+    return float(confidence_interval.low), float(confidence_interval.high)
 
 
 Row = dict[str, Any]
@@ -101,7 +127,9 @@ _LEAST = 0.01  # a logarithmic axis has no zero
 
 
 def draw(document: dict[str, Any], path: Path, k: int) -> list[Path]:
-    """Recall by reads and by time in one SVG, same bytes for same figures; none without matplotlib (extra `flows`)."""
+    """Recall by reads and by time in one SVG, same bytes for same figures; none without matplotlib
+    (extra `flows`).
+    """
     if find_spec("matplotlib") is None:
         return []
     import matplotlib
@@ -109,15 +137,15 @@ def draw(document: dict[str, Any], path: Path, k: int) -> list[Path]:
 
     with matplotlib.rc_context({"svg.hashsalt": "hades", "font.size": 9}):
         figure = Figure(figsize=(9, 3.6), layout="constrained")
-        left = figure.add_subplot(1, 2, 1)
-        right = figure.add_subplot(1, 2, 2, sharey=left)
-        for axis, (about, cost) in zip((left, right), _COSTS, strict=True):
+        reads_axis = figure.add_subplot(1, 2, 1)
+        right = figure.add_subplot(1, 2, 2, sharey=reads_axis)
+        for axis, (about, cost) in zip((reads_axis, right), _COSTS, strict=True):
             for name, row in document["recipes"].items():
                 _mark(axis, name, row, max(cost(row), _LEAST), k)
             axis.set_xscale("log")
             axis.set_xlabel(about)
             axis.grid(visible=True, alpha=0.25)
-        left.set_ylabel(f"recall@{k}, 95% interval")
+        reads_axis.set_ylabel(f"recall@{k}, 95% interval")
         path.parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(path, format="svg", metadata={"Date": None})
     return [path]
@@ -128,7 +156,9 @@ def _mark(axis: Axes, name: str, row: Row, cost: float, k: int) -> None:
     low, high = row["ci95"][f"recall@{k}"]
     recall = row["recall"][str(k)]
     colour = "0.55" if name in (*BASELINES, *PLACED) else "C0"
-    axis.errorbar([cost], [recall], yerr=[[recall - low], [high - recall]], fmt="o", color=colour, capsize=2)
+    axis.errorbar(
+        [cost], [recall], yerr=[[recall - low], [high - recall]], fmt="o", color=colour, capsize=2
+    )
     axis.annotate(name, (cost, recall), xytext=(4, 4), textcoords="offset points")
 
 
@@ -149,93 +179,134 @@ class Scores:
 def score(cases: Sequence[Case], rankings: Sequence[Ranking], ks: Sequence[int]) -> Scores:
     """The figures of one ranker, a value a question."""
     pairs = [(ranking.documents, case.gold) for ranking, case in zip(rankings, cases, strict=True)]
-    return Scores(
-        tuple(rankings),
-        {k: np.array([recall_at(found, gold, k) for found, gold in pairs]) for k in ks},
-        {k: np.array([all_gold_at(found, gold, k) for found, gold in pairs]) for k in ks},
-        np.array([reciprocal_rank(found, gold) for found, gold in pairs]),
-        np.array([ndcg_at(found, gold, NDCG_DEPTH) for found, gold in pairs]),
-    )
+    recall = {}
+    all_gold = {}
+    for k in ks:
+        recall[k] = np.array([recall_at(documents, gold, k) for documents, gold in pairs])
+        all_gold[k] = np.array([all_gold_at(documents, gold, k) for documents, gold in pairs])
+    reciprocal_ranks = np.array([reciprocal_rank(documents, gold) for documents, gold in pairs])
+    ndcg = np.array([ndcg_at(documents, gold, NDCG_DEPTH) for documents, gold in pairs])
+    return Scores(tuple(rankings), recall, all_gold, reciprocal_ranks, ndcg)
 
 
 def run(
-    cases: Sequence[Case], rankers: Mapping[str, Ranker], ks: Sequence[int], progress: ProgressReport = silent
+    cases: Sequence[Case],
+    rankers: Mapping[str, Ranker],
+    ks: Sequence[int],
+    progress: ProgressReport = silent,
 ) -> dict[str, Scores]:
-    """Every ranker over every question; the first is asked once before, so that no one pays for warming up."""
-    found = {}
+    """Every ranker over every question; the first is asked once before, so that no one pays for
+    warming up.
+    """
+    scores = {}
     for name, rank in rankers.items():
         rank(cases[0])
         rankings = []
         for number, case in enumerate(cases, 1):
             rankings.append(rank(case))
             progress(name, number, len(cases))
-        found[name] = score(cases, rankings, ks)
-    return found
+        scores[name] = score(cases, rankings, ks)
+    return scores
 
 
-def summarise(cases: Sequence[Case], scores: Mapping[str, Scores], ks: Sequence[int], middle: int) -> dict[str, Any]:
-    """The table as JSON, in the shape that scripts rely on; `middle` is the depth that recipes are compared at."""
+def summarise(
+    cases: Sequence[Case], scores: Mapping[str, Scores], ks: Sequence[int], middle: int
+) -> dict[str, Any]:
+    """The table as JSON, in the shape that scripts rely on; `middle` is the depth that recipes are
+    compared at.
+    """
     plain = [name for name in (*BASELINES, *PLACED) if name in scores]
     best = max(plain, key=lambda name: scores[name].recall[middle].mean())
-    return {
-        name: {
-            "recall": {str(k): rounded(one.recall[k].mean()) for k in ks},
-            "all_gold": {str(k): rounded(one.all_gold[k].mean()) for k in ks},
-            "mrr": rounded(one.mrr.mean()),
-            "ndcg": {str(NDCG_DEPTH): rounded(one.ndcg.mean())},
-            "ci95": {f"recall@{k}": [rounded(end) for end in interval(one.recall[k])] for k in ks},
-            "ms": percentiles([found.ms for found in one.rankings]),
-            "reads": {
-                "mean": mean_of([ranking.reads for ranking in one.rankings]),
-                "max": max(ranking.reads for ranking in one.rankings),
-            },
-            "tokens": {"mean": mean_of([ranking.tokens for ranking in one.rankings])},
-            "reasons": dict(Counter(reason for ranking in one.rankings for reason in ranking.reasons)),
-            **_some_questions(cases, one),
-            "groups": _groups(cases, one, middle),
-            **({} if name in plain else {"against": _against(one, scores[best], best, middle)}),
+    figures = {}
+    for name, ranker_scores in scores.items():
+        figures[name] = {
+            **_figures(ranker_scores, ks),
+            **_some_questions(cases, ranker_scores),
+            "groups": _groups(cases, ranker_scores, middle),
         }
-        for name, one in scores.items()
+        if name not in plain:
+            figures[name]["against"] = _against(ranker_scores, scores[best], best, middle)
+    return figures
+
+
+def _figures(scores: Scores, ks: Sequence[int]) -> dict[str, Any]:
+    """The figures that every ranker has."""
+    intervals = {}
+    for k in ks:
+        intervals[f"recall@{k}"] = [rounded(end) for end in interval(scores.recall[k])]
+    rankings = scores.rankings
+    reads = [ranking.reads for ranking in rankings]
+    return {
+        "recall": {str(k): rounded(scores.recall[k].mean()) for k in ks},
+        "all_gold": {str(k): rounded(scores.all_gold[k].mean()) for k in ks},
+        "mrr": rounded(scores.mrr.mean()),
+        "ndcg": {str(NDCG_DEPTH): rounded(scores.ndcg.mean())},
+        "ci95": intervals,
+        "ms": percentiles([ranking.ms for ranking in rankings]),
+        "reads": {"mean": mean_of(reads), "max": max(reads)},
+        "tokens": {"mean": mean_of([ranking.tokens for ranking in rankings])},
+        "reasons": dict(Counter(chain.from_iterable(ranking.reasons for ranking in rankings))),
     }
 
 
-def _against(ours: Scores, theirs: Scores, best: str, k: int) -> dict[str, Any]:
-    found = difference(ours.recall[k], theirs.recall[k])
+def _against(ours: Scores, baseline: Scores, best: str, k: int) -> dict[str, Any]:
+    gain = difference(ours.recall[k], baseline.recall[k])
     return {
         "baseline": best,
-        f"recall@{k}": rounded(found.mean),
-        "ci95": [rounded(found.low), rounded(found.high)],
-        "p": round(found.p, 5),
+        f"recall@{k}": rounded(gain.mean),
+        "ci95": [rounded(gain.low), rounded(gain.high)],
+        "p": round(gain.p, 5),
     }
 
 
 def _groups(cases: Sequence[Case], scores: Scores, k: int) -> dict[str, Any]:
-    found = {}
+    groups = {}
     for name in sorted({case.group for case in cases} - {""}):
         rows = np.array([case.group == name for case in cases])
-        found[name] = {"questions": int(rows.sum()), f"recall@{k}": rounded(scores.recall[k][rows].mean())}
-    return found
+        groups[name] = {
+            "questions": int(rows.sum()),
+            f"recall@{k}": rounded(scores.recall[k][rows].mean()),
+        }
+    return groups
 
 
 def alpha_of(scores: Mapping[str, Scores]) -> dict[str, Any]:
     """The exponent of the context factor as these answers have it, beside the one assumed."""
-    conveyed = {name: [one.conveyance for one in found.rankings] for name, found in scores.items()}
-    return estimate_alpha({name: found.ndcg.tolist() for name, found in scores.items()}, conveyed)
+    quality = {}
+    conveyed = {}
+    for name, ranker_scores in scores.items():
+        quality[name] = ranker_scores.ndcg.tolist()
+        conveyed[name] = [ranking.conveyance for ranking in ranker_scores.rankings]
+    return estimate_alpha(quality, conveyed)
 
 
 def _some_questions(cases: Sequence[Case], scores: Scores) -> dict[str, Any]:
     """Figures that not every ranker or question has.
 
-    The share of gold documents on the returned paths or cited by them, the share of questions whose answer stands in
-    the prompt, and the conveyance.
+    The share of gold documents on the returned paths or cited by them, the share of questions whose
+    answer stands in the prompt, and the conveyance.
     """
-    pairs = [(ranking.on_paths, case.gold) for ranking, case in zip(scores.rankings, cases, strict=True)]
-    shares = [len(found & set(gold)) / max(1, len(gold)) for found, gold in pairs if found is not None]
-    told = [ranking.has_answer for ranking in scores.rankings if ranking.has_answer is not None]
-    values = [ranking.conveyance.value for ranking in scores.rankings if ranking.conveyance is not None]
+    pairs = [
+        (ranking.on_paths, case.gold) for ranking, case in zip(scores.rankings, cases, strict=True)
+    ]
+    shares = [
+        len(documents & set(gold)) / max(1, len(gold))
+        for documents, gold in pairs
+        if documents is not None
+    ]
+    has_answer = [
+        ranking.has_answer for ranking in scores.rankings if ranking.has_answer is not None
+    ]
+    values = [
+        ranking.conveyance.value for ranking in scores.rankings if ranking.conveyance is not None
+    ]
     return {
         **({"path_recall": mean_of(shares)} if shares else {}),
-        **({"prompt": {"has_answer": mean_of(told), "questions": len(told)}} if told else {}),
+        **(
+            {"prompt": {"has_answer": mean_of(has_answer), "questions": len(has_answer)}}
+            if has_answer
+            else {}
+        ),
         **({"conveyance": {"mean": mean_of(values)}} if values else {}),
     }
 
@@ -258,40 +329,53 @@ def mean_of(values: Sequence[float]) -> float:
 ANSWERS_FROM = 0.5  # confidence below which the default recipe abstains
 
 
-def ask_unanswerable(questions: Sequence[str], rankers: Mapping[str, Ranker]) -> dict[str, list[float]]:
-    """The confidence of each ranker in questions that the corpus cannot answer; rankers without one are left out."""
-    found: dict[str, list[float]] = {}
+def ask_unanswerable(
+    questions: Sequence[str], rankers: Mapping[str, Ranker]
+) -> dict[str, list[float]]:
+    """The confidence of each ranker in questions that the corpus cannot answer; rankers without one
+    are left out.
+    """
+    confidences: dict[str, list[float]] = {}
     for name, rank in rankers.items():
-        answers = [rank(Case(str(place), text, frozenset())) for place, text in enumerate(questions)]
-        known = [one.confidence for one in answers if one.confidence is not None]
+        answers = [
+            rank(Case(str(place), text, frozenset())) for place, text in enumerate(questions)
+        ]
+        known = [answer.confidence for answer in answers if answer.confidence is not None]
         if len(known) == len(questions) and known:
-            found[name] = known
-    return found
+            confidences[name] = known
+    return confidences
 
 
 def summarise_abstention(
     cases: Sequence[Case], scores: Mapping[str, Scores], unanswerable: Mapping[str, Sequence[float]]
 ) -> dict[str, Any]:
-    """By ranker: AUROC of the confidence, share of wrong abstentions and of right ones, calibration error."""
-    found = {}
-    for name, one in scores.items():
-        known = [ranking.confidence for ranking in one.rankings]
+    """By ranker: AUROC of the confidence, share of wrong abstentions and of right ones, calibration
+    error.
+    """
+    figures = {}
+    for name, ranker_scores in scores.items():
+        known = [ranking.confidence for ranking in ranker_scores.rankings]
         if any(value is None for value in known) or not known:
             continue
         confidence = np.array(known, np.float64)
         answerable = np.array([case.is_answerable for case in cases])
-        doubtful = np.concatenate([confidence[~answerable], np.array(unanswerable.get(name, ()), np.float64)])
+        doubtful = np.concatenate(
+            [confidence[~answerable], np.array(unanswerable.get(name, ()), np.float64)]
+        )
         good = confidence[answerable]
-        supported = one.recall[max(one.recall)][answerable] > 0.0
-        found[name] = {
+        supported = ranker_scores.recall[max(ranker_scores.recall)][answerable] > 0.0
+        figures[name] = {
             "answerable": len(good),
             "unanswerable": len(doubtful),
             "wrong_abstention": _share(good < ANSWERS_FROM),
             "ece": round(expected_calibration_error(good, supported.astype(np.float64)), 4),
         }
         if len(doubtful):
-            found[name] |= {"auroc": round(auroc(good, doubtful), 4), "abstained": _share(doubtful < ANSWERS_FROM)}
-    return found
+            figures[name] |= {
+                "auroc": round(auroc(good, doubtful), 4),
+                "abstained": _share(doubtful < ANSWERS_FROM),
+            }
+    return figures
 
 
 def _share(flags: NDArray[np.bool_]) -> float:

@@ -9,18 +9,19 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
+from itertools import chain
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hades.build.bridges.stage import bridge
-from hades.build.context import BuildContext
-from hades.build.topics.stage import build_topics
-from hades.build.weights.stage import weigh
 from hades.evaluation.cases import Case
 from hades.ingest.ingest import Ingest
 from hades.ingest.manifest import IngestReport
+from hades.night.bridges.stage import bridge
+from hades.night.context import BuildContext
+from hades.night.topics.stage import build_topics
+from hades.night.weights.stage import weigh
 from hades.ports.graph import KINDS, Adjacency, BridgePath, Csr, Flags, Kind, Numbers
 from hades.ports.services import RememberingEmbedder
 from hades.ports.store import Direction
@@ -32,21 +33,31 @@ from hades.snapshot.view import GraphView
 from schemas.answer import Conveyance, Retrieval
 from schemas.plan import Plan, Profile
 
-# What is measured of one question, and the rankers that give it: ours by recipe, and the baselines, always.
-MOMENT = datetime(2026, 1, 1, tzinfo=UTC)  # an evaluation stands still in time, so that its figures can be had again
+# What is measured of one question, and the rankers that give it: ours by recipe, and the baselines,
+# always.
+MOMENT = datetime(
+    2026, 1, 1, tzinfo=UTC
+)  # an evaluation stands still in time, so that its figures can be had again
 PLAN = Plan(profile=Profile.EVALUATION)
-SHOWN = PLAN.final_context  # passages of every ranking, ours and the baselines'; beyond them nothing is counted
+SHOWN = (
+    PLAN.final_context
+)  # passages of every ranking, ours and the baselines'; beyond them nothing is counted
 DEPTH = 100  # passages of each search that the fusion looks at
 RRF = 60.0  # the usual constant of reciprocal rank fusion
 BASELINES = ("bm25", "dense", "fusion")
-PLACED = ("bm25+source", "dense+source", "fusion+source")  # the same, told what is written where the question is asked
+PLACED = (
+    "bm25+source",
+    "dense+source",
+    "fusion+source",
+)  # the same, with the text in which the question stands
 
 
 @dataclass(frozen=True)
 class Ranking:
     """Documents as one ranker ordered them for one question, and what that cost.
 
-    `has_answer` says whether the answer stands in what a language model would be told; None where none is known.
+    `has_answer` says whether the answer stands in the prompt for a language model; None where
+    none is known.
     """
 
     documents: tuple[str, ...]
@@ -56,11 +67,18 @@ class Ranking:
     reasons: tuple[str, ...] = ()
     conveyance: Conveyance | None = None
     has_answer: bool | None = None
-    on_paths: frozenset[str] | None = None  # documents that lie on a returned path or are cited by one of its edges
+    on_paths: frozenset[str] | None = (
+        None  # documents that lie on a returned path or are cited by one of its edges
+    )
     confidence: float | None = None
 
 
 Ranker = Callable[[Case], Ranking]
+
+
+def ms_since(began: float) -> float:
+    """Milliseconds since a reading of `time.perf_counter`."""
+    return (time.perf_counter() - began) * 1000
 
 
 class CachingEmbedder(RememberingEmbedder):
@@ -68,10 +86,11 @@ class CachingEmbedder(RememberingEmbedder):
 
     def learn(self, questions: Iterable[str]) -> float:
         """Embed questions and their sub-queries ahead; milliseconds a text."""
-        texts = list(dict.fromkeys(part for text in questions for part in subqueries(text, PLAN.q)))
+        parts = chain.from_iterable(subqueries(question, PLAN.q) for question in questions)
+        texts = list(dict.fromkeys(parts))
         began = time.perf_counter()
         self.embed(texts)
-        return (time.perf_counter() - began) * 1000 / len(texts)
+        return ms_since(began) / len(texts)
 
 
 @dataclass(frozen=True)
@@ -86,20 +105,21 @@ Search = Callable[[Case], NDArray[np.int64]]
 
 
 def baseline_searches(bench: Bench, *, placed: bool = False) -> dict[str, Search]:
-    """BM25, cosine and their reciprocal rank fusion over chunks, each giving numbers of chunks, best first.
+    """BM25, cosine and their reciprocal rank fusion over chunks, each giving numbers of chunks,
+    best first.
 
-    `placed` gives those that also know what is written where a question is asked: BM25 searches by both texts, cosine
-    by the mean of both vectors.
+    `placed` gives those that also know what is written where a question is asked: BM25 searches by
+    both texts, cosine by the mean of both vectors.
     """
     view, embedder = bench.view, bench.tools.embedder
     assert embedder is not None
 
     def bm25(case: Case) -> NDArray[np.int64]:
-        text = f"{case.question} {case.beside}" if placed else case.question
+        text = f"{case.question} {case.context}" if placed else case.question
         return view.lexical(text, kind=Kind.CHUNK, limit=DEPTH).numbers
 
     def dense(case: Case) -> NDArray[np.int64]:
-        texts = [case.question, case.beside] if placed and case.beside else [case.question]
+        texts = [case.question, case.context] if placed and case.context else [case.question]
         vector = embedder.embed(texts).mean(axis=0)
         return view.nearest(vector, kind=Kind.CHUNK, model=embedder.model.tag, limit=DEPTH).numbers
 
@@ -121,40 +141,53 @@ def baselines(bench: Bench, *, placed: bool = False) -> dict[str, Ranker]:
         def rank(case: Case) -> Ranking:
             began = time.perf_counter()
             passages = view.passages(search(case)[:SHOWN])
-            ms = (time.perf_counter() - began) * 1000
+            ms = ms_since(began)
             tokens = sum(passage.token_count for passage in passages)
-            told = _has_answer(case, "\n".join(one.text for one in passages))
-            found = _documents(case, (one.document for one in passages))
-            return Ranking(found, ms, len(passages), tokens, has_answer=told)
+            has_answer = _has_answer(case, "\n".join(passage.text for passage in passages))
+            documents = _documents(case, (passage.document for passage in passages))
+            return Ranking(documents, ms, len(passages), tokens, has_answer=has_answer)
 
         return rank
 
-    return {name: ranker(search) for name, search in baseline_searches(bench, placed=placed).items()}
+    return {
+        name: ranker(search) for name, search in baseline_searches(bench, placed=placed).items()
+    }
 
 
-def ask(bench: Bench, recipe: str, plan: Plan, question: str, near: Sequence[str] = ()) -> tuple[Retrieval, float]:
-    """The answer of a recipe to a question that is asked near some nodes, and the milliseconds it took."""
+def ask(
+    bench: Bench, recipe: str, plan: Plan, question: str, near: Sequence[str] = ()
+) -> tuple[Retrieval, float]:
+    """The answer of a recipe to a question that is asked near some nodes, and the milliseconds it
+    took.
+    """
     began = time.perf_counter()
-    answer = retrieve(bench.view, question, bench.tools, at=MOMENT, recipe=recipe, plan=plan, near=near)
-    return answer, (time.perf_counter() - began) * 1000
+    answer = retrieve(
+        bench.view, question, bench.tools, at=MOMENT, recipe=recipe, plan=plan, near=near
+    )
+    return answer, ms_since(began)
 
 
 def path_documents(answer: Retrieval) -> frozenset[str]:
     """The documents that the paths of an answer run through or cite."""
-    nodes = {node.document for path in answer.paths for node in path.nodes}
-    return frozenset(nodes | {edge.provenance.doc for path in answer.paths for edge in path.edges}) - {""}
+    documents: set[str] = set()
+    for path in answer.paths:
+        documents.update(node.document for node in path.nodes)
+        documents.update(edge.provenance.doc for edge in path.edges)
+    return frozenset(documents - {""})
 
 
 def _documents(case: Case, documents: Iterable[str]) -> tuple[str, ...]:
-    """Each document once, in the order of its best passage, without those the question must not find."""
-    return tuple(one for one in dict.fromkeys(documents) if one not in case.excluded)
+    """Each document once, in the order of its best passage, without those the question must not
+    find.
+    """
+    return tuple(document for document in dict.fromkeys(documents) if document not in case.excluded)
 
 
 def _has_answer(case: Case, prompt: str) -> bool | None:
     if not case.answers:
         return None
-    told = " ".join(prompt.split()).casefold()
-    return any(answer in told for answer in case.answers)
+    plain_prompt = " ".join(prompt.split()).casefold()
+    return any(answer in plain_prompt for answer in case.answers)
 
 
 Hides = Callable[[Numbers, Csr], Flags]  # (near ends, rows) -> which entries are hidden
@@ -189,7 +222,11 @@ def no_hierarchy(view: GraphView) -> GraphView:
     parts = {**info.parts, "hierarchy": "", "bridges": ""}
     nodes, models = {**info.nodes, Kind.CLUSTER: 0}, {**info.models, Kind.CLUSTER: ()}
     hidden = replace(info, nodes=nodes, models=models, parts=parts)
-    changed = _Changed(no_bridges(view), info=hidden, clusters_of=lambda numbers: np.full(len(numbers), -1, np.int64))
+    changed = _Changed(
+        no_bridges(view),
+        info=hidden,
+        clusters_of=lambda numbers: np.full(len(numbers), -1, np.int64),
+    )
     return cast(GraphView, changed)
 
 
@@ -200,34 +237,48 @@ def no_synonyms(view: GraphView) -> GraphView:
 
 
 def passages_as_ends(view: GraphView) -> GraphView:
-    """Passages take what the names in them have, and pass nothing on: a walk goes from name to name only."""
+    """Passages take what the names in them have, and pass nothing on: a walk goes from name to name
+    only.
+    """
     return _with_fewer_edges(view, lambda near, rows: view.kinds(near) == KINDS.index(Kind.CHUNK))
 
 
-def no_edges_between(view: GraphView, one: int, other: int) -> GraphView:
+def no_edges_between(view: GraphView, first: int, second: int) -> GraphView:
     """Without any edge that joins these two nodes, whatever its type and direction."""
-    found = view.expand(np.array([one], np.int64), direction=Direction.ANY)
-    hidden = np.unique(found.edge[found.target == other])
+    expansion = view.expand(np.array([first], np.int64), direction=Direction.ANY)
+    hidden = np.unique(expansion.edge[expansion.target == second])
     return _with_fewer_edges(view, lambda near, rows: np.isin(rows.edge, hidden))
 
 
 def _with_fewer_edges(view: GraphView, hides: Hides) -> GraphView:
-    """Some edges taken out of the adjacency, so that no walk, no search and no bridge can use them."""
+    """Some edges taken out of the adjacency, so that no walk, no search and no bridge can use
+    them.
+    """
     whole = view.adjacency()
     fewer = Adjacency(_fewer(whole.out, hides), _fewer(whole.into, hides), whole.validity)
-    shown = cache(lambda: frozenset(fewer.out.edge.tolist()))
+    edges_left = cache(lambda: frozenset(fewer.out.edge.tolist()))
 
     def bridges(starts: Numbers, ends: Numbers | None = None, *, limit: int) -> list[BridgePath]:
-        return [one for one in view.bridges(starts, ends, limit=limit) if shown().issuperset(one.edges)]
+        return [
+            path
+            for path in view.bridges(starts, ends, limit=limit)
+            if edges_left().issuperset(path.edges)
+        ]
 
     return cast(GraphView, _Changed(view.with_adjacency(fewer), bridges=bridges))
 
 
 def _fewer(rows: Csr, hides: Hides) -> Csr:
     near = np.repeat(np.arange(len(rows.starts) - 1), np.diff(rows.starts))
-    kept = ~hides(near, rows)
-    starts = np.concatenate([[0], np.cumsum(kept)])[rows.starts].astype(np.int64)
-    return Csr(starts, rows.target[kept], rows.edge[kept], rows.type[kept], rows.weight[kept])
+    is_shown = ~hides(near, rows)
+    starts = np.concatenate([[0], np.cumsum(is_shown)])[rows.starts].astype(np.int64)
+    return Csr(
+        starts,
+        rows.target[is_shown],
+        rows.edge[is_shown],
+        rows.type[is_shown],
+        rows.weight[is_shown],
+    )
 
 
 RANKER = "ranker"  # the part of a snapshot that a learned ranker would be
@@ -237,8 +288,9 @@ RANKER = "ranker"  # the part of a snapshot that a learned ranker would be
 class Rung:
     """A recipe, on the graph as it is or on one that lacks a part.
 
-    `stays_out`: a plan without hops keeps it out of the graph. `is_online`: the plan of a user's turn instead of the
-    one for evaluation. `has_clauses`: whether parts of the question are searched for too.
+    `stays_out`: a plan without hops keeps it out of the graph. `is_online`: the plan of a user's
+    turn instead of the one for evaluation. `has_clauses`: whether parts of the question are
+    searched for too.
     """
 
     name: str
@@ -262,20 +314,20 @@ class Rung:
 
     def ranker(self, bench: Bench) -> Ranker:
         """It as a ranker: the order of its passages, its reads, its tokens."""
-        own, plan = self.bench(bench), self.plan()
+        rung_bench, plan = self.bench(bench), self.plan()
 
         def rank(case: Case) -> Ranking:
-            answer, ms = ask(own, self.recipe, plan, case.question, case.near)
+            answer, ms = ask(rung_bench, self.recipe, plan, case.question, case.near)
             return Ranking(
                 _documents(case, (passage.document for passage in answer.passages)),
                 ms,
-                answer.telemetry.reads,
-                answer.tokens.prompt,
-                tuple(str(reason) for reason in answer.reasons),
-                answer.conveyance,
-                _has_answer(case, answer.prompt),
-                path_documents(answer),
-                answer.confidence,
+                reads=answer.telemetry.reads,
+                tokens=answer.tokens.prompt,
+                reasons=tuple(map(str, answer.reasons)),
+                conveyance=answer.conveyance,
+                has_answer=_has_answer(case, answer.prompt),
+                on_paths=path_documents(answer),
+                confidence=answer.confidence,
             )
 
         return rank
@@ -283,11 +335,18 @@ class Rung:
 
 LADDER: tuple[Rung, ...] = (
     Rung("auto", "auto", "the default: every channel, one ranking"),
-    Rung("auto/online", "auto", "the plan of a user's turn: 20 candidates, 6 passages, 1 hop", is_online=True),
+    Rung(
+        "auto/online",
+        "auto",
+        "the plan of a user's turn: 20 candidates, 6 passages, 1 hop",
+        is_online=True,
+    ),
     Rung("auto/no-graph", "auto", "its searches and a reranking, without walks", stays_out=True),
     Rung("auto/no-synonyms", "auto", "no similar_to and coref edges", no_synonyms),
     Rung("auto/no-passage-nodes", "auto", "passages take and pass nothing on", passages_as_ends),
-    Rung("auto/no-clauses", "auto", "the question is searched for as a whole only", has_clauses=False),
+    Rung(
+        "auto/no-clauses", "auto", "the question is searched for as a whole only", has_clauses=False
+    ),
     Rung("auto/no-ranker", "auto", "ranked by the shipped weights", no_ranker),
     Rung("vector", "vector", "flat RAG"),
     Rung("graphrag", "graphrag", "GraphRAG-style expansion"),
@@ -297,30 +356,42 @@ LADDER: tuple[Rung, ...] = (
     Rung("hipporag", "hipporag", "HippoRAG"),
     Rung("hipporag_multihop", "hipporag_multihop", "HippoRAG, walking on"),
     Rung("nexus", "nexus", "Nexus"),
-    Rung("hirag_pathrag/no-hierarchy", "hirag_pathrag", "no topics narrow the search", no_hierarchy),
-    Rung("pathrag/no-flow", "pathrag", "its seeds and its reranking, without the flow", stays_out=True),
+    Rung(
+        "hirag_pathrag/no-hierarchy", "hirag_pathrag", "no topics narrow the search", no_hierarchy
+    ),
+    Rung(
+        "pathrag/no-flow",
+        "pathrag",
+        "its seeds and its reranking, without the flow",
+        stays_out=True,
+    ),
     Rung("hirag_pathrag/no-bridges", "hirag_pathrag", "no paths computed ahead", no_bridges),
     Rung("hipporag/no-synonyms", "hipporag", "no similar_to and coref edges", no_synonyms),
-    Rung("hipporag/no-passage-nodes", "hipporag", "passages take and pass nothing on", passages_as_ends),
+    Rung(
+        "hipporag/no-passage-nodes",
+        "hipporag",
+        "passages take and pass nothing on",
+        passages_as_ends,
+    ),
 )
 _BY_NAME = {rung.name: rung for rung in LADDER}
 
 
 def rungs(names: str | None, default: str) -> list[Rung]:
     """Rungs by their names, separated by commas; `ladder` for all of them."""
-    asked = [name.strip() for name in (names or default).split(",") if name.strip()]
-    found: dict[str, Rung] = {}
-    for name in asked:
+    rung_names = [name.strip() for name in (names or default).split(",") if name.strip()]
+    chosen: dict[str, Rung] = {}
+    for name in rung_names:
         if name == "ladder":
-            found |= _BY_NAME
+            chosen |= _BY_NAME
         elif name in _BY_NAME:
-            found[name] = _BY_NAME[name]
+            chosen[name] = _BY_NAME[name]
         elif name in NAMES_OF_RECIPES:
-            found[name] = Rung(name, name, "")
+            chosen[name] = Rung(name, name, "")
         else:
             known = ", ".join(dict.fromkeys(("ladder", *NAMES_OF_RECIPES, *_BY_NAME)))
             raise UnknownRecipe(f"no recipe or rung is called {name!r}; use some of {known}")
-    return list(found.values())
+    return list(chosen.values())
 
 
 def notes(view: GraphView) -> list[str]:
@@ -340,7 +411,9 @@ class Workbench:
 
 
 def build(bench: Workbench, read: Callable[[Ingest], IngestReport]) -> dict[str, float]:
-    """Bring the home to what the files say, and publish; seconds, peak memory, and how many texts were embedded."""
+    """Bring the home to what the files say, and publish; seconds, peak memory, and how many texts
+    were embedded.
+    """
     began = time.perf_counter()
     report = read(bench.ingest)
     build_topics(bench.build_context, MOMENT)

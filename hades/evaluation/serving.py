@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from hades.build.registry import WEIGHTS_MODEL, version_of
-from hades.build.release.publish import append_alert
 from hades.errors import HadesError
 from hades.evaluation.cases import digest, read_cases
 from hades.evaluation.rankers import Rung, Workbench
 from hades.evaluation.text_sets import Evaluation, measure, middle_of
 from hades.files import write_whole
+from hades.night.model_versions import WEIGHTS_MODEL, version_of
+from hades.night.release.publish import append_alert
 from hades.ports.services import DATA_HASH, Dataset, RunRecord, Tracker, utc_now
 from models.ranker.infer import difference
 
@@ -62,52 +62,71 @@ class Change:
         """For people."""
         spread = f"[{self.low:+.4f}, {self.high:+.4f}]"
         return (
-            f"{self.recipe}: {self.figure} {self.before:.4f} -> {self.now:.4f} ({self.difference:+.4f}, 95% {spread})"
+            f"{self.recipe}: {self.figure} {self.before:.4f} -> {self.now:.4f} "
+            f"({self.difference:+.4f}, 95% {spread})"
         )
 
 
-def keep_of(found: Evaluation, questions: str) -> StoredRun:
+def keep_of(evaluation: Evaluation, questions: str) -> StoredRun:
     """What the next run needs of this one."""
-    k = int(found.document["compared_at"])
-    conveyed = {
-        name: [one.conveyance.value for one in scores.rankings if one.conveyance is not None]
-        for name, scores in found.scores.items()
-    }
-    return StoredRun(
-        str(found.document["snapshot"]),
-        questions,
-        k,
-        {name: scores.recall[k].tolist() for name, scores in found.scores.items()},
-        {name: values for name, values in conveyed.items() if values},
-    )
+    k = int(evaluation.document["compared_at"])
+    recall = {}
+    conveyed = {}
+    for name, scores in evaluation.scores.items():
+        recall[name] = scores.recall[k].tolist()
+        conveyances = [ranking.conveyance for ranking in scores.rankings]
+        values = [conveyance.value for conveyance in conveyances if conveyance is not None]
+        if values:
+            conveyed[name] = values
+    return StoredRun(str(evaluation.document["snapshot"]), questions, k, recall, conveyed)
 
 
-def changes(now: StoredRun, before: StoredRun | None) -> list[Change]:
-    """Recall and conveyance of every recipe that both runs asked the same questions; none without a run before."""
-    if before is None or (before.questions, before.k) != (now.questions, now.k):
+def changes(now: StoredRun, previous: StoredRun | None) -> list[Change]:
+    """Recall and conveyance of every recipe that both runs asked the same questions; none without a
+    run before.
+    """
+    if previous is None or (previous.questions, previous.k) != (now.questions, now.k):
         return []
-    found = []
-    figures = {f"recall@{now.k}": (now.recall, before.recall), "conveyance": (now.conveyance, before.conveyance)}
-    for figure, (ours, theirs) in figures.items():
-        for recipe in sorted(ours.keys() & theirs.keys()):
-            new, old = np.array(ours[recipe], np.float64), np.array(theirs[recipe], np.float64)
-            if len(new) == len(old):
-                one = difference(new, old)
-                found.append(Change(recipe, figure, float(old.mean()), float(new.mean()), one.mean, one.low, one.high))
-    return found
+    moved = []
+    figures = {
+        f"recall@{now.k}": (now.recall, previous.recall),
+        "conveyance": (now.conveyance, previous.conveyance),
+    }
+    for figure, (ours, previous_values) in figures.items():
+        for recipe in sorted(ours.keys() & previous_values.keys()):
+            new = np.array(ours[recipe], np.float64)
+            old = np.array(previous_values[recipe], np.float64)
+            if len(new) != len(old):
+                continue
+            gain = difference(new, old)
+            change = Change(
+                recipe,
+                figure,
+                before=float(old.mean()),
+                now=float(new.mean()),
+                difference=gain.mean,
+                low=gain.low,
+                high=gain.high,
+            )
+            moved.append(change)
+    return moved
 
 
-def regressions(found: Sequence[Change]) -> list[Change]:
+def regressions(changes: Sequence[Change]) -> list[Change]:
     """Those that must stop the line: recall below the interval."""
-    return [change for change in found if change.figure.startswith("recall") and change.is_worse]
+    return [change for change in changes if change.figure.startswith("recall") and change.is_worse]
 
 
-def alarms(found: Sequence[Change]) -> list[Change]:
-    """Those that somebody should look at: conveyance below the interval, and by more than a tenth."""
+def alarms(changes: Sequence[Change]) -> list[Change]:
+    """Those that somebody should look at: conveyance below the interval, and by more than a
+    tenth.
+    """
     return [
         change
-        for change in found
-        if change.figure == "conveyance" and change.is_worse and change.difference < -LEAST_DROP * change.before
+        for change in changes
+        if change.figure == "conveyance"
+        and change.is_worse
+        and change.difference < -LEAST_DROP * change.before
     ]
 
 
@@ -117,14 +136,14 @@ def read_last(folder: Path) -> StoredRun | None:
     return StoredRun(**json.loads(path.read_text("utf-8"))) if path.is_file() else None
 
 
-def write_last(folder: Path, kept: StoredRun) -> Path:
+def write_last(folder: Path, last_run: StoredRun) -> Path:
     """Let the next run be compared with this one; all of the file is there or none."""
-    return write_whole(folder / LAST, json.dumps(asdict(kept), sort_keys=True))
+    return write_whole(folder / LAST, json.dumps(asdict(last_run), sort_keys=True))
 
 
-# Evaluate the serving graph with a file of questions and compare with the last run. The alias `evaluated` of the
-# weights names the last version that held. A run that got worse does not move it; the run before stays the one to
-# compare with.
+# Evaluate the serving graph with a file of questions and compare with the last run. The alias
+# `evaluated` of the weights names the last version that held. A run that got worse does not move
+# it; the run before stays the one to compare with.
 EVALUATED = "evaluated"
 EXPERIMENT = "hades-evaluation"
 QUESTIONS = "questions.jsonl"  # under HADES_HOME, where nobody names another file
@@ -138,15 +157,21 @@ def evaluate_serving(
     rungs: Sequence[Rung],
     accepts: bool = False,
 ) -> dict[str, Any]:
-    """Ask the serving graph and compare with the last run that held; the alias moves only where nothing got worse.
+    """Ask the serving graph and compare with the last run that held; the alias moves only where
+    nothing got worse.
 
-    Without a file of questions, `questions.jsonl` of the home is asked. A new deployment has none yet: that is no
-    failure, and nothing is opened. `accepts` compares with nothing: what is found is what later runs compare with. In
-    the report `problem` says what got worse; a fall of conveyance is only among the `alerts`.
+    Without a file of questions, `questions.jsonl` of the home is asked. A new deployment has none
+    yet: that is no failure, and nothing is opened. `accepts` compares with nothing: what is found
+    is what later runs compare with. In the report `problem` says what got worse; a fall of
+    conveyance is only among the `alerts`.
     """
     expected = questions or home / QUESTIONS
     if questions is None and not expected.is_file():
-        why = f"there are no questions to ask: {expected} does not exist; write rows with question and gold there"
+        why = (
+            f"there are no questions to ask: {expected} does not exist; write rows with "
+            "question "
+            "and gold there"
+        )
         return {"skipped": True, "why": why}
     with open_bench() as bench:
         report = _evaluate(bench, expected, rungs, accepts)
@@ -162,17 +187,19 @@ def require_held(report: dict[str, Any]) -> dict[str, Any]:
     return report
 
 
-def _evaluate(bench: Workbench, questions: Path, rungs: Sequence[Rung], accepts: bool) -> dict[str, Any]:
+def _evaluate(
+    bench: Workbench, questions: Path, rungs: Sequence[Rung], accepts: bool
+) -> dict[str, Any]:
     cases, sha256 = read_cases(questions), digest([questions])
-    found = measure(bench, cases, rungs, DEPTHS, middle_of(DEPTHS))
+    evaluation = measure(bench, cases, rungs, DEPTHS, middle_of(DEPTHS))
     folder = bench.build_context.home / "reports" / "evaluation" / sha256[:12]
-    now = keep_of(found, sha256)
+    now = keep_of(evaluation, sha256)
     moved = changes(now, None if accepts else read_last(folder))
     worse = regressions(moved)
-    data = {"file": str(questions), "questions": len(cases), "sha256": sha256}
+    dataset = {"file": str(questions), "questions": len(cases), "sha256": sha256}
     document = {
-        "dataset": data,
-        **found.document,
+        "dataset": dataset,
+        **evaluation.document,
         "changes": [{**asdict(change), "is_worse": change.is_worse} for change in moved],
         "holds": not worse,
     }
@@ -192,28 +219,43 @@ def _evaluate(bench: Workbench, questions: Path, rungs: Sequence[Rung], accepts:
             tracker.set_alias(WEIGHTS_MODEL, EVALUATED, version)
     sentences = "; ".join(change.sentence for change in worse)
     problem = (
-        f"retrieval got worse on snapshot {document['snapshot']}: {sentences}; the alias {EVALUATED!r} stays where it "
-        f"was. See {page}, roll back with `hades rollback`, or accept it by removing {folder / LAST}"
+        f"retrieval got worse on snapshot {document['snapshot']}: {sentences}; the alias "
+        f"{EVALUATED!r} stays where it "
+        f"was. See {page}, roll back with `hades rollback`, or accept it by removing "
+        f"{folder / LAST}"
     )
-    told = [("hades.conveyance.fell", "conveyance fell", change.sentence) for change in alarms(moved)]
-    told += [("hades.evaluation.regressed", "retrieval got worse", problem)] if worse else []
-    alerts = [{"event": event, "title": title, "sentence": sentence} for event, title, sentence in told]
-    found_then = {"page": str(page), "changes": document["changes"], "recall": recall}
-    return {**data, **found_then, "problem": problem if worse else "", "alerts": alerts}
+    alerts = []
+    for change in alarms(moved):
+        event = {"event": "hades.conveyance.fell", "title": "conveyance fell"}
+        alerts.append({**event, "sentence": change.sentence})
+    if worse:
+        event = {"event": "hades.evaluation.regressed", "title": "retrieval got worse"}
+        alerts.append({**event, "sentence": problem})
+    else:
+        problem = ""
+    figures = {"page": str(page), "changes": document["changes"], "recall": recall}
+    return {**dataset, **figures, "problem": problem, "alerts": alerts}
 
 
-def _log(tracker: Tracker, document: dict[str, Any], page: Path, recall: list[dict[str, Any]]) -> None:
-    data = document["dataset"]
-    metrics = {
-        f"{name}.recall_at_{k}": one for name, row in document["recipes"].items() for k, one in row["recall"].items()
-    }
+def _log(
+    tracker: Tracker, document: dict[str, Any], page: Path, recall: list[dict[str, Any]]
+) -> None:
+    dataset = document["dataset"]
+    metrics = {}
+    for name, row in document["recipes"].items():
+        for k, share in row["recall"].items():
+            metrics[f"{name}.recall_at_{k}"] = share
     record = RunRecord(
         f"serving {document['snapshot']}",
-        params={"snapshot": document["snapshot"], "model": document["model"], **document["dataset"]},
+        params={
+            "snapshot": document["snapshot"],
+            "model": document["model"],
+            **document["dataset"],
+        },
         metrics=metrics,
         artifacts=[page],
         tables={"recall": recall, "changes": document["changes"]},
-        inputs=[Dataset("questions", data["sha256"], data["file"], data["questions"])],
+        inputs=[Dataset("questions", dataset["sha256"], dataset["file"], dataset["questions"])],
         tags={"kind": "serving", DATA_HASH: digest([page])},
     )
     tracker.log_run(EXPERIMENT, record)

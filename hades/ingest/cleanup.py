@@ -1,7 +1,9 @@
-"""Topics, bridges and logs after a removal: no row that a build, a question or a journal left leans on what is gone.
+"""Topics, bridges and logs after a removal: no row of a build, a query log or a journal refers to
+what is gone.
 
-Ingestion may not import the stages, so this works from the catalogue's rows alone. The stages then find their ledger
-records opened again and bring their rows to what a build without the removed material gives.
+Ingestion may not import the stages, so this works from the catalogue's rows alone. The stages then
+find their ledger records reopened and bring their rows to what a build without the removed material
+gives.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
 from typing import Any
 
 import orjson
@@ -48,10 +51,12 @@ class Change:
 
 
 def correct_topics(store: RowStore, gone: Sequence[str]) -> dict[str, Change]:
-    """Take entities out of their topics and bring each topic to what its other members and standing quotes say.
+    """Remove entities from their topics and update each topic to what its other members and its
+    current quotes support.
 
-    A topic that loses its last member goes, and a super-topic with its last topic. The centroid of one that stays is
-    an average over its members at the last full build; it stands until the next one.
+    A topic that loses its last member is deleted, and a super-topic with its last topic. The
+    centroid of a remaining topic is the average over its members at the last full build; it is
+    updated by the next one.
     """
     rows = {row["_key"]: row for row in scan_rows(store, "clusters", columns=_COLUMNS)}
     for row in rows.values():
@@ -63,38 +68,62 @@ def correct_topics(store: RowStore, gone: Sequence[str]) -> dict[str, Change]:
     stale = _stale_quotes(store, rows)
     touched = {key for key in {*lost, *stale} if key in rows}
     touched |= {rows[key]["parent"] for key in touched} & rows.keys()
-    left = _left(store, rows, touched)
-    empty = sorted(key for key in touched if not left[key])
+    member_names = _member_names(store, rows, touched)
+    empty = sorted(key for key in touched if not member_names[key])
     remove_nodes(store, "clusters", empty)
-    kept = sorted(touched.difference(empty))
-    names = store.get("entities", sorted(gone), columns=["name"]).column("name").to_pylist() if kept else []
+    nonempty = sorted(touched.difference(empty))
+    names = (
+        store.get("entities", sorted(gone), columns=["name"]).column("name").to_pylist()
+        if nonempty
+        else []
+    )
     forgotten = {name.casefold() for name in names}
-    corrected = [_correct(rows[key], left[key], lost[key], stale.get(key, set()), forgotten) for key in kept]
+    corrected = [
+        _correct(rows[key], member_names[key], lost[key], stale.get(key, set()), forgotten)
+        for key in nonempty
+    ]
     if corrected:
         rows_now = [{**row, "metadata": canonical_json(row["metadata"])} for row in corrected]
         store.patch("clusters", as_table("clusters", rows_now))
-    done = build_state.complete(store, build_state.HIERARCHY) if corrected or empty else None
-    if done is not None:  # its report names the biggest topics; the next build finds them again
-        report = {**done.report, "biggest": []}
-        build_state.record(store, done.stage, done.digest, done.generation, done.as_of, report)
-    return {"clusters": Change(changed=len(corrected), removed=len(empty)), "cluster_edges": Change(removed=edges)}
+    hierarchy = build_state.complete(store, build_state.HIERARCHY) if corrected or empty else None
+    if (
+        hierarchy is not None
+    ):  # its report names the biggest topics; the next build finds them again
+        report = {**hierarchy.report, "biggest": []}
+        build_state.record(
+            store, hierarchy.stage, hierarchy.digest, hierarchy.generation, hierarchy.as_of, report
+        )
+    return {
+        "clusters": Change(changed=len(corrected), removed=len(empty)),
+        "cluster_edges": Change(removed=edges),
+    }
 
 
 def _stale_quotes(store: RowStore, rows: dict[str, Row]) -> dict[str, set[str]]:
-    """Chunks that a cluster quotes and that are gone or read otherwise, by cluster."""
-    quoted = {
-        key: {(quote["chunk"], quote["sha256"]) for quote in row["metadata"].get("evidence", ())}
+    """Chunks that a cluster quotes and that are gone or have another text, by cluster."""
+    quoted: dict[str, set[tuple[str, str]]] = {}
+    for key, row in rows.items():
+        evidence = row["metadata"].get("evidence", ())
+        quoted[key] = {(quote["chunk"], quote["sha256"]) for quote in evidence}
+    chunk_keys = sorted({chunk for chunk, _ in chain.from_iterable(quoted.values())})
+    chunks = store.get("doc_chunks", chunk_keys, columns=["_key", "sha256"]).to_pylist()
+    current = {(row["_key"], row["sha256"]) for row in chunks}
+    stale: dict[str, set[str]] = {}
+    for key, quotes in quoted.items():
+        if not quotes <= current:
+            stale[key] = {chunk for chunk, _ in quotes - current}
+    return stale
+
+
+def _member_names(store: RowStore, rows: dict[str, Row], touched: Set[str]) -> dict[str, list[str]]:
+    """The names of the entities left in each touched cluster, most mentioned first; a super-topic
+    has those of its topics.
+    """
+    topics = [
+        key
         for key, row in rows.items()
-    }
-    asked = sorted({chunk for quotes in quoted.values() for chunk, _ in quotes})
-    held = store.get("doc_chunks", asked, columns=["_key", "sha256"]).to_pylist()
-    standing = {(row["_key"], row["sha256"]) for row in held}
-    return {key: {chunk for chunk, _ in quotes - standing} for key, quotes in quoted.items() if quotes - standing}
-
-
-def _left(store: RowStore, rows: dict[str, Row], touched: Set[str]) -> dict[str, list[str]]:
-    """The names of those left in each of these clusters, who is mentioned most first; a super-topic has its topics'."""
-    topics = [key for key, row in rows.items() if row["level"] == 1 and not touched.isdisjoint((key, row["parent"]))]
+        if row["level"] == 1 and not touched.isdisjoint((key, row["parent"]))
+    ]
     names: dict[str, list[str]] = {key: [] for key in touched}
     if not topics:
         return names
@@ -102,48 +131,70 @@ def _left(store: RowStore, rows: dict[str, Row], touched: Set[str]) -> dict[str,
     where = [Term("_to", "in", ids), Term("type", "==", str(ClusterEdgeType.PART_OF))]
     edges = list(scan_rows(store, "cluster_edges", where=where, columns=["_from", "_to"]))
     members = {edge["_from"].partition("/")[2] for edge in edges}
-    held = store.get("entities", sorted(members), columns=["_key", "name", "frequency"]).to_pylist()
-    ranked = {node_id("entities", row["_key"]): (-row["frequency"], row["_key"], row["name"]) for row in held}
-    found = [(ranked[edge["_from"]], edge["_to"]) for edge in edges if edge["_from"] in ranked]
-    for (_, _, name), topic in sorted(found):
-        for key in {topic.partition("/")[2], rows[topic.partition("/")[2]]["parent"]} & touched:
+    entities = store.get(
+        "entities", sorted(members), columns=["_key", "name", "frequency"]
+    ).to_pylist()
+    ranked = {
+        node_id("entities", row["_key"]): (-row["frequency"], row["_key"], row["name"])
+        for row in entities
+    }
+    memberships = [
+        (ranked[edge["_from"]], edge["_to"]) for edge in edges if edge["_from"] in ranked
+    ]
+    for (_, _, name), topic in sorted(memberships):
+        topic_key = topic.partition("/")[2]
+        for key in {topic_key, rows[topic_key]["parent"]} & touched:
             names[key].append(name)
     return names
 
 
-def _correct(row: Row, left: list[str], lost: int, stale: set[str], forgotten: set[str]) -> Row:
-    """The row as what is left supports it; its metadata carries how many members went, also when none did."""
-    kept = row["metadata"]
-    terms = [term for term in kept.get("terms", ()) if _say(left, term)]
-    name = _name(row["name"], bool(kept.get("terms")), left, forgotten)
-    quotes = [quote for quote in kept.get("evidence", ()) if quote["chunk"] not in stale]
-    same = name == row["name"] and terms == list(kept.get("terms", ())) and not stale
-    said = {} if same else {"written_by": "", "written_from": ""}  # no model's words about what is gone
+def _correct(
+    row: Row, member_names: list[str], lost: int, stale: set[str], forgotten: set[str]
+) -> Row:
+    """The row as the remaining members and quotes support it; its metadata says how many members
+    were removed, 0 included.
+    """
+    metadata = row["metadata"]
+    terms = [term for term in metadata.get("terms", ()) if _is_supported(member_names, term)]
+    name = _correct_name(row["name"], bool(metadata.get("terms")), member_names, forgotten)
+    quotes = [quote for quote in metadata.get("evidence", ()) if quote["chunk"] not in stale]
+    is_same = name == row["name"] and terms == list(metadata.get("terms", ())) and not stale
+    # A text that a model wrote about what is gone does not stay.
+    cleared_fields = {} if is_same else {"written_by": "", "written_from": ""}
     return {
         "_key": row["_key"],
         "name": name,
-        "summary": row["summary"] if same else " ".join(quote["text"] for quote in quotes),
-        "size": len(left),
-        "metadata": {**kept, "terms": terms, "evidence": quotes, **said, LOST: kept.get(LOST, 0) + lost},
+        "summary": row["summary"] if is_same else " ".join(quote["text"] for quote in quotes),
+        "size": len(member_names),
+        "metadata": {
+            **metadata,
+            "terms": terms,
+            "evidence": quotes,
+            **cleared_fields,
+            LOST: metadata.get(LOST, 0) + lost,
+        },
     }
 
 
-def _name(name: str, of_terms: bool, left: list[str], forgotten: set[str]) -> str:
-    """The parts of a name that a member still bears out, or the name of the member mentioned most.
+def _correct_name(name: str, of_terms: bool, member_names: list[str], forgotten: set[str]) -> str:
+    """The parts of a name that a member still supports, or the name of the member mentioned most.
 
-    A topic without terms is called after one member, or says that it has no place: only a forgotten name is replaced.
+    A topic without terms is named after one member: its name is replaced only where that member was
+    forgotten.
     """
     if of_terms:
-        said = _BETWEEN.join(part for part in name.split(_BETWEEN) if _say(left, part))
+        supported_name = _BETWEEN.join(
+            part for part in name.split(_BETWEEN) if _is_supported(member_names, part)
+        )
     else:
-        said = "" if name.casefold() in forgotten else name
-    return said or next(iter(left), "")
+        supported_name = "" if name.casefold() in forgotten else name
+    return supported_name or next(iter(member_names), "")
 
 
-def _say(names: Iterable[str], phrase: str) -> bool:
+def _is_supported(names: Iterable[str], phrase: str) -> bool:
     """Whether one of the names has every word of a phrase."""
-    asked = _words(phrase)
-    return any(asked <= _words(name) for name in names)
+    phrase_words = _words(phrase)
+    return any(phrase_words <= _words(name) for name in names)
 
 
 @lru_cache(1 << 16)
@@ -155,19 +206,23 @@ _BRIDGE_COLUMNS = ["_key", "nodes", "edges", "provenance"]
 
 
 def correct_bridges(store: RowStore) -> Change:
-    """Drop bridges whose nodes or edges are gone; name the present source of every edge of the others.
+    """Delete bridges whose nodes or edges are gone; update the source of every edge of the others.
 
-    A pinned bridge is kept while its edges stand, so a change of where an edge was read must not cost it.
+    A pinned bridge is kept while its edges exist, so it is not deleted where only the source of an
+    edge changed.
     """
     rows = list(scan_rows(store, "bridge_cache", columns=_BRIDGE_COLUMNS))
-    nodes = _standing(store, "entities", (node for row in rows for node in row["nodes"]), ["_key"])
-    edges = _standing(store, "relations", (edge for row in rows for edge in row["edges"]), ["_key", "provenance"])
+    nodes = _existing_rows(
+        store, "entities", chain.from_iterable(row["nodes"] for row in rows), ["_key"]
+    )
+    edge_ids = chain.from_iterable(row["edges"] for row in rows)
+    edges = _existing_rows(store, "relations", edge_ids, ["_key", "provenance"])
     broken, changed = [], []
     for row in rows:
         if not (set(row["nodes"]) <= nodes.keys() and set(row["edges"]) <= edges.keys()):
             broken.append(row["_key"])
-        elif (now := _tell(row["provenance"], edges)) != row["provenance"]:
-            changed.append({"_key": row["_key"], "provenance": now})
+        elif (provenance := _refresh_provenance(row["provenance"], edges)) != row["provenance"]:
+            changed.append({"_key": row["_key"], "provenance": provenance})
     if broken:
         store.delete("bridge_cache", keys=broken)
     if changed:
@@ -175,26 +230,29 @@ def correct_bridges(store: RowStore) -> Change:
     return Change(changed=len(changed), removed=len(broken))
 
 
-def _standing(
+def _existing_rows(
     store: RowStore, collection: str, identifiers: Iterable[str], columns: list[str]
 ) -> dict[str, dict[str, Any]]:
-    keys = sorted({one.partition("/")[2] for one in identifiers})
-    return {f"{collection}/{row['_key']}": row for row in store.get(collection, keys, columns=columns).to_pylist()}
+    keys = sorted({identifier.partition("/")[2] for identifier in identifiers})
+    return {
+        f"{collection}/{row['_key']}": row
+        for row in store.get(collection, keys, columns=columns).to_pylist()
+    }
 
 
-def _tell(provenance: str, edges: Mapping[str, dict[str, Any]]) -> str:
+def _refresh_provenance(provenance: str, edges: Mapping[str, dict[str, Any]]) -> str:
     """The provenance with each edge's document and span as the relation has them now."""
-    held = orjson.loads(provenance)
+    fields = orjson.loads(provenance)
     steps = []
-    for step in held.get("edges", ()):
+    for step in fields.get("edges", ()):
         source = edges[step["id"]]["provenance"] or {"doc": "", "span": None}
         steps.append({**step, "doc": source["doc"], "span": source["span"]})
-    return canonical_json({**held, "edges": steps})
+    return canonical_json({**fields, "edges": steps})
 
 
-# Logs of questions after a change of the graph: what was shown and is gone is blanked, how much was shown stays. A
-# log holds ids, and the id of an entity tells its name. Ranks, scores and counts remain, so that judgements by rank
-# and every figure over the logs stay as they were.
+# Query logs after a change of the graph: results that are gone are blanked, their number stays. A
+# log holds ids, and the id of an entity contains its name. Ranks, scores and counts remain, so that
+# judgements by rank and every figure over the logs stay as they were.
 _ROWS = 4_096
 
 
@@ -203,7 +261,7 @@ def redact_logs(store: RowStore) -> Change:
     changed = 0
     for batch in store.scan("query_logs", columns=["_key", "results"], batch_rows=_ROWS):
         shown = {row["_key"]: orjson.loads(row["results"]) for row in batch.to_pylist()}
-        gone = _missing(store, (one for results in shown.values() for one in _find_ids(results)))
+        gone = _missing(store, chain.from_iterable(map(_find_ids, shown.values())))
         rows = [
             {"_key": key, "results": canonical_json(_redact(results, gone))}
             for key, results in shown.items()
@@ -216,7 +274,7 @@ def redact_logs(store: RowStore) -> Change:
 
 
 def blank_questions(store: RowStore, quotes: Sequence[str]) -> int:
-    """Take away the words of questions that quote one of these passages; how many did."""
+    """Blank the questions that quote one of these passages; returns how many."""
     rows = [
         {"_key": row["_key"], "query": FORGOTTEN}
         for row in scan_rows(store, "query_logs", columns=["_key", "query"])
@@ -228,40 +286,43 @@ def blank_questions(store: RowStore, quotes: Sequence[str]) -> int:
 
 
 def _find_ids(results: dict[str, Any]) -> set[str]:
-    """Ids of what a log showed; not of topics, whose keys tell nothing and may change with every full build."""
-    paths, passages = results.get("paths", ()), results.get("passages", ())
-    return {*(one for path in paths for one in _walk(path)), *(passage["id"] for passage in passages)}
+    """Ids of what a log showed; not of topics, whose keys tell nothing and may change with every
+    full build.
+    """
+    passage_ids = {passage["id"] for passage in results.get("passages", ())}
+    return passage_ids.union(*map(_path_ids, results.get("paths", ())))
 
 
-def _walk(path: dict[str, Any]) -> list[str]:
+def _path_ids(path: dict[str, Any]) -> list[str]:
     return [*path["nodes"], *path["edges"]]
 
 
 def _redact(results: dict[str, Any], gone: set[str]) -> dict[str, Any]:
-    return {
-        **results,
-        "paths": [
-            path if gone.isdisjoint(_walk(path)) else {**path, "nodes": [], "edges": [], "why": FORGOTTEN}
-            for path in results.get("paths", ())
-        ],
-        "passages": [
-            passage if passage["id"] not in gone else {**passage, "id": FORGOTTEN}
-            for passage in results.get("passages", ())
-        ],
-    }
+    blank_path = {"nodes": [], "edges": [], "why": FORGOTTEN}
+    paths = [
+        path if gone.isdisjoint(_path_ids(path)) else path | blank_path
+        for path in results.get("paths", ())
+    ]
+    passages = [
+        passage | {"id": FORGOTTEN} if passage["id"] in gone else passage
+        for passage in results.get("passages", ())
+    ]
+    return {**results, "paths": paths, "passages": passages}
 
 
 def _missing(store: RowStore, identifiers: Iterable[str]) -> set[str]:
     """Ids that name no row; text that is no id of a collection names nothing and is left alone."""
-    wanted: dict[str, set[str]] = {}
+    keys_by_collection: dict[str, set[str]] = {}
     for identifier in identifiers:
         collection, _, key = identifier.partition("/")
         if key and collection_named(collection):
-            wanted.setdefault(collection, set()).add(key)
+            keys_by_collection.setdefault(collection, set()).add(key)
     gone = set()
-    for collection, keys in sorted(wanted.items()):
-        held = set(store.get(collection, sorted(keys), columns=["_key"]).column("_key").to_pylist())
-        gone |= {f"{collection}/{key}" for key in keys - held}
+    for collection, keys in sorted(keys_by_collection.items()):
+        present_keys = set(
+            store.get(collection, sorted(keys), columns=["_key"]).column("_key").to_pylist()
+        )
+        gone |= {f"{collection}/{key}" for key in keys - present_keys}
     return gone
 
 
@@ -270,9 +331,10 @@ SWEPT = ("clusters", "cluster_edges", "bridge_cache", JOURNAL, "query_logs", "bu
 
 
 def detach_entities(store: RowStore, gone: Sequence[str]) -> dict[str, Change]:
-    """Take entities (keys) out of their topics; call it while their rows still tell their names."""
+    """Remove entities (keys) from their topics; call it while their rows still hold their names."""
     changes = correct_topics(store, gone)
-    # Keys are made of names, so even a bare audit of moves would tell what was forgotten: its rows go.
+    # Keys are made of names, so rows of the journal would still show what was forgotten.
+    where = [Term("entity", "in", list(gone))]
     for name in (JOURNAL, EDITS):
-        changes[name] = Change(removed=store.delete(name, where=[Term("entity", "in", list(gone))]) if gone else 0)
+        changes[name] = Change(removed=store.delete(name, where=where) if gone else 0)
     return changes

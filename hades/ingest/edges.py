@@ -15,7 +15,13 @@ from hades.build_state import Edits, fingerprint, refresh_entities, standing_edi
 from hades.ingest import manifest, stated_edges
 from hades.ingest.cleanup import SWEPT, Change, correct_bridges, detach_entities, redact_logs
 from hades.ingest.code_graph.corpus import blank_code, with_docstrings
-from hades.ingest.code_graph.edges import CODE_COLLECTIONS, code_mentions, code_relations, derive_code, symbol_entities
+from hades.ingest.code_graph.edges import (
+    CODE_COLLECTIONS,
+    code_mentions,
+    code_relations,
+    derive_code,
+    symbol_entities,
+)
 from hades.ingest.entities.corpus import read_corpus
 from hades.ingest.entities.describe import entity_domains, entity_summaries, merge_log_table
 from hades.ingest.entities.find_names import read_names, read_statements
@@ -37,22 +43,24 @@ from schemas.catalogue import columns_schema
 from schemas.ids import node_id
 
 
-def build_tables(store: RowStore, edits: Edits, embedder: Embedder, progress: ProgressReport) -> dict[str, pa.Table]:
+def build_tables(
+    store: RowStore, edits: Edits, embedder: Embedder, progress: ProgressReport
+) -> dict[str, pa.Table]:
     """All derived tables."""
     documents, chunks, funcs, files = _read(store)
     code = derive_code(documents, chunks, funcs.drop_columns(["docstring"]), files)
     references = stated_edges.reference_edges(documents, chunks)
     progress("edges", 1, 4)
     derived = derive(chunks, documents)
-    del chunks  # nobody should hold the texts from here on
+    del chunks  # frees the memory of the texts
     progress("edges", 2, 4)
-    pairs = zip(*(derived.titles.column(name).to_pylist() for name in ("document", "entity")), strict=True)
-    titles = {document.partition("/")[2]: entity for document, entity in pairs}
+    titles = {
+        row["document"].partition("/")[2]: row["entity"] for row in derived.titles.to_pylist()
+    }
     symbols = stated_edges.symbols_of(derived.entities)
     of_code = symbol_entities(code, symbols)
-    stated = stated_edges.stated_relations(
-        chain(stated_edges.read_links(documents, titles, symbols), code_relations(code, of_code))
-    )
+    links = stated_edges.read_links(documents, titles, symbols)
+    stated = stated_edges.stated_relations(chain(links, code_relations(code, of_code)))
     mentions = pa.concat_tables([derived.mentions, code_mentions(code, of_code)])
     described = with_docstrings(derived.entities, funcs, symbols, code.paths)
     entities = with_vectors(store, embedder, with_edits(described, edits), derived.titles, progress)
@@ -71,20 +79,26 @@ def _with_degrees(entities: pa.Table, relations: pa.Table) -> pa.Table:
     """`deg_out`: how many relations leave each entity."""
     counted = pc.value_counts(relations.column("_from").combine_chunks())
     ids = pc.binary_join_element_wise("entities", entities.column("_key"), "/")
-    degree = counted.field("counts").take(pc.index_in(ids, value_set=counted.field("values")).combine_chunks())
+    degree = counted.field("counts").take(
+        pc.index_in(ids, value_set=counted.field("values")).combine_chunks()
+    )
     index = entities.schema.get_field_index("deg_out")
     return entities.set_column(index, "deg_out", pc.fill_null(degree, 0).cast(pa.int64()))
 
 
 def _one_each(relations: pa.Table) -> pa.Table:
     """Each key once; of two sources of one relation the first given stays."""
-    numbers = relations.column("_key").combine_chunks().dictionary_encode().indices  # in order of the first ones
-    return relations.take(pa.array(np.unique(numbers, return_index=True)[1]))
+    # Keys are numbered in order of their first rows.
+    numbers = relations.column("_key").combine_chunks().dictionary_encode().indices
+    _, first_rows = np.unique(numbers, return_index=True)
+    return relations.take(pa.array(first_rows))
 
 
 @dataclass(frozen=True)
 class DerivedRows:
-    """What follows from documents in whatever order; `titles` joins documents to the entities of titles."""
+    """What follows from documents in whatever order; `titles` joins documents to the entities of
+    titles.
+    """
 
     entities: pa.Table
     mentions: pa.Table
@@ -94,11 +108,13 @@ class DerivedRows:
 
 
 def derive(chunks: pa.Table, documents: pa.Table) -> DerivedRows:
-    """Reads the corpus, decides which names are known and what each mention means, and links what is named together."""
+    """Reads the corpus, decides which names are known and what each mention means, and links what
+    is named together.
+    """
     corpus = read_corpus(chunks, documents)
-    why = read_statements(corpus.documents)
-    reading = read_names(corpus, why)
-    meanings = resolve_meanings(corpus, reading, why)
+    origins = read_statements(corpus.documents)
+    reading = read_names(corpus, origins)
+    meanings = resolve_meanings(corpus, reading, origins)
     stated, resolved = meanings.stated, meanings.resolved
     codes = reading.document.astype(np.int64) * max(1, len(reading.names)) + reading.name
     title = np.full(len(corpus.documents), -1, dtype=np.int64)
@@ -106,71 +122,108 @@ def derive(chunks: pa.Table, documents: pa.Table) -> DerivedRows:
     mentioned = meanings.entity(resolved.meaning[np.searchsorted(resolved.pairs, codes)])
     ids = pa.array([node_id("entities", key) for key in meanings.keys], pa.string())
     linked = LinkedCorpus(corpus, reading, mentioned, title, ids)
-    given = stated.document[~stated.is_title], meanings.entity(stated.sense[~stated.is_title])
-    mentions, frequency = link_chunks(linked, given)
+    stated_names = (
+        stated.document[~stated.is_title],
+        meanings.entity(stated.sense[~stated.is_title]),
+    )
+    mentions, frequency = link_chunks(linked, stated_names)
     relations = [
-        link_titles(linked, given),
+        link_titles(linked, stated_names),
         *link_triples(linked, _triples(linked, meanings), meanings.senses),
         link_companions(linked),
-        link_derivations(linked, meanings.senses),
+        *link_derivations(linked, meanings.senses),
         link_short_forms(linked, meanings.entity(resolved.of_name[reading.name]), meanings.senses),
     ]
+    domains, summaries = entity_domains(linked, stated_names), entity_summaries(linked)
     titled = np.flatnonzero(title >= 0)
+    titles = {
+        "document": linked.document_ids.take(pa.array(titled)),
+        "entity": ids.take(pa.array(title[titled])),
+    }
     return DerivedRows(
-        entities_table(meanings, why, frequency, entity_domains(linked, given), entity_summaries(linked)),
-        mentions,
-        pa.concat_tables(relations).combine_chunks(),
-        merge_log_table(meanings),
-        pa.table({"document": linked.document_ids.take(pa.array(titled)), "entity": ids.take(pa.array(title[titled]))}),
+        entities=entities_table(meanings, origins, frequency, domains, summaries),
+        mentions=mentions,
+        relations=pa.concat_tables(relations).combine_chunks(),
+        merge_log=merge_log_table(meanings),
+        titles=pa.table(titles),
     )
 
 
 def _triples(linked: LinkedCorpus, meanings: NameMeanings) -> Iterator[tuple[int, int, str, int]]:
-    """The triples that documents state, between the entities that they mean by the ends; -1 for none."""
+    """The triples that documents state, between the entities that they mean by the ends; -1 for
+    none.
+    """
     stated = meanings.stated
-    rows = zip(stated.document.tolist(), stated.text, meanings.entity(stated.meant).tolist(), strict=True)
+    rows = zip(
+        stated.document.tolist(), stated.text, meanings.entity(stated.meant).tolist(), strict=True
+    )
     entity_of = {(document, text): entity for document, text, entity in rows}
     for row, document in enumerate(linked.corpus.documents):
         for subject, relation, target in document.facts.triples:
             yield row, entity_of.get((row, subject), -1), relation, entity_of.get((row, target), -1)
 
 
-# Phase edges: everything that follows from all documents together, computed whole, written as a difference.
-# Entities, mentions, relations and code edges are a function of the set of documents, so after any history of
-# ingesting, changing and forgetting the store holds what a build from scratch would. One bulk write: all of it or
-# none, and with it what later stages built on rows that go (`hades/ingest/cleanup`).
-DERIVE_VERSION = 17  # raise it with any change of what is derived: the next run derives all edges again
+# Phase edges: everything that follows from all documents together, computed whole, written as a
+# difference. Entities, mentions, relations and code edges are a function of the set of documents,
+# so after any history of ingesting, changing and forgetting the store holds what a build from
+# scratch would. One bulk write: all of it or none, and with it what later stages built on rows that
+# go (`hades/ingest/cleanup`).
+# Raise it with any change of what is derived: the next run derives all edges again.
+DERIVE_VERSION = 17
 # In writing order: nodes before the edges that join them. Removal goes the other way.
-_ORDER = ("entities", "relations", "mentions", "references", "contains", "imports", "chunk_code_edges", "merge_log")
+_ORDER = (
+    "entities",
+    "relations",
+    "mentions",
+    "references",
+    "contains",
+    "imports",
+    "chunk_code_edges",
+    "merge_log",
+)
 _BOUNDS = {"valid_until", "recorded_at", "retracted_at"}
-# Columns that other builds fill in (weights, topics): they are not compared and survive a change of the rest.
+# Columns that other builds fill in (weights, topics): they are not compared and survive a change of
+# the rest.
 _FOREIGN = {
     "entities": {"layer", "cluster_id", "prev_cluster_id"},
     "relations": {
-        "weight", "weight_components", "cost", "learned", "layer_bridge", "sim",
+        "weight",
+        "weight_components",
+        "cost",
+        "learned",
+        "layer_bridge",
+        "sim",
         *_BOUNDS,
     },
     **dict.fromkeys(CODE_COLLECTIONS, _BOUNDS),
     "mentions": {"weight", "learned", *_BOUNDS},
-}  # fmt: skip
+}
 
 
-def derive_edges(store: GraphStore, embedder: Embedder, progress: ProgressReport = silent) -> dict[str, Change]:
-    """Bring every derived collection to what documents and curators say; empty when nothing changed since last time."""
+def derive_edges(
+    store: GraphStore, embedder: Embedder, progress: ProgressReport = silent
+) -> dict[str, Change]:
+    """Bring every derived collection to what documents and curators say; empty when nothing changed
+    since last time.
+    """
     digest, edits = _digest_documents(store, embedder), standing_edits(store)
     if manifest.derive_digest(store) == _add_edits(digest, edits):
-        redact_logs(store)  # an older snapshot may have answered, and been logged, since the last derivation
+        # An older snapshot may have answered, and been logged, since the last derivation.
+        redact_logs(store)
         return {}
-    if stated_edges.remove_unused(store):  # a text that changed takes what a language model read in it along
+    # A text that changed takes what a language model read in it along.
+    if stated_edges.remove_unused(store):
         digest = _digest_documents(store, embedder)
-    wanted = build_tables(store, edits, embedder, progress)
+    tables = build_tables(store, edits, embedder, progress)
+    rows = {name: table.num_rows for name, table in tables.items()}
     progress("edges", 3, 4)
     with store.bulk([*_ORDER, *SWEPT, "ingest_manifest"], unfinished=_reopen) as inside:
-        changes = _write(inside, wanted)
-        laid = _catch_up(inside, embedder, edits)
-        if any(change.total for change in changes.values()):  # even back to what the stages once worked from
+        changes = _write(inside, tables)
+        current_edits = _catch_up(inside, embedder, edits)
+        # The stages start over also where rows went back to what they once worked from.
+        if any(change.total for change in changes.values()):
             build_state.reopen(inside)
-        manifest.record_derived(inside, _add_edits(digest, laid))
+        manifest.record_derived(inside, _add_edits(digest, current_edits), rows)
     progress("edges", 4, 4)
     return changes
 
@@ -189,18 +242,20 @@ def _add_edits(digest: str, edits: Edits) -> str:
 
 
 def _reopen(store: RowStore) -> None:
-    """Say that derived rows are half written, so that neither this phase nor a stage takes them for whole."""
+    """Say that derived rows are half written, so that neither this phase nor a stage takes them for
+    whole.
+    """
     manifest.record_derived(store, "")
     build_state.reopen(store)
 
 
-def _catch_up(store: RowStore, embedder: Embedder, seen: Edits) -> Edits:
+def _catch_up(store: RowStore, embedder: Embedder, applied: Edits) -> Edits:
     """Apply what curators edited meanwhile; the edits worked from that still stand."""
-    now = standing_edits(store)
-    behind = [key for key in {*seen, *now} if seen.get(key) != now.get(key)]
+    current = standing_edits(store)
+    behind = [key for key in {*applied, *current} if applied.get(key) != current.get(key)]
     if behind:
         refresh_entities(store, behind, embedder)
-    return {key: edits for key, edits in seen.items() if key in now}
+    return {key: edits for key, edits in applied.items() if key in current}
 
 
 def _read(store: RowStore) -> tuple[pa.Table, pa.Table, pa.Table, pa.Table]:
@@ -210,7 +265,17 @@ def _read(store: RowStore) -> tuple[pa.Table, pa.Table, pa.Table, pa.Table]:
     chunks = _all(
         store,
         "doc_chunks",
-        ["_key", "document", "text", "span", "title", "symbol", "kind", "sha256", "embedding_model"],
+        [
+            "_key",
+            "document",
+            "text",
+            "span",
+            "title",
+            "symbol",
+            "kind",
+            "sha256",
+            "embedding_model",
+        ],
     )
     documents = stated_edges.with_extractions(store, documents, chunks)
     funcs = _all(store, "funcs", ["_key", "qualified_name", "document", "span", "docstring"])
@@ -218,25 +283,26 @@ def _read(store: RowStore) -> tuple[pa.Table, pa.Table, pa.Table, pa.Table]:
     return documents, blank_code(chunks, documents), funcs, files
 
 
-def _write(store: RowStore, wanted: dict[str, pa.Table]) -> dict[str, Change]:
+def _write(store: RowStore, tables: dict[str, pa.Table]) -> dict[str, Change]:
     """Write what differs from what the store holds."""
-    found: dict[str, Difference] = {}
+    differences: dict[str, Difference] = {}
     for name in _ORDER:
         foreign = _FOREIGN.get(name, _BOUNDS | {"weight"})
-        table = wanted.pop(name)
+        table = tables.pop(name)
         owned = [column for column in table.column_names if column not in foreign]
-        found[name] = find_difference(store, name, owned, table)
+        differences[name] = find_difference(store, name, owned, table)
     for name in reversed(_ORDER[1:]):  # edges before the nodes they join
-        store.delete(name, keys=found[name].stale)
-    gone = found["entities"].stale
-    changes = {name: apply_writes(store, name, found.pop(name)) for name in _ORDER}
-    left = detach_entities(store, gone)
+        store.delete(name, keys=differences[name].stale)
+    gone = differences["entities"].stale
+    changes = {name: apply_writes(store, name, differences.pop(name)) for name in _ORDER}
+    detached = detach_entities(store, gone)
     store.delete("entities", keys=gone)
-    return changes | left | {"bridge_cache": correct_bridges(store), "query_logs": redact_logs(store)}
+    corrected = {"bridge_cache": correct_bridges(store), "query_logs": redact_logs(store)}
+    return changes | detached | corrected
 
 
 def _length_for_text(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """How long the text is, in place of the text: nobody should hold every document at once."""
+    """The length of the text in place of the text, so that memory never holds every document."""
     length = pc.cast(pc.utf8_length(batch.column("text")), pa.int64())
     return batch.drop_columns(["text"]).append_column("length", length)
 
@@ -245,11 +311,13 @@ def _all(
     store: RowStore,
     collection: str,
     columns: list[str],
-    kept: Callable[[pa.RecordBatch], pa.RecordBatch] = lambda batch: batch,
+    transform: Callable[[pa.RecordBatch], pa.RecordBatch] = lambda batch: batch,
 ) -> pa.Table:
     nothing = pa.RecordBatch.from_pylist([], schema=columns_schema(collection, columns))
-    batches = [kept(batch.select(columns)) for batch in store.scan(collection, columns=columns)]
-    return pa.Table.from_batches(batches or [kept(nothing)]).combine_chunks()
+    batches = [
+        transform(batch.select(columns)) for batch in store.scan(collection, columns=columns)
+    ]
+    return pa.Table.from_batches(batches or [transform(nothing)]).combine_chunks()
 
 
 @dataclass(frozen=True)
@@ -261,25 +329,30 @@ class Difference:
     stale: list[str]
 
 
-def find_difference(store: RowStore, collection: str, owned: Sequence[str], wanted: pa.Table) -> Difference:
-    """What separates the collection from the wanted rows (each key once), by the `owned` columns."""
-    schema = pa.schema([one.with_nullable(True) for one in columns_schema(collection, owned)])
-    mine = wanted.select(owned).cast(schema)
-    keys = wanted.column("_key").combine_chunks()
+def find_difference(
+    store: RowStore, collection: str, owned: Sequence[str], table: pa.Table
+) -> Difference:
+    """What separates the collection from the wanted rows (each key once), by the `owned`
+    columns.
+    """
+    schema = pa.schema([column.with_nullable(True) for column in columns_schema(collection, owned)])
+    expected = table.select(owned).cast(schema)
+    keys = table.column("_key").combine_chunks()
     is_new = np.ones(len(keys), dtype=np.bool_)
     changed: list[pa.Table] = [schema.empty_table()]
     stale: list[str] = []
     for batch in store.scan(collection, columns=list(owned)):
-        place = pc.index_in(batch.column("_key"), value_set=keys)
-        known = place.is_valid()
+        row_of = pc.index_in(batch.column("_key"), value_set=keys)
+        known = row_of.is_valid()
         stale += batch.column("_key").filter(pc.invert(known)).to_pylist()
-        rows = place.drop_null()
+        rows = row_of.drop_null()
         is_new[rows.to_numpy()] = False
-        now = mine.take(rows)
-        held = batch.select(owned).filter(known)
-        same = _equal(held.to_struct_array(), now.combine_chunks().to_struct_array().combine_chunks())
-        changed.append(now.filter(pa.array(~same)))
-    return Difference(wanted.filter(pa.array(is_new)), pa.concat_tables(changed), stale)
+        wanted_rows = expected.take(rows)
+        stored = batch.select(owned).filter(known)
+        current = wanted_rows.combine_chunks().to_struct_array().combine_chunks()
+        is_same = _equal(stored.to_struct_array(), current)
+        changed.append(wanted_rows.filter(pa.array(~is_same)))
+    return Difference(table.filter(pa.array(is_new)), pa.concat_tables(changed), stale)
 
 
 def apply_writes(store: RowStore, collection: str, change: Difference) -> Change:
@@ -289,30 +362,37 @@ def apply_writes(store: RowStore, collection: str, change: Difference) -> Change
     if change.changed.num_rows:
         fixed = [name for name in change.changed.column_names if name not in ("_from", "_to")]
         store.patch(collection, change.changed.select(fixed).sort_by("_key"))
-    return Change(change.added.num_rows, change.changed.num_rows, len(change.stale), tuple(change.stale))
+    return Change(
+        added=change.added.num_rows,
+        changed=change.changed.num_rows,
+        removed=len(change.stale),
+        removed_keys=tuple(change.stale),
+    )
 
 
 def _equal(first: pa.Array, second: pa.Array) -> Flags:
-    """Row by row equality; null equals null. Lists and structs by their parts, which Arrow does not compare itself."""
+    """Row by row equality; null equals null. Lists and structs by their parts, which Arrow does not
+    compare itself.
+    """
     nulls = pc.is_null(first).to_numpy(zero_copy_only=False)
     same_null = nulls == pc.is_null(second).to_numpy(zero_copy_only=False)
     if pa.types.is_struct(first.type):
-        same = np.ones(len(first), dtype=bool)
+        is_same = np.ones(len(first), dtype=bool)
         for number in range(first.type.num_fields):
-            same &= _equal(pc.struct_field(first, number), pc.struct_field(second, number))
+            is_same &= _equal(pc.struct_field(first, number), pc.struct_field(second, number))
     elif pa.types.is_list(first.type):
-        same = _equal_lists(first, second)
+        is_same = _equal_lists(first, second)
     else:
-        same = pc.fill_null(pc.equal(first, second), False).to_numpy(zero_copy_only=False)
-    agreed: Flags = same_null & (nulls | same)
+        is_same = pc.fill_null(pc.equal(first, second), False).to_numpy(zero_copy_only=False)
+    agreed: Flags = same_null & (nulls | is_same)
     return agreed
 
 
 def _equal_lists(first: pa.Array, second: pa.Array) -> Flags:
     lengths = pc.fill_null(pc.list_value_length(first), 0).to_numpy()
-    same: Flags = lengths == pc.fill_null(pc.list_value_length(second), 0).to_numpy()
-    rows = np.flatnonzero(same)
+    is_same: Flags = lengths == pc.fill_null(pc.list_value_length(second), 0).to_numpy()
+    rows = np.flatnonzero(is_same)
     first, second = first.take(pa.array(rows)), second.take(pa.array(rows))
     different = ~_equal(first.flatten(), second.flatten())
-    same[np.repeat(rows, lengths[rows])[different]] = False
-    return same
+    is_same[np.repeat(rows, lengths[rows])[different]] = False
+    return is_same

@@ -6,7 +6,8 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+from itertools import chain, product
+from pathlib import Path, PurePath
 from typing import Any
 
 import numpy as np
@@ -27,9 +28,9 @@ from schemas.catalogue import COLLECTIONS, NAMES, Collection, edge_collections
 from schemas.ids import node_id
 from schemas.sources import SourceSpec
 
-# Traces of documents anywhere in the store: their ids, the ids of what went with them, and runs of their words.
-# Every column of every collection that can hold text is read, whatever the collection is for, so one that is added
-# to the catalogue tomorrow is searched as well.
+# Traces of documents anywhere in the store: their ids, the ids of what went with them, and runs of
+# their words. Every column of every collection that can hold text is read, whatever the collection
+# is for, so one that is added to the catalogue tomorrow is searched as well.
 
 RUN_WORDS, RUN_CHARS = 6, 24  # a run of words long enough to be a quotation
 RUNS_OF_DOCUMENT, RUNS_IN_ALL = 64, 4_096
@@ -38,35 +39,58 @@ _IN_KEYS = r"A-Za-z0-9_\-.@()+,=;$!*'%"
 _HASHED = re.compile(r"-[0-9a-f]{10}$")
 _PLAIN = re.compile(r'[^"\\\x00-\x1f\x7f\ud800-\udfff]+')  # what JSON writes as it is
 _WORDS = re.compile(r"\S+")
+_LETTERS = re.compile(r"[^\W_]+")
+_SHORTEST_WORD = 4  # letters; a shorter word is too common to tell of one document
 
 
-def _read_traces(store: RowStore, documents: Sequence[str]) -> tuple[list[str], dict[str, str], list[str]]:
-    """What would tell of documents (keys): keys of their rows, entities by key that may go with them, runs of words."""
+def _collect_traces(
+    store: RowStore, documents: Sequence[str]
+) -> tuple[list[str], dict[str, str], list[str]]:
+    """What would tell of documents (keys): keys of their rows, entities by key that may go with
+    them, runs of words.
+    """
     owned = {name: keys_of_documents(store, name, documents) for name in OWNED_BY_DOCUMENT}
     chunks = [node_id("doc_chunks", key) for key in sorted(owned["doc_chunks"])]
     mentioned = scan_values(store, "mentions", "_to", where=[Term("_from", "in", chunks)])
-    named = sorted({target.partition("/")[2] for target in mentioned})
-    entities = store.get("entities", named, columns=["_key", "name"]).to_pylist()
-    texts = store.get("documents", list(documents), columns=["_key", "text"]).column("text").to_pylist()
-    most = min(RUNS_OF_DOCUMENT, max(1, RUNS_IN_ALL // max(1, len(texts))))
-    runs = dict.fromkeys(run for text in texts for run in runs_of(text, most))
-    return sorted(set(documents).union(*owned.values())), {row["_key"]: row["name"] for row in entities}, list(runs)
+    entity_keys = sorted({target.partition("/")[2] for target in mentioned})
+    entities = store.get("entities", entity_keys, columns=["_key", "name"]).to_pylist()
+    texts = (
+        store.get("documents", list(documents), columns=["_key", "text"]).column("text").to_pylist()
+    )
+    run_limit = min(RUNS_OF_DOCUMENT, max(1, RUNS_IN_ALL // max(1, len(texts))))
+    runs = dict.fromkeys(chain.from_iterable(runs_of(text, run_limit) for text in texts))
+    return (
+        sorted(set(documents).union(*owned.values())),
+        {row["_key"]: row["name"] for row in entities},
+        list(runs),
+    )
 
 
 def find_traces(
-    store: RowStore, rows: Sequence[str], entities: Sequence[str], relations: Sequence[str], runs: Sequence[str]
+    store: RowStore,
+    rows: Sequence[str],
+    entities: Sequence[str],
+    relations: Sequence[str],
+    runs: Sequence[str],
 ) -> dict[str, list[str]]:
-    """Keys of the rows that still hold one of these, by collection; collections without any are left out."""
+    """Keys of the rows that still hold one of these, by collection; collections without any are
+    left out.
+    """
     hashed = [key for key in entities if _HASHED.search(key)]
     ids = [*rows, *relations, *hashed, *(node_id("entities", key) for key in entities)]
     whole = [rf"(?:^|[^{_IN_KEYS}]){anyone}(?:$|[^{_IN_KEYS}])" for anyone in _alternatives(ids)]
     patterns = [*whole, *_alternatives(runs)]
-    found = {one.name: [*_rows_with(store, one, patterns, {*entities})] for one in COLLECTIONS}
-    return {name: keys for name, keys in found.items() if keys}
+    traces = {
+        collection.name: [*_rows_with(store, collection, patterns, {*entities})]
+        for collection in COLLECTIONS
+    }
+    return {name: keys for name, keys in traces.items() if keys}
 
 
 def runs_of(text: str, limit: int) -> list[str]:
-    """Runs of six words as they stand in one line of a text, spread over it; none of a text of a few words."""
+    """Runs of six words as they stand in one line of a text, spread over it; none of a text of a
+    few words.
+    """
     runs = []
     for line in _PLAIN.finditer(text):
         words = [word.span() for word in _WORDS.finditer(line.group())]
@@ -79,25 +103,29 @@ def runs_of(text: str, limit: int) -> list[str]:
 
 
 def _alternatives(texts: Sequence[str]) -> list[str]:
-    return [
-        "(?:" + "|".join(rf"\Q{text}\E" for text in texts[start : start + _AT_ONCE]) + ")"
-        for start in range(0, len(texts), _AT_ONCE)
-    ]
+    quoted = [rf"\Q{text}\E" for text in texts]
+    groups = (quoted[start : start + _AT_ONCE] for start in range(0, len(quoted), _AT_ONCE))
+    return [f"(?:{'|'.join(group)})" for group in groups]
 
 
-def _rows_with(store: RowStore, collection: Collection, patterns: Sequence[str], entities: set[str]) -> Iterator[str]:
-    """Keys of rows with a pattern in any text; bare keys of entities are common words and count in their columns."""
+def _rows_with(
+    store: RowStore, collection: Collection, patterns: Sequence[str], entities: set[str]
+) -> Iterator[str]:
+    """Keys of rows with a pattern in any text; bare keys of entities are common words and count in
+    their columns.
+    """
     columns = [column.name for column in collection.columns if not column.is_vector]
     of_entities = [name for name in columns if "entity" in name or "entities" in name]
     for batch in store.scan(collection.name, columns=columns):
         rows = batch.to_pylist()
         texts = pa.array(["\n".join(_texts(row)) for row in rows], pa.string())
-        held = np.array(
-            [not entities.isdisjoint(_texts([row[name] for name in of_entities])) for row in rows], np.bool_
-        )
+        has_trace = np.zeros(len(rows), np.bool_)
+        for number, row in enumerate(rows):
+            named = _texts([row[name] for name in of_entities])
+            has_trace[number] = not entities.isdisjoint(named)
         for pattern in patterns:
-            held |= pc.match_substring_regex(texts, pattern).to_numpy(zero_copy_only=False)
-        yield from batch.column("_key").filter(pa.array(held)).to_pylist()
+            has_trace |= pc.match_substring_regex(texts, pattern).to_numpy(zero_copy_only=False)
+        yield from batch.column("_key").filter(pa.array(has_trace)).to_pylist()
 
 
 def _texts(value: object) -> Iterator[str]:
@@ -105,34 +133,63 @@ def _texts(value: object) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict | list):
-        for one in value.values() if isinstance(value, dict) else value:
-            yield from _texts(one)
+        for part in value.values() if isinstance(value, dict) else value:
+            yield from _texts(part)
 
 
 def _absent(store: RowStore, collection: str, keys: Sequence[str]) -> list[str]:
-    held = set(store.get(collection, list(keys), columns=["_key"]).column("_key").to_pylist())
-    return [key for key in keys if key not in held]
+    present_keys = set(
+        store.get(collection, list(keys), columns=["_key"]).column("_key").to_pylist()
+    )
+    return [key for key in keys if key not in present_keys]
 
 
 def _find_own_runs(store: RowStore, runs: Sequence[str]) -> list[str]:
-    """The runs that no other document holds: what many write is nobody's trace."""
-    left = list(runs)
+    """The runs that no other document holds: a run that several hold is no trace of one."""
+    own_runs = list(runs)
     for text in scan_values(store, "documents", "text") if runs else ():
-        left = [run for run in left if run not in text]
-    return left
+        own_runs = [run for run in own_runs if run not in text]
+    return own_runs
+
+
+def words_of(text: str) -> Iterator[str]:
+    """The words of a text in lower case: letters alone, so no numbers and no hashes."""
+    for word in _LETTERS.findall(text):
+        if len(word) >= _SHORTEST_WORD and word.isalpha():
+            yield word.casefold()
+
+
+def find_own_words(store: RowStore, ids: Sequence[str]) -> set[str]:
+    """Words of these documents, their titles and their ids that no other document writes."""
+    keys = {resolve(store, identifier) for identifier in ids}
+    columns = ["_key", "origin", "title", "text"]
+    documents = store.get("documents", sorted(keys), columns=columns).to_pylist()
+    words: set[str] = set()
+    for row in documents:
+        words.update(words_of(f"{row['origin']} {row['title']} {row['text']}"))
+    for row in scan_rows(store, "documents", columns=columns) if words else ():
+        if row["_key"] not in keys:
+            words.difference_update(words_of(f"{row['title']} {row['text']}"))
+    return words
 
 
 def sources_holding(store: RowStore, forgotten: Iterable[ManifestEntry]) -> list[str]:
-    """Files that the next build would read these documents from; a file of many documents may hold them.
+    """Files that the next build would read these documents from; a file of many documents may hold
+    them.
 
     Forgetting changes the store and never a source: the document has to be taken out there as well.
     """
     specs = known(store)
-    return sorted({place for entry in forgotten for spec in specs for place in _places(spec, entry)})
+    places: set[str] = set()
+    for spec, entry in product(specs, forgotten):
+        places.update(_places(spec, entry))
+    return sorted(places)
 
 
 def drop_quarantined(store: RowStore, forgotten: Iterable[ManifestEntry]) -> list[str]:
-    """Remove what was set aside of these documents; copies of their text, which would be read in their place."""
+    """Remove what was set aside of these documents; copies of their text, which would be read in
+    their place.
+    """
     copies = []
     for entry in forgotten:
         where = [Term("source", "==", entry.source), Term("corpus", "==", entry.corpus)]
@@ -140,16 +197,20 @@ def drop_quarantined(store: RowStore, forgotten: Iterable[ManifestEntry]) -> lis
         copied = [
             row
             for row in rows
-            if row["reason"] == RejectReason.DUPLICATE and row["detail"].endswith(f" {entry.origin}")
+            if row["reason"] == RejectReason.DUPLICATE
+            and row["detail"].endswith(f" {entry.origin}")
         ]
         copies += [str(Path(entry.place) / row["uri"]) for row in copied]
-        store.delete("quarantine", keys=[row["_key"] for row in rows if row in copied or row["uri"] == entry.origin])
+        store.delete(
+            "quarantine",
+            keys=[row["_key"] for row in rows if row in copied or row["uri"] == entry.origin],
+        )
     return sorted(copies)
 
 
 def _places(spec: SourceSpec, entry: ManifestEntry) -> Iterable[str]:
     path = Path(spec.path)
-    if spec.source != entry.source or path.name != entry.corpus:
+    if spec.source != entry.source or path.name != PurePath(entry.corpus).name:
         return
     if entry.place:  # a folder or a file of one document each
         path = Path(entry.place) / entry.origin if Path(entry.place).is_dir() else Path(entry.place)
@@ -169,9 +230,11 @@ class UnknownDocument(HadesError):
 class Certificate:
     """Proof of one act of forgetting.
 
-    `corrected` counts rows that stay without what they took from the documents. `left_behind` names rows, by
-    collection, in which a search of the whole store still finds them. `read_again` are the files, as far as known, from
-    which a nightly build would read them again. `answers_removed` counts kept answers that were deleted.
+    `corrected` counts rows that stay without what they took from the documents. `left_behind` names
+    rows, by collection, in which a search of the whole store still finds them. `read_again` are the
+    files, as far as known, from which a nightly build would read them again. `answers_removed`
+    counts kept answers that were deleted. `files_removed` are files of the home that held words
+    which only the documents wrote; `files_left` hold such words and were not touched.
     """
 
     documents: list[dict[str, str]]
@@ -182,6 +245,8 @@ class Certificate:
     left_behind: dict[str, list[str]] = field(default_factory=dict)
     read_again: list[str] = field(default_factory=list)
     answers_removed: int = 0
+    files_removed: list[str] = field(default_factory=list)
+    files_left: list[str] = field(default_factory=list)
 
     @property
     def is_complete(self) -> bool:
@@ -199,43 +264,53 @@ class Certificate:
 
 
 def forget_documents(store: GraphStore, embedder: Embedder, ids: Sequence[str]) -> Certificate:
-    """Remove documents named by origin or key; every derived row is brought to what the others still say."""
+    """Remove documents named by origin or key; every derived row is brought to what the others
+    still say.
+    """
     keys = [resolve(store, identifier) for identifier in dict.fromkeys(ids)]
     documents = [
         {"id": row["origin"], "key": row["_key"], "source": row["source"], "sha256": row["sha256"]}
         for row in store.get("documents", keys, columns=["origin", "source", "sha256"]).to_pylist()
     ]
     entries = list(manifest.entries(store, keys).values())
-    rows, names, runs = _read_traces(store, keys)
-    before = store.counts()
+    rows, names, runs = _collect_traces(store, keys)
+    counts_before = store.counts()
     remove_documents(store, keys)
     copies = drop_quarantined(store, entries)
     changes = derive_edges(store, embedder)
-    # Nowhere must stand what is left: without entities that others support and words that others write.
+    # The traces to search for: without entities that others support and words that others write.
     entities, runs = _absent(store, "entities", list(names)), _find_own_runs(store, runs)
-    relations = _absent(store, "relations", changes["relations"].removed_keys if "relations" in changes else ())
+    removed_relations = changes["relations"].removed_keys if "relations" in changes else ()
+    relations = _absent(store, "relations", removed_relations)
     corrected = {name: changes[name].changed for name in _LATER if name in changes}
     corrected["query_logs"] = corrected.get("query_logs", 0) + blank_questions(store, runs)
-    after = store.counts()
-    gone = [node_id(name, key) for name in OWNED_BY_DOCUMENT for key in rows]
+    counts_after = store.counts()
+    lost_rows = {name: count - counts_after[name] for name, count in counts_before.items()}
+    gone = [node_id(name, key) for name, key in product(OWNED_BY_DOCUMENT, rows)]
     gone += [node_id("entities", key) for key in entities]
-    kept = store.get("entities", sorted(names), columns=["_key", "name"]).to_pylist()[:_SHOWN]
+    remaining = store.get("entities", sorted(names), columns=["_key", "name"]).to_pylist()[:_SHOWN]
+    entities_kept = [
+        {"id": node_id("entities", row["_key"]), "name": row["name"], "why": why}
+        for row, why in zip(remaining, _reasons_to_stay(store, remaining), strict=True)
+    ]
     return Certificate(
         documents=documents,
-        removed={name: before[name] - after[name] for name in before if before[name] > after[name]},
+        removed={name: count for name, count in lost_rows.items() if count > 0},
         entities_removed=sorted(names[key] for key in entities)[:_SHOWN],
-        entities_kept=[
-            {"id": node_id("entities", row["_key"]), "name": row["name"], "why": why}
-            for row, why in zip(kept, _say_why(store, kept), strict=True)
-        ],
+        entities_kept=entities_kept,
         corrected={name: count for name, count in corrected.items() if count},
-        left_behind={**find_traces(store, rows, entities, relations, runs), **find_loose_edges(store, gone)},
+        left_behind={
+            **find_traces(store, rows, entities, relations, runs),
+            **find_loose_edges(store, gone),
+        },
         read_again=[*sources_holding(store, entries), *copies],
     )
 
 
 def remove_documents(store: GraphStore, keys: Sequence[str]) -> None:
-    """Take documents out with all rows that belong to them alone; derived rows follow in the edges phase."""
+    """Take documents out with all rows that belong to them alone; derived rows follow in the edges
+    phase.
+    """
     if not keys:
         return
     with store.bulk(NAMES) as inside:
@@ -249,36 +324,43 @@ def remove_documents(store: GraphStore, keys: Sequence[str]) -> None:
 def resolve(store: RowStore, identifier: str) -> str:
     """The key of the document with this origin, key or `_id`."""
     plain = identifier.removeprefix("documents/")
-    found = list(scan_rows(store, "documents", where=[Term("origin", "==", plain)], columns=["source"]))
-    if len(found) > 1:
-        choices = ", ".join(f"{row['_key']} ({row['source']})" for row in found)
-        raise UnknownDocument(f"{identifier!r} is the id of several documents: {choices}; give the key of one")
-    if found:
-        key: str = found[0]["_key"]
+    documents = list(
+        scan_rows(store, "documents", where=[Term("origin", "==", plain)], columns=["source"])
+    )
+    if len(documents) > 1:
+        choices = ", ".join(f"{row['_key']} ({row['source']})" for row in documents)
+        raise UnknownDocument(
+            f"{identifier!r} is the id of several documents: {choices}; give the key of one"
+        )
+    if documents:
+        key: str = documents[0]["_key"]
         return key
     if store.get("documents", [plain], columns=["_key"]).num_rows:
         return plain
-    raise UnknownDocument(f"no document has the id {identifier!r}; `hades status` counts what there is")
+    raise UnknownDocument(
+        f"no document has the id {identifier!r}; `hades status` counts what there is"
+    )
 
 
-def _say_why(store: RowStore, entities: Sequence[dict[str, Any]]) -> Iterator[str]:
+def _reasons_to_stay(store: RowStore, entities: Sequence[dict[str, Any]]) -> Iterator[str]:
     """Why each of these entities stays: how many chunks name it."""
     ids = [node_id("entities", row["_key"]) for row in entities]
     counts = Counter(scan_values(store, "mentions", "_to", where=[Term("_to", "in", ids)]))
     for count in map(counts.__getitem__, ids):
-        more = "s" if count != 1 else ""
-        yield f"mentioned in {count} other chunk{more}" if count else "stated by another document"
+        plural = "s" if count != 1 else ""
+        yield f"mentioned in {count} other chunk{plural}" if count else "stated by another document"
 
 
 def find_loose_edges(store: RowStore, gone: Sequence[str]) -> dict[str, list[str]]:
-    """Edges that still point at one of the nodes (ids) that went; found by their ends, so the cost follows `gone`."""
+    """Edges that still point at one of the nodes (ids) that went; found by their ends, so the cost
+    follows `gone`.
+    """
     loose: dict[str, list[str]] = {}
     for edges in edge_collections():
-        keys = {
-            key
-            for end in ("_from", "_to")
-            for key in scan_values(store, edges.name, "_key", where=[Term(end, "in", list(gone))])
-        }
+        keys: set[str] = set()
+        for end in ("_from", "_to"):
+            where = [Term(end, "in", list(gone))]
+            keys.update(scan_values(store, edges.name, "_key", where=where))
         if keys:
             loose[f"{edges.name} without an end"] = sorted(keys)
     return loose

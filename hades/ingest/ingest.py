@@ -1,8 +1,11 @@
-"""The way in: one method a source. What was read once is known, and a nightly build reads it again."""
+"""Entry point of ingestion: one method for each source. A corpus that was read once is recorded,
+and a nightly build reads it again.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from importlib import import_module
 from pathlib import Path
@@ -19,21 +22,26 @@ ALL_PHASES = tuple(Phase)
 
 
 class Ingest:
-    """One method a source; each runs all phases unless told which."""
+    """One method for each source; each runs all phases by default."""
 
     def __init__(self, context: IngestContext) -> None:
         self._context = context
         self.embedder = context.embedder
 
-    def workspace(self, path: Path | str, phases: Sequence[Phase] = ALL_PHASES, **options: Any) -> IngestReport:
-        """Code by its functions and classes, the pages beside it and, of a git repository, its commits.
+    def workspace(
+        self, path: Path | str, phases: Sequence[Phase] = ALL_PHASES, **options: Any
+    ) -> IngestReport:
+        """Code by its functions and classes, the pages beside it and, of a git repository, its
+        commits.
 
-        Options are `history`, `exclude` (patterns of paths in the form of `.gitignore`, such as `test/fixtures/`) and,
-        as of every source, `domain`.
+        Options are `history`, `exclude` (patterns of paths in the form of `.gitignore`, such as
+        `test/fixtures/`) and, as of every source, `domain`.
         """
         return self.spec(SourceSpec(source=SourceKind.WORKSPACE, path=str(path), **options), phases)
 
-    def documents(self, path: Path | str, phases: Sequence[Phase] = ALL_PHASES, **options: Any) -> IngestReport:
+    def documents(
+        self, path: Path | str, phases: Sequence[Phase] = ALL_PHASES, **options: Any
+    ) -> IngestReport:
         """Markdown, text, HTML and PDF."""
         return self.spec(SourceSpec(source=SourceKind.DOCUMENTS, path=str(path), **options), phases)
 
@@ -46,7 +54,9 @@ class Ingest:
         **options: Any,
     ) -> IngestReport:
         """Papers by their metadata, with who cites whom and which code belongs to which paper."""
-        options |= {name: str(one) for name, one in (("citations", citations), ("code_links", code_links)) if one}
+        for name, path in (("citations", citations), ("code_links", code_links)):
+            if path:
+                options[name] = str(path)
         return self.spec(SourceSpec(source=SourceKind.ARXIV, path=str(papers), **options), phases)
 
     def passages(
@@ -58,36 +68,47 @@ class Ingest:
     ) -> IngestReport:
         """Passages with ready-made triples."""
         options |= {"triples": str(triples)} if triples else {}
-        return self.spec(SourceSpec(source=SourceKind.PASSAGES, path=str(corpus), **options), phases)
+        return self.spec(
+            SourceSpec(source=SourceKind.PASSAGES, path=str(corpus), **options), phases
+        )
 
     def spec(self, spec: SourceSpec, phases: Sequence[Phase] = ALL_PHASES) -> IngestReport:
         """A corpus by its description, for callers that learn it at run time."""
         source = self._open(spec)
         with self._context.hold("ingest"):
-            if Phase.NODES in phases:  # before it is read: a question may come, and a run may be stopped, in the middle
+            # Before it is read: a question may come, and a run may be stopped, in the middle.
+            if Phase.NODES in phases:
                 remember(self._context.store, _absolute(spec))
             return ingest(self._context, source, phases, domain=spec.domain or "")
 
     def again(
-        self, specs: Sequence[SourceSpec] | None, phases: Sequence[Phase] = ALL_PHASES, as_of: datetime | None = None
+        self,
+        specs: Sequence[SourceSpec] | None,
+        phases: Sequence[Phase] = ALL_PHASES,
+        as_of: datetime | None = None,
     ) -> list[dict[str, Any]]:
         """These corpora, or all that were ingested before, as they are or as they were at a moment.
 
-        One that is gone is named, and its documents are kept.
+        One that is gone is named, and its documents are kept. Lost rows are left to the contracts.
         """
+        reader = Ingest(replace(self._context, restores=False))
         reports = []
         for spec in known(self._context.store) if specs is None else specs:
             report: dict[str, Any] = {"path": spec.path}
             if not Path(spec.path).exists():
                 report["note"] = "not there any more; its documents are kept"
-                done = IngestReport(str(spec.source))
+                corpus_report = IngestReport(str(spec.source))
+            elif as_of is None:
+                corpus_report = reader.spec(spec, phases)
             else:
-                done = self.spec(spec, phases) if as_of is None else self._past(spec, phases, as_of)
-            reports.append({**report, **done.as_dict()})
+                corpus_report = self._past(spec, phases, as_of)
+            reports.append({**report, **corpus_report.as_dict()})
         return reports
 
     def _past(self, spec: SourceSpec, phases: Sequence[Phase], as_of: datetime) -> IngestReport:
-        """A corpus as it was: a folder as its repository held it, and nothing that is dated later."""
+        """A corpus as it was: a folder as its repository held it, and nothing that is dated
+        later.
+        """
         from hades.ingest.sources.git import check_out_past  # loads the parsers of code
 
         folder = Path(spec.path)
@@ -99,7 +120,9 @@ class Ingest:
             return ingest(self._context, source, phases, domain=spec.domain or "", until=as_of)
 
     def rewrite(self) -> list[str]:
-        """Read every known corpus and write all of its documents again; the paths of corpora that are gone."""
+        """Read every known corpus and write all of its documents again; the paths of corpora that
+        are gone.
+        """
         specs = known(self._context.store)
         gone = [spec.path for spec in specs if not Path(spec.path).exists()]
         manifest.forget_phases(self._context.store, nodes=not gone)
@@ -112,7 +135,9 @@ class Ingest:
     def _open(self, spec: SourceSpec) -> Source:
         """The source of a corpus; each module loads parsers that the others do not need."""
         module = import_module(f"hades.ingest.sources.{SourceKind(spec.source)}")
-        source: Source = module.open_source(spec, history=self._context.history, workers=self._context.workers)
+        source: Source = module.open_source(
+            spec, history=self._context.history, workers=self._context.workers
+        )
         return source
 
     def source(self, source: Source, phases: Sequence[Phase] = ALL_PHASES) -> IngestReport:
@@ -121,14 +146,13 @@ class Ingest:
             return ingest(self._context, source, phases)
 
     def run_from_store(self, phases: Sequence[Phase]) -> IngestReport:
-        """No source: phases that work from the store alone."""
+        """No source: phases that work from the store alone. Lost rows are left to the contracts."""
         with self._context.hold("ingest"):
-            return work_from_store(self._context, phases)
+            return work_from_store(replace(self._context, restores=False), phases)
 
 
 def _absolute(spec: SourceSpec) -> SourceSpec:
     """The same corpus for a process that runs elsewhere."""
     files = {name: getattr(spec, name) for name in FILE_FIELDS}
-    return spec.model_copy(
-        update={name: str(Path(value).resolve()) for name, value in files.items() if value is not None}
-    )
+    absolute = {name: str(Path(path).resolve()) for name, path in files.items() if path is not None}
+    return spec.model_copy(update=absolute)

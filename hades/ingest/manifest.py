@@ -1,15 +1,18 @@
-"""What was ingested, by content, so that a second run touches only what changed; the report; removing rows.
+"""What was ingested, by content, so that a second run touches only what changed; the report;
+removing rows.
 
-Each document has an entry with the hash of everything its source said, and for each phase the hash of what that phase
-last worked from. A phase that was stopped has not written its hash, and is done again.
+Each document has an entry with the hash of everything its source said, and for each phase the hash
+of what that phase last worked from. A phase that was stopped has not written its hash, and is done
+again. It also says how many rows belong to the document, so that a row that was lost is noticed.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pyarrow.compute as pc
@@ -22,12 +25,22 @@ from schemas.record import from_rows, to_table
 from schemas.sources import KnownSource, SourceSpec
 
 DERIVED = "derived"  # the entry of everything that follows from all documents together
+# Beside the hashes of the phases: how many rows of each collection were written.
+ROWS = "rows"
+# Beside the rows of `DERIVED`: the digest of the documents that they were derived from.
+_DOCUMENTS = "documents"
+# What belongs to one document and goes with it, nodes before what they stand in.
+OWNED_BY_DOCUMENT = ("doc_chunks", "funcs", "files", "papers_raw")
 
 
 def entries(store: RowStore, keys: Sequence[str] | None = None) -> dict[str, ManifestEntry]:
-    """Entries by document key: those asked for, or all."""
-    rows = scan_rows(store, "ingest_manifest") if keys is None else store.get("ingest_manifest", keys).to_pylist()
-    return {one.key: one for one in from_rows(ManifestEntry, rows) if one.key != DERIVED}
+    """Entries by document key: of these keys, or all."""
+    rows = (
+        scan_rows(store, "ingest_manifest")
+        if keys is None
+        else store.get("ingest_manifest", keys).to_pylist()
+    )
+    return {entry.key: entry for entry in from_rows(ManifestEntry, rows) if entry.key != DERIVED}
 
 
 def record(store: RowStore, changed: Sequence[ManifestEntry]) -> None:
@@ -38,13 +51,24 @@ def record(store: RowStore, changed: Sequence[ManifestEntry]) -> None:
 
 def derive_digest(store: RowStore) -> str | None:
     """What the derived rows were last computed from."""
-    found = store.get("ingest_manifest", [DERIVED], columns=["sha256"]).to_pylist()
-    return found[0]["sha256"] if found else None
+    rows = store.get("ingest_manifest", [DERIVED], columns=["sha256"]).to_pylist()
+    return rows[0]["sha256"] if rows else None
 
 
-def record_derived(store: RowStore, digest: str) -> None:
-    """Say what the derived rows were computed from."""
-    record(store, [ManifestEntry(key=DERIVED, document="", source=DERIVED, origin="", sha256=digest)])
+def record_derived(store: RowStore, digest: str, rows: Mapping[str, int] | None = None) -> None:
+    """Say what the derived rows were computed from and, where they are whole, how many there are by
+    collection.
+    """
+    written = {_DOCUMENTS: phases_digest(store), ROWS: dict(rows)} if rows else {}
+    entry = ManifestEntry(
+        key=DERIVED,
+        document="",
+        source=DERIVED,
+        origin="",
+        sha256=digest,
+        phases=written,
+    )
+    record(store, [entry])
 
 
 def forget_derived(store: RowStore) -> None:
@@ -53,26 +77,105 @@ def forget_derived(store: RowStore) -> None:
 
 
 def forget_phases(store: RowStore, *, nodes: bool) -> None:
-    """Let the next run cut every document again and, with `nodes`, write again all that sources say of it."""
+    """Let the next run cut every document again and, with `nodes`, write again all that sources say
+    of it.
+    """
     changed = []
     for entry in entries(store).values():
-        kept = {phase: digest for phase, digest in entry.phases.items() if phase != "chunks"}
-        changed.append(entry.model_copy(update={"phases": kept, "sha256": "" if nodes else entry.sha256}))
+        phases = {phase: digest for phase, digest in entry.phases.items() if phase != "chunks"}
+        changed.append(
+            entry.model_copy(update={"phases": phases, "sha256": "" if nodes else entry.sha256})
+        )
     record(store, changed)
 
 
-def keys_of_corpus(store: RowStore, source: str, corpus: str, place: str) -> set[str]:
-    """Documents that came from one corpus at one place."""
-    where = [Term("source", "==", source), Term("corpus", "==", corpus), Term("place", "==", place)]
+@dataclass(frozen=True)
+class RowCount:
+    """How many rows of a collection were written, of one document or of all, and how many are
+    stored.
+    """
+
+    entry: ManifestEntry
+    collection: str
+    written: int
+    stored: int
+
+
+def count_rows_of_documents(store: RowStore) -> list[RowCount]:
+    """The rows of each document by collection, itself among them.
+
+    Collections that an older version of this library wrote without counting are left out.
+    """
+    stored = {name: Counter(scan_values(store, name, "document")) for name in OWNED_BY_DOCUMENT}
+    stored["documents"] = Counter(
+        node_id("documents", key) for key in scan_values(store, "documents", "_key")
+    )
+    counts = []
+    for entry in entries(store).values():
+        written = {"documents": 1, **entry.phases.get(ROWS, {})}
+        for collection, count in written.items():
+            counts.append(RowCount(entry, collection, count, stored[collection][entry.document]))
+    return counts
+
+
+def documents_with_lost_rows(store: RowStore, collections: Sequence[str]) -> set[str]:
+    """Documents (keys) of which these collections no longer hold every row that was written."""
+    return {
+        count.entry.key
+        for count in count_rows_of_documents(store)
+        if count.collection in collections and count.stored != count.written
+    }
+
+
+def count_derived_rows(store: RowStore) -> list[RowCount]:
+    """The rows that follow from all documents together, by collection; none where a document
+    changed since they were derived.
+    """
+    rows = store.get("ingest_manifest", [DERIVED]).to_pylist()
+    counts = []
+    for entry in from_rows(ManifestEntry, rows):
+        is_current = entry.phases.get(_DOCUMENTS) == phases_digest(store)
+        written: Mapping[str, int] = entry.phases.get(ROWS, {}) if is_current else {}
+        for collection, count in written.items():
+            counts.append(RowCount(entry, collection, count, store.count(collection)))
+    return counts
+
+
+def keys_of_place(store: RowStore, source: str, place: str) -> set[str]:
+    """Documents that came from one place."""
+    where = [Term("source", "==", source), Term("place", "==", place)]
     return set(scan_values(store, "ingest_manifest", "_key", where=where))
 
 
+def distinct_corpus(store: RowStore, source: str, corpus: str, place: str) -> str:
+    """The name of the corpus at this place: that of its folder, behind as many of the folders above
+    as no corpus at another place is called by. A folder that moved keeps its name.
+    """
+    where = [Term("source", "==", source)]
+    places: dict[str, set[str]] = {}
+    for row in scan_rows(store, "ingest_manifest", where=where, columns=["corpus", "place"]):
+        places.setdefault(row["corpus"], set()).add(row["place"])
+    taken_names: set[str] = set()
+    for name, name_places in places.items():
+        elsewhere = name_places - {"", place}
+        if any(Path(other_place).exists() for other_place in elsewhere):
+            taken_names.add(name)
+    known = sorted(name for name, name_places in places.items() if place in name_places)
+    folders = Path(place).parts[1:]
+    longer = ["/".join(folders[-count:]) for count in range(2, len(folders) + 1)]
+    return next((name for name in [*known, corpus, *longer] if name not in taken_names), place)
+
+
 def phases_digest(store: RowStore) -> str:
-    """One hash over all documents and the phases they went through; rows come in key order, so it needs no sorting."""
+    """One hash over all documents and the phases they went through; rows come in key order, so it
+    needs no sorting.
+    """
     digest = hashlib.sha256()
     for batch in store.scan("ingest_manifest", columns=["_key", "phases"]):
         documents = batch.filter(pc.not_equal(batch.column("_key"), DERIVED))
-        lines = pc.binary_join_element_wise(documents.column("_key"), documents.column("phases"), " ")
+        lines = pc.binary_join_element_wise(
+            documents.column("_key"), documents.column("phases"), " "
+        )
         digest.update("".join(f"{line}\n" for line in lines.to_pylist()).encode())
     return digest.hexdigest()
 
@@ -89,9 +192,11 @@ class IngestReport:
     new: int = 0
     changed: int = 0
     unchanged: int = 0
+    restored: int = 0
     removed: int = 0
     quarantined: Counter[str] = field(default_factory=Counter)
-    set_aside: list[dict[str, str]] = field(default_factory=list)  # the first MAX_LISTED of them, with their reasons
+    # The first MAX_LISTED of them, with their reasons.
+    set_aside: list[dict[str, str]] = field(default_factory=list)
     chunks: int = 0
     embedded: int = 0
     derived: dict[str, dict[str, int]] = field(default_factory=dict)
@@ -102,8 +207,14 @@ class IngestReport:
         """Why nothing was read, in words; empty where something was or nothing was to be."""
         if self.read or "nodes" not in self.seconds:
             return ""
-        reasons = Counter(one["detail"] or one["reason"] for one in self.set_aside).most_common(1)
-        why = f"{sum(self.quarantined.values())} inputs were set aside, most often: {reasons[0][0]}" if reasons else ""
+        reasons = Counter(
+            rejected["detail"] or rejected["reason"] for rejected in self.set_aside
+        ).most_common(1)
+        why = (
+            f"{sum(self.quarantined.values())} inputs were set aside, most often: {reasons[0][0]}"
+            if reasons
+            else ""
+        )
         return f"nothing was read; {why or 'there is no file of a kind that this source reads'}"
 
     def as_dict(self) -> dict[str, Any]:
@@ -111,7 +222,10 @@ class IngestReport:
         return {
             **({"note": self.note} if self.note else {}),
             "source": self.source,
-            "documents": {name: getattr(self, name) for name in ("read", "new", "changed", "unchanged", "removed")},
+            "documents": {
+                name: getattr(self, name)
+                for name in ("read", "new", "changed", "unchanged", "restored", "removed")
+            },
             "quarantined": dict(sorted(self.quarantined.items())),
             "set_aside": self.set_aside,
             "chunks": self.chunks,
@@ -129,20 +243,23 @@ def remember(store: RowStore, spec: SourceSpec) -> None:
 
 def known(store: RowStore) -> list[SourceSpec]:
     """Every corpus that was ingested, in key order."""
-    return [
-        SourceSpec(**{name: value for name, value in row.items() if name != "_key"})
-        for row in scan_rows(store, "sources")
-    ]
-
-
-# What belongs to one document and goes with it, nodes before what they stand in.
-OWNED_BY_DOCUMENT = ("doc_chunks", "funcs", "files", "papers_raw")
+    specs = []
+    for row in scan_rows(store, "sources"):
+        del row["_key"]
+        specs.append(SourceSpec(**row))
+    return specs
 
 
 def remove_nodes(store: RowStore, collection: str, keys: Sequence[str]) -> None:
-    """Delete nodes, their edges first."""
+    """Delete nodes, their edges first.
+
+    Where derived edges go along, what was derived is no longer whole, though the documents may be
+    the same again when it is next looked at: an edit that was taken back.
+    """
     if not keys:
         return
+    if collection in OWNED_BY_DOCUMENT:
+        forget_derived(store)
     identifiers = [node_id(collection, key) for key in keys]
     for edges in edge_collections():
         shape = edges.edge
@@ -155,5 +272,5 @@ def remove_nodes(store: RowStore, collection: str, keys: Sequence[str]) -> None:
 
 def keys_of_documents(store: RowStore, collection: str, documents: Sequence[str]) -> set[str]:
     """Keys of the rows that belong to these documents."""
-    wanted = [node_id("documents", key) for key in documents]
-    return set(scan_values(store, collection, "_key", where=[Term("document", "in", wanted)]))
+    document_ids = [node_id("documents", key) for key in documents]
+    return set(scan_values(store, collection, "_key", where=[Term("document", "in", document_ids)]))

@@ -1,7 +1,9 @@
-"""Phase 1: material as rows of documents, papers, files and functions, and the hash by which it is known.
+"""Phase 1: material as rows of documents, papers, files and functions, and the hash by which it is
+known.
 
-A document is known by its source and origin, so reading it again finds the same rows. Functions of one name in one file
-are told apart by a suffix that counts them in order of appearance: same input, same keys.
+A document is known by its source and origin, so reading it again finds the same rows. Functions of
+one name in one file are told apart by a suffix that counts them in order of appearance: same input,
+same keys.
 """
 
 from __future__ import annotations
@@ -13,8 +15,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hades.ingest.parsers.facts import Section
-from hades.ingest.sources.material import CodeFile, Material, RejectedInput
+from hades.ingest.parsers.facts import Section, Symbol
+from hades.ingest.sources.material import CodeFile, Link, Material, RejectedInput
 from hades.text.languages import ENGLISH, detect_language
 from schemas.ids import content_key, node_id, sha256_text
 from schemas.nodes import ChunkKind
@@ -59,18 +61,30 @@ def node_rows(material: Material, corpus: str = "") -> NodeRows:
     }
     rows: dict[str, list[Row]] = {"documents": [document]}
     if material.paper:
-        own = {"_key": content_key("p", material.paper["id"]), "document": node_id("documents", key)}
-        rows["papers_raw"] = [{**material.paper, **own, "metadata": canonical(material.paper["metadata"])}]
+        keys = {
+            "_key": content_key("p", material.paper["id"]),
+            "document": node_id("documents", key),
+        }
+        metadata = canonical(material.paper["metadata"])
+        rows["papers_raw"] = [{**material.paper, **keys, "metadata": metadata}]
     if material.code:
-        own = {"_key": content_key("file", key), "document": node_id("documents", key), "sha256": document["sha256"]}
-        rows["files"] = [{name: getattr(material.code, name) for name in ("path", "language", "size", "module")} | own]
+        keys = {
+            "_key": content_key("file", key),
+            "document": node_id("documents", key),
+            "sha256": document["sha256"],
+        }
+        fields = ("path", "language", "size", "module")
+        rows["files"] = [{name: getattr(material.code, name) for name in fields} | keys]
         rows["funcs"] = func_rows(material.code, key)
     described = {name: value for name, value in document.items() if name != "uri"}
-    return NodeRows(key, material.origin, hashlib.sha256(canonical(described).encode()).hexdigest(), rows)
+    digest = hashlib.sha256(canonical(described).encode()).hexdigest()
+    return NodeRows(key, material.origin, digest, rows)
 
 
 def domains_of(material: Material, corpus: str) -> list[str]:
-    """What a question can be limited to, most specific first: stated domain, categories, language, folder, corpus."""
+    """What a question can be limited to, most specific first: stated domain, categories, language,
+    folder, corpus.
+    """
     labels = [material.domain, *(material.paper["categories"] if material.paper else ())]
     if material.commit:
         labels.append("commits")
@@ -80,14 +94,15 @@ def domains_of(material: Material, corpus: str) -> list[str]:
         folder, slash, _ = material.origin.partition("/")
         labels.append(folder if slash and not material.commit else "")
     labels += [_FILE_ENDINGS.sub("", corpus), str(material.source)]
-    return list(dict.fromkeys(filter(None, (" ".join(label.split())[:_LABEL_CHARACTERS] for label in labels))))
+    cleaned = (" ".join(label.split())[:_LABEL_CHARACTERS] for label in labels)
+    return list(dict.fromkeys(filter(None, cleaned)))
 
 
 def document_key(source: str, origin: str, corpus: str = "") -> str:
     """The key of a document: its source and the id it came in with.
 
-    Paths mean something only within their folder, so there the corpus belongs to the key; ids of papers and passages
-    are the same whichever file brings them.
+    Paths mean something only within their folder, so there the corpus belongs to the key; ids of
+    papers and passages are the same whichever file brings them.
     """
     by_path = source in (SourceKind.WORKSPACE, SourceKind.DOCUMENTS)
     return content_key("d", str(source), *([corpus] if by_path else []), origin)
@@ -103,8 +118,12 @@ def func_rows(code: CodeFile, document: str) -> list[Row]:
     keys = func_keys(document, [symbol.qualified_name for symbol in code.symbols])
     return [
         {
-            **{name: getattr(symbol, name) for name in ("name", "qualified_name", "kind", "signature", "docstring")},
             "_key": key,
+            "name": symbol.name,
+            "qualified_name": symbol.qualified_name,
+            "kind": symbol.kind,
+            "signature": symbol.signature,
+            "docstring": symbol.docstring,
             "path": code.path,
             "language": code.language,
             "document": node_id("documents", document),
@@ -115,51 +134,76 @@ def func_rows(code: CodeFile, document: str) -> list[Row]:
 
 
 def func_keys(document: str, qualified_names: Sequence[str]) -> list[str]:
-    """Keys of a file's functions in order of appearance; the second of a name gets the suffix -2, and so on."""
-    seen: Counter[str] = Counter()
+    """Keys of a file's functions in order of appearance; the second of a name gets the suffix -2,
+    and so on.
+    """
+    counts: Counter[str] = Counter()
     keys = []
     for name in qualified_names:
-        seen[name] += 1
-        keys.append(content_key("f", document, name) + (f"-{seen[name]}" if seen[name] > 1 else ""))
+        counts[name] += 1
+        keys.append(
+            content_key("f", document, name) + (f"-{counts[name]}" if counts[name] > 1 else "")
+        )
     return keys
 
 
 def sections_of(facts: dict[str, Any], length: int) -> list[Section]:
-    """The sections kept in a document's facts; the whole text as prose when the source gave none."""
-    kept = facts.get("sections")
-    if not kept:
+    """The sections kept in a document's facts; the whole text as prose when the source gave
+    none.
+    """
+    stored = facts.get("sections")
+    if not stored:
         return [Section(0, length, ChunkKind.PROSE)]
     return [
         Section(start, end, kind, tuple(headings), symbol, *signature)
-        for start, end, kind, headings, symbol, *signature in kept
+        for start, end, kind, headings, symbol, *signature in stored
     ]
+
+
+def _link_fact(link: Link) -> dict[str, Any]:
+    """A link as plain JSON; a section only where one is meant."""
+    return {name: value for name, value in vars(link).items() if value or name != "section"}
 
 
 def _facts(material: Material, corpus: str) -> dict[str, Any]:
     """What the source states beside the text, as plain JSON; absent parts are left out."""
     facts: dict[str, Any] = {
-        "sections": [[*one[:5], *filter(None, [one.signature])] for one in material.sections],
+        "sections": [
+            [*section[:5], *filter(None, [section.signature])] for section in material.sections
+        ],
         "names": list(dict.fromkeys(material.names)),
         "triples": material.triples,
-        "links": [vars(link) for link in material.links],
+        "links": [_link_fact(link) for link in material.links],
         "follows": material.follows,
     }
     if material.code:
-        facts["code"] = {
-            **{name: getattr(material.code, name) for name in ("path", "language", "module")},
-            "symbols": [
-                {
-                    **{name: getattr(symbol, name) for name in ("name", "qualified_name", "kind", "bases")},
-                    "calls": [[call, *span] for call, span in zip(symbol.calls, symbol.call_spans, strict=True)],
-                }
-                for symbol in material.code.symbols
-            ],
-            "imports": [[*one[:4], *one.span] for one in material.code.imports],
-        }
-        if material.code.prose is not None:
-            facts["code"]["prose"] = material.code.prose
+        facts["code"] = _code_facts(material.code)
     if material.commit:  # its message names code, not things of the world
         facts["commit"] = {**material.commit, "corpus": corpus, "prose": []}
     if material.paper:
         facts["paper"] = {name: material.paper[name] for name in ("id", "authors", "categories")}
     return {name: value for name, value in facts.items() if value}
+
+
+def _code_facts(code: CodeFile) -> dict[str, Any]:
+    facts: dict[str, Any] = {
+        "path": code.path,
+        "language": code.language,
+        "module": code.module,
+        "symbols": [_symbol_facts(symbol) for symbol in code.symbols],
+        "imports": [[*statement[:4], *statement.span] for statement in code.imports],
+    }
+    if code.prose is not None:
+        facts["prose"] = code.prose
+    return facts
+
+
+def _symbol_facts(symbol: Symbol) -> dict[str, Any]:
+    calls = zip(symbol.calls, symbol.call_spans, strict=True)
+    return {
+        "name": symbol.name,
+        "qualified_name": symbol.qualified_name,
+        "kind": symbol.kind,
+        "bases": symbol.bases,
+        "calls": [[name, *span] for name, span in calls],
+    }

@@ -1,16 +1,22 @@
-"""The four phases of ingestion, each independent, idempotent and resumable: nodes, chunks, embeddings, edges.
+"""The four phases of ingestion, each independent, idempotent and resumable: nodes, chunks,
+embeddings, edges.
 
-nodes needs the source; the others work from the store, so any of them can be run again alone. Each batch of documents
-is one transaction: a run that is stopped leaves whole documents, and the next run goes on from there."""
+nodes needs the source; the others work from the store, so any of them can be run again alone. Each
+batch of documents is one transaction: a run that is stopped leaves whole documents, and the next
+run goes on from there.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence, Set
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
+from itertools import chain
+from operator import itemgetter
 from pathlib import Path
 
 from hades.build_state import digest_of
@@ -18,7 +24,13 @@ from hades.ingest import chunks, manifest
 from hades.ingest.chunks import DOCUMENT_COLUMNS, chunk_rows, chunked_text, embed_chunks
 from hades.ingest.edges import derive_edges
 from hades.ingest.forget import remove_documents
-from hades.ingest.manifest import MAX_LISTED, OWNED_BY_DOCUMENT, IngestReport, keys_of_documents, remove_nodes
+from hades.ingest.manifest import (
+    MAX_LISTED,
+    OWNED_BY_DOCUMENT,
+    IngestReport,
+    keys_of_documents,
+    remove_nodes,
+)
 from hades.ingest.nodes import NodeRows, Row, node_rows, quarantine_row
 from hades.ingest.sources.material import RejectedInput, Source
 from hades.ports.services import Embedder, ProgressReport, Tokenizer, silent
@@ -54,7 +66,10 @@ class IngestContext:
     progress: ProgressReport = silent
     history: HistorySettings = field(default_factory=HistorySettings)
     workers: int = 0  # processes that parse files; 0: one a core, at most four
-    hold: Callable[[str], AbstractContextManager[None]] = lambda name: nullcontext()  # be the only one that builds
+    # Be the only one that builds.
+    hold: Callable[[str], AbstractContextManager[None]] = lambda name: nullcontext()
+    # Bring back rows that were written and are gone. A build does not: its contracts name them.
+    restores: bool = True
 
 
 def ingest(
@@ -65,7 +80,8 @@ def ingest(
     domain: str = "",
     until: datetime | None = None,
 ) -> IngestReport:
-    """Run the phases asked for, in order, over a source; what was done. A `domain` is given to every document.
+    """Run the given phases, in order, over a source and report on them. Every document gets the
+    `domain`.
 
     What is dated after `until` is left out; what has no date was always there.
     """
@@ -81,7 +97,11 @@ def work_from_store(
 ) -> IngestReport:
     """Run those of the phases that need no source; what was done, added to a report."""
     report = report or IngestReport(str(SourceKind.DOCUMENTS))
-    for phase, work in ((Phase.CHUNKS, cut_chunks), (Phase.EMBEDDINGS, _embed), (Phase.EDGES, _derive)):
+    for phase, work in (
+        (Phase.CHUNKS, cut_chunks),
+        (Phase.EMBEDDINGS, _embed),
+        (Phase.EDGES, _derive),
+    ):
         if phase in phases:
             with _time(report, phase):
                 work(context, report)
@@ -89,63 +109,91 @@ def work_from_store(
 
 
 def read_nodes(
-    context: IngestContext, source: Source, report: IngestReport, domain: str, until: datetime | None
+    context: IngestContext,
+    source: Source,
+    report: IngestReport,
+    domain: str,
+    until: datetime | None,
 ) -> None:
-    """Phase nodes: read the source; write documents that are new or changed; forget what a mirrored folder lost."""
+    """Phase nodes: read the source; write documents that are new or changed; forget what a mirrored
+    folder lost.
+    """
     store = context.store
-    seen: set[str] = set()
+    if source.place:
+        kind, place = str(source.kind), source.place
+        source.corpus = manifest.distinct_corpus(store, kind, source.corpus, place)
+    lost = _lost_rows(context, ("documents", *OWNED_BY_DOCUMENT[1:]))
+    read_keys: set[str] = set()
     rejected: list[RejectedInput] = []
     batch: dict[str, NodeRows] = {}
     size = 0
-    for item in source.read():
-        if isinstance(item, RejectedInput):
-            rejected.append(item)
+    for document in source.read():
+        if isinstance(document, RejectedInput):
+            rejected.append(document)
             continue
-        if until is not None and item.created is not None and item.created > until:
+        if until is not None and document.created is not None and document.created > until:
             continue
-        made = node_rows(replace(item, domain=domain) if domain else item, source.corpus)
-        batch[made.key] = made  # of two of one key the last stays
-        seen.add(made.key)
-        size += len(item.text)
+        node = node_rows(replace(document, domain=domain) if domain else document, source.corpus)
+        batch[node.key] = node  # of two of one key the last stays
+        read_keys.add(node.key)
+        size += len(document.text)
         if size > BATCH_CHARS:
-            _write_documents(store, source, list(batch.values()), report)
+            _write_documents(store, source, list(batch.values()), report, lost)
             batch, size = {}, 0
-        context.progress(Phase.NODES, len(seen), source.total)
-    _write_documents(store, source, list(batch.values()), report)
+        context.progress(Phase.NODES, len(read_keys), source.total)
+    _write_documents(store, source, list(batch.values()), report, lost)
     _write_quarantine(store, source, rejected, report)
     if source.mirrors:
-        lost = sorted(manifest.keys_of_corpus(store, str(source.kind), source.corpus, source.place) - seen)
-        report.removed = len(lost)
-        remove_documents(store, lost)
+        gone = sorted(manifest.keys_of_place(store, str(source.kind), source.place) - read_keys)
+        report.removed = len(gone)
+        remove_documents(store, gone)
 
 
 def cut_chunks(context: IngestContext, report: IngestReport) -> None:
     """Phase chunks: cut the documents whose text or cut has changed."""
     store = context.store
-    known = manifest.entries(store)
-    stale = {key: one for key, one in known.items() if one.phases.get(Phase.CHUNKS) != _chunk_digest(one.sha256)}
+    lost = _lost_rows(context, ("doc_chunks",))
+    stale = {
+        key: entry
+        for key, entry in manifest.entries(store).items()
+        if key in lost or entry.phases.get(Phase.CHUNKS) != _chunk_digest(entry.sha256)
+    }
     rows: list[Row] = []
-    done: list[ManifestEntry] = []
+    cut_entries: list[ManifestEntry] = []
     n_done = size = 0
     waiting = list(stale)
     for start in range(0, len(stale), _READ_DOCUMENTS):
         keys = waiting[start : start + _READ_DOCUMENTS]
         documents = store.get("documents", keys, columns=DOCUMENT_COLUMNS).to_pylist()
         rows += chunk_rows([chunked_text(row) for row in documents], context.tokenizer)
-        done += [stale[key] for key in keys]
+        # None of a document whose row is lost.
+        cut_entries += [stale[row["_key"]] for row in documents]
+        report.restored += sum(row["_key"] in lost for row in documents)
         n_done += len(keys)
         size += sum(len(row["text"]) for row in documents)
         if size > BATCH_CHARS or n_done == len(stale):
-            _write_chunks(store, done, rows, report)
-            rows, done, size = [], [], 0
+            _write_chunks(store, cut_entries, rows, report)
+            rows, cut_entries, size = [], [], 0
         context.progress(Phase.CHUNKS, n_done, len(stale))
 
 
 def _embed(context: IngestContext, report: IngestReport) -> None:
-    report.embedded = embed_chunks(context.store, context.embedder, context.scratch, context.progress)
+    report.embedded = embed_chunks(
+        context.store, context.embedder, context.scratch, context.progress
+    )
+
+
+def _lost_rows(context: IngestContext, collections: Sequence[str]) -> set[str]:
+    """Documents (keys) whose lost rows are to be brought back."""
+    if not context.restores:
+        return set()
+    return manifest.documents_with_lost_rows(context.store, collections)
 
 
 def _derive(context: IngestContext, report: IngestReport) -> None:
+    counts = manifest.count_derived_rows(context.store) if context.restores else []
+    if any(count.stored != count.written for count in counts):
+        manifest.forget_derived(context.store)
     changes = derive_edges(context.store, context.embedder, context.progress)
     report.derived = {
         name: {"added": change.added, "changed": change.changed, "removed": change.removed}
@@ -154,23 +202,42 @@ def _derive(context: IngestContext, report: IngestReport) -> None:
     }
 
 
-def _write_documents(store: GraphStore, source: Source, read: Sequence[NodeRows], report: IngestReport) -> None:
-    """Write what is new or changed of these documents in one transaction, and count it."""
-    known = {key: entry.sha256 for key, entry in manifest.entries(store, sorted(one.key for one in read)).items()}
-    changed = [one for one in read if known.get(one.key) != one.digest]
-    replaced = [one.key for one in changed if one.key in known]
-    if changed:
+def _write_documents(
+    store: GraphStore,
+    source: Source,
+    documents: Sequence[NodeRows],
+    report: IngestReport,
+    lost: Set[str],
+) -> None:
+    """Write what is new, changed or lost of these documents in one transaction, and count it."""
+    known = manifest.entries(store, sorted(document.key for document in documents))
+    new = [document for document in documents if document.key not in known]
+    old = [document for document in documents if document.key in known]
+    changed = [document for document in old if known[document.key].sha256 != document.digest]
+    unchanged = [document for document in old if known[document.key].sha256 == document.digest]
+    restored = [document for document in unchanged if document.key in lost]
+    replaced = [*changed, *restored]
+    moved = [entry for entry in known.values() if entry.place != source.place]
+    if new or replaced or moved:
         with store.bulk(NAMES) as inside:
-            _write_nodes(inside, source, changed, replaced)
-    report.read += len(read)
-    report.new += len(changed) - len(replaced)
-    report.changed += len(replaced)
-    report.unchanged += len(read) - len(changed)
+            manifest.record(
+                inside, [entry.model_copy(update={"place": source.place}) for entry in moved]
+            )
+            keys = [document.key for document in replaced]
+            _write_nodes(inside, source, [*new, *replaced], keys)
+    report.read += len(documents)
+    report.new += len(new)
+    report.changed += len(changed)
+    report.restored += len(restored)
+    report.unchanged += len(unchanged) - len(restored)
 
 
-def _write_nodes(store: RowStore, source: Source, changed: Sequence[NodeRows], replaced: Sequence[str]) -> None:
+def _write_nodes(
+    store: RowStore, source: Source, changed: Sequence[NodeRows], replaced: Sequence[str]
+) -> None:
     for collection in ("documents", *OWNED_BY_DOCUMENT[1:]):
-        rows = {row["_key"]: row for one in changed for row in one.rows.get(collection, ())}
+        rows_of_documents = (document.rows.get(collection, ()) for document in changed)
+        rows = {row["_key"]: row for row in chain.from_iterable(rows_of_documents)}
         if replaced and collection != "documents":
             old = keys_of_documents(store, collection, replaced)
             remove_nodes(store, collection, sorted(old.difference(rows)))
@@ -179,26 +246,34 @@ def _write_nodes(store: RowStore, source: Source, changed: Sequence[NodeRows], r
     stated = {"source": str(source.kind), "corpus": source.corpus, "place": source.place}
     entries = [
         ManifestEntry(
-            key=one.key,
-            document=node_id("documents", one.key),
-            origin=one.origin,
-            sha256=one.digest,
-            phases={"nodes": one.digest},
+            key=document.key,
+            document=node_id("documents", document.key),
+            origin=document.origin,
+            sha256=document.digest,
+            phases={"nodes": document.digest, manifest.ROWS: _rows_written(document)},
             **stated,
         )
-        for one in changed
+        for document in changed
     ]
     manifest.record(store, entries)
+
+
+def _rows_written(document: NodeRows) -> dict[str, int]:
+    """How many rows of each collection belong to a document."""
+    return {name: len(set(map(itemgetter("_key"), rows))) for name, rows in document.rows.items()}
 
 
 def _write_quarantine(
     store: GraphStore, source: Source, rejected: Sequence[RejectedInput], report: IngestReport
 ) -> None:
-    """Set aside what could not be used; what the same source set aside before and now reads well is cleared."""
+    """Set aside what could not be used; what the same source set aside before and now reads well is
+    cleared.
+    """
     rows = {row["_key"]: {**row, "corpus": source.corpus} for row in map(quarantine_row, rejected)}
-    report.quarantined.update(str(item.reason) for item in rejected)
+    report.quarantined.update(str(rejection.reason) for rejection in rejected)
     report.set_aside += [
-        {"uri": item.uri, "reason": str(item.reason), "detail": item.detail} for item in rejected[:MAX_LISTED]
+        {"uri": rejection.uri, "reason": str(rejection.reason), "detail": rejection.detail}
+        for rejection in rejected[:MAX_LISTED]
     ]
     where = [Term("source", "==", str(source.kind)), Term("corpus", "==", source.corpus)]
     with store.bulk(["quarantine"]) as inside:
@@ -207,7 +282,9 @@ def _write_quarantine(
             inside.upsert("quarantine", as_table("quarantine", list(rows.values())))
 
 
-def _write_chunks(store: GraphStore, batch: Sequence[ManifestEntry], rows: Sequence[Row], report: IngestReport) -> None:
+def _write_chunks(
+    store: GraphStore, batch: Sequence[ManifestEntry], rows: Sequence[Row], report: IngestReport
+) -> None:
     """Write the chunks of some documents in one transaction; those they had and have no longer go.
 
     A chunk of an unchanged text keeps its vector.
@@ -217,17 +294,30 @@ def _write_chunks(store: GraphStore, batch: Sequence[ManifestEntry], rows: Seque
         new = {row["_key"] for row in rows}
         remove_nodes(inside, "doc_chunks", sorted(old - new))
         if rows:
-            inside.upsert("doc_chunks", as_table("doc_chunks", _with_vectors(inside, rows, sorted(old & new))))
-        for_chunks = [{**one.phases, str(Phase.CHUNKS): _chunk_digest(one.sha256)} for one in batch]
-        done = [one.model_copy(update={"phases": phases}) for one, phases in zip(batch, for_chunks, strict=True)]
-        manifest.record(inside, done)
+            inside.upsert(
+                "doc_chunks", as_table("doc_chunks", _with_vectors(inside, rows, sorted(old & new)))
+            )
+        counts = Counter(row["document"] for row in rows)
+        manifest.record(inside, [_cut_entry(entry, counts[entry.document]) for entry in batch])
     report.chunks += len(rows)
 
 
-def _with_vectors(store: RowStore, rows: Sequence[Row], kept: Sequence[str]) -> list[Row]:
-    held = store.get("doc_chunks", kept, columns=["_key", "sha256", *_VECTOR]).to_pylist()
-    before = {(row["_key"], row["sha256"]): {name: row[name] for name in _VECTOR} for row in held}
-    return [{**row, **before.get((row["_key"], row["sha256"]), dict.fromkeys(_VECTOR))} for row in rows]
+def _cut_entry(entry: ManifestEntry, chunks_written: int) -> ManifestEntry:
+    """The entry of a document that was cut into this number of chunks."""
+    rows = {**entry.phases.get(manifest.ROWS, {}), "doc_chunks": chunks_written}
+    phases = {
+        **entry.phases,
+        str(Phase.CHUNKS): _chunk_digest(entry.sha256),
+        manifest.ROWS: rows,
+    }
+    return entry.model_copy(update={"phases": phases})
+
+
+def _with_vectors(store: RowStore, rows: Sequence[Row], kept_keys: Sequence[str]) -> list[Row]:
+    stored = store.get("doc_chunks", kept_keys, columns=["_key", "sha256", *_VECTOR]).to_pylist()
+    stored_rows = {(row["_key"], row["sha256"]): row for row in stored}
+    missing = dict.fromkeys(_VECTOR)
+    return [{**row, **stored_rows.get((row["_key"], row["sha256"]), missing)} for row in rows]
 
 
 def _chunk_digest(content: str) -> str:

@@ -27,9 +27,28 @@ from schemas.memory import MemoryEdgeKind
 
 LISTS = frozenset(  # files beside the channels that hold no messages
     f"{name}.json"
-    for name in ("users", "channels", "groups", "dms", "mpims", "org_users", "integration_logs", "canvases", "lists")
+    for name in (
+        "users",
+        "channels",
+        "groups",
+        "dms",
+        "mpims",
+        "org_users",
+        "integration_logs",
+        "canvases",
+        "lists",
+    )
 )
-_NOTICES = ("_join", "_leave", "_topic", "_purpose", "_name", "_archive", "_unarchive", "_convert_to_private")
+_NOTICES = (
+    "_join",
+    "_leave",
+    "_topic",
+    "_purpose",
+    "_name",
+    "_archive",
+    "_unarchive",
+    "_convert_to_private",
+)
 _PERSON = re.compile(r"<@(\w+)(?:\|([^>]+))?>")
 _CHANNEL = re.compile(r"<#\w+\|([^>]+)>")
 _LABELLED = re.compile(r"<((?:https?|mailto):[^|>]+)\|([^>]+)>")
@@ -38,50 +57,76 @@ _PLAIN_LINK = re.compile(r"<((?:https?|mailto):[^>]+)>")
 
 def is_slack(message: Mapping[str, Any]) -> bool:
     """Whether a message has the fields that Slack gives it."""
-    return isinstance(message.get("ts"), str) and ("user" in message or "bot_id" in message or "subtype" in message)
+    return isinstance(message.get("ts"), str) and (
+        "user" in message or "bot_id" in message or "subtype" in message
+    )
 
 
 def people_of(users: bytes | None) -> dict[str, str]:
-    """Names by id, from the export's `users.json`; none where there is no such file or it has another form."""
+    """Names by id, from the export's `users.json`; none where there is no such file or it has
+    another form.
+    """
     try:
         listed = orjson.loads(users or b"[]")
     except orjson.JSONDecodeError:
         return {}
-    rows = [one for one in listed if isinstance(one, Mapping) and "id" in one] if isinstance(listed, list) else []
-    return {str(one["id"]): _name(one.get("profile")) or str(one.get("name") or one["id"]) for one in rows}
+    people = {}
+    for row in listed if isinstance(listed, list) else ():
+        if isinstance(row, Mapping) and "id" in row:
+            people[str(row["id"])] = _profile_name(row.get("profile")) or str(
+                row.get("name") or row["id"]
+            )
+    return people
 
 
 def plain_message(message: Mapping[str, Any], people: Mapping[str, str]) -> dict[str, Any]:
-    """The message with its speaker by name and its text as people read it; a notice, such as a join, has no text."""
+    """The message with its speaker by name and its text as people read it; a notice, such as a
+    join, has no text.
+    """
     user = str(message.get("user") or "")
-    speaker = _name(message.get("user_profile")) or people.get(user) or message.get("username") or user or "unknown"
+    speaker = (
+        _profile_name(message.get("user_profile"))
+        or people.get(user)
+        or message.get("username")
+        or user
+        or "unknown"
+    )
     is_notice = str(message.get("subtype") or "").endswith(_NOTICES)
-    text = "" if is_notice else _plain(str(message.get("text") or ""), people)
+    text = "" if is_notice else _plain_text(str(message.get("text") or ""), people)
     return {"speaker": str(speaker), "text": text, "ts": message["ts"], "id": message["ts"]}
 
 
-def _name(profile: Any) -> str:
+def _profile_name(profile: Any) -> str:
     names = ("real_name", "display_name", "name")
-    return _first(profile, names, "").strip() if isinstance(profile, Mapping) else ""
+    return _first_value(profile, names, "").strip() if isinstance(profile, Mapping) else ""
 
 
-def _plain(text: str, people: Mapping[str, str]) -> str:
-    text = _PERSON.sub(lambda found: f"@{people.get(found[1]) or found[2] or found[1]}", text)
+def _plain_text(text: str, people: Mapping[str, str]) -> str:
+    text = _PERSON.sub(
+        lambda mention: f"@{people.get(mention[1]) or mention[2] or mention[1]}", text
+    )
     text = _CHANNEL.sub(r"#\1", text)
     text = _PLAIN_LINK.sub(r"\1", _LABELLED.sub(r"\2 (\1)", text))
     return html.unescape(text).strip()
 
 
-# Chat logs as turns, in the forms that docs/memory.md lists: recognised by their content, never by the file's name. A
-# folder or .zip is read file by file. The generic form is an object with a speaker, a text and perhaps a time and a
-# session, each under one of these names.
+# Chat logs as turns, in the forms that docs/memory.md lists: recognised by their content, never by
+# the file's name. A folder or .zip is read file by file. The generic form is an object with a
+# speaker, a text and perhaps a time and a session, each under one of these names.
 _SPEAKER = ("role", "speaker", "author", "sender", "from", "name", "user")
 _TEXT = ("content", "text", "message", "body")
 _TIME = ("timestamp", "time", "created_at", "create_time", "date_time", "date", "ts")
 _SESSION = ("session", "session_id", "conversation_id", "conv", "thread", "thread_id", "chat_id")
 _ID = ("id", "uuid", "dia_id", "message_id")
 _LOCOMO_SESSION = re.compile(r"^session_(\d+)$")
-_WRITTEN = ("%I:%M %p on %d %B, %Y", "%d %B %Y", "%d %B, %Y", "%Y/%m/%d %H:%M", "%m/%d/%Y %H:%M", "%Y-%m-%d %H:%M:%S")
+_TIME_FORMATS = (
+    "%I:%M %p on %d %B, %Y",
+    "%d %B %Y",
+    "%d %B, %Y",
+    "%Y/%m/%d %H:%M",
+    "%m/%d/%Y %H:%M",
+    "%Y-%m-%d %H:%M:%S",
+)
 _SECONDS = re.compile(r"^\d{9,10}(\.\d+)?$")  # since 1970, as Slack writes them
 _SUFFIXES = (".json", ".jsonl")
 _MILLISECONDS = 100_000_000_000  # a larger number counts milliseconds
@@ -89,7 +134,9 @@ _MILLISECONDS = 100_000_000_000  # a larger number counts milliseconds
 
 @dataclass(frozen=True)
 class Turn:
-    """What somebody said: in which session, at which place in it, when, and the id that the log gave it."""
+    """What somebody said: in which session, at which place in it, when, and the id that the log
+    gave it.
+    """
 
     session: str
     number: int
@@ -100,23 +147,30 @@ class Turn:
 
 
 def read_conversation(path: Path) -> list[Turn]:
-    """The turns of a chat log in their order; a file of another form is refused with what was expected."""
+    """The turns of a chat log in their order; a file of another form is refused with what was
+    expected.
+    """
     try:
         if path.is_dir() or path.suffix == ".zip":
             turns = list(_turns_of_files(_read_files(path)))
         else:
-            data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-            turns = list(_turns(_parse(data, str(path)), path.name))
+            content = (
+                gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+            )
+            turns = list(_parse_turns(_parse(content, str(path)), path.name))
     except (OSError, EOFError, zipfile.BadZipFile) as error:
-        what = getattr(error, "strerror", None) or error
-        raise MemoryRefused(f"{path} cannot be read: {what}; give a chat log: {_FORMS}") from None
+        problem = getattr(error, "strerror", None) or error
+        raise MemoryRefused(
+            f"{path} cannot be read: {problem}; give a chat log: {_FORMS}"
+        ) from None
     if not any(turn.text for turn in turns):
         raise MemoryRefused(f"{path} holds no turns with text; give {_FORMS}")
     return turns
 
 
 _FORMS = (
-    "JSON or JSONL of messages with a role and a content, an export of ChatGPT, Claude, Slack (folder or .zip), "
+    "JSON or JSONL of messages with a role and a content, an export of ChatGPT, Claude, Slack "
+    "(folder or .zip), "
     "Telegram or Discord, or LoCoMo's form"
 )
 
@@ -124,114 +178,154 @@ _FORMS = (
 def _read_files(path: Path) -> dict[str, bytes]:
     """The JSON files of a folder or archive by their path in it, sorted."""
     if path.is_dir():
-        found = {one.relative_to(path).as_posix(): one.read_bytes() for one in path.rglob("*.json*") if one.is_file()}
+        files = [
+            file for file in path.rglob("*.json*") if file.suffix in _SUFFIXES and file.is_file()
+        ]
+        contents = {file.relative_to(path).as_posix(): file.read_bytes() for file in files}
     else:
         with zipfile.ZipFile(path) as archive:
-            found = {name: archive.read(name) for name in archive.namelist() if PurePosixPath(name).suffix in _SUFFIXES}
-    return {name: found[name] for name in sorted(found) if PurePosixPath(name).suffix in _SUFFIXES}
+            names = [name for name in archive.namelist() if PurePosixPath(name).suffix in _SUFFIXES]
+            contents = {name: archive.read(name) for name in names}
+    return dict(sorted(contents.items()))
 
 
 def _turns_of_files(files: Mapping[str, bytes]) -> Iterator[Turn]:
     """Each file by itself; the session says which file it was."""
-    people = people_of(next((data for name, data in files.items() if PurePosixPath(name).name == "users.json"), None))
-    for name, data in files.items():
+    users = [name for name in files if PurePosixPath(name).name == "users.json"]
+    people = people_of(files[users[0]] if users else None)
+    for name, content in files.items():
         place = PurePosixPath(name)
         if place.name in LISTS:
             continue
         inner = " ".join([*place.parts[:-1], place.stem])
-        for turn in _turns(_parse(data, name), inner, people):
-            yield turn if turn.session.startswith(inner) else replace(turn, session=f"{inner} {turn.session}")
+        for turn in _parse_turns(_parse(content, name), inner, people):
+            if turn.session.startswith(inner):
+                yield turn
+            else:
+                yield replace(turn, session=f"{inner} {turn.session}")
 
 
-def _parse(data: bytes, where: str) -> Any:
+def _parse(content: bytes, where: str) -> Any:
     with suppress(orjson.JSONDecodeError):
-        return orjson.loads(data)
+        return orjson.loads(content)
     rows = []
-    for number, line in enumerate(data.splitlines(), 1):
+    for number, line in enumerate(content.splitlines(), 1):
         if line.strip():
             try:
                 rows.append(orjson.loads(line))
             except orjson.JSONDecodeError as error:
-                raise MemoryRefused(f"{where}, line {number} is not JSON: {error}; fix the line or remove it") from None
+                raise MemoryRefused(
+                    f"{where}, line {number} is not JSON: {error}; fix the line or remove it"
+                ) from None
     return rows
 
 
-def _turns(data: Any, name: str, people: Mapping[str, str] | None = None) -> Iterator[Turn]:
-    if isinstance(data, Mapping):
-        yield from _of_conversation(data, _title(data, name))
-    elif isinstance(data, list):
-        if any(isinstance(one, Mapping) and _parts(one) for one in data):
-            yield from _of_conversations([one for one in data if isinstance(one, Mapping)])
-        elif data and all(isinstance(one, Mapping) and is_slack(one) for one in data):
-            yield from _of_messages([plain_message(one, people or {}) for one in data], name.removesuffix(".json"))
+def _parse_turns(parsed: Any, name: str, people: Mapping[str, str] | None = None) -> Iterator[Turn]:
+    if isinstance(parsed, Mapping):
+        yield from _turns_of_conversation(parsed, _title(parsed, name))
+    elif isinstance(parsed, list):
+        objects = [entry for entry in parsed if isinstance(entry, Mapping)]
+        if any(map(_sessions, objects)):
+            yield from _turns_of_conversations(objects)
+        elif parsed and len(objects) == len(parsed) and all(map(is_slack, objects)):
+            messages = [plain_message(message, people or {}) for message in objects]
+            yield from _turns_of_messages(messages, name.removesuffix(".json"))
         else:
-            yield from _of_messages(data, "")
+            yield from _turns_of_messages(parsed, "")
 
 
-def _of_conversations(data: Sequence[Mapping[str, Any]]) -> Iterator[Turn]:
-    """Each conversation of an export; those of one title are told apart by their ids."""
-    titles = [_title(one, f"conversation {number}") for number, one in enumerate(data, 1)]
+def _turns_of_conversations(conversations: Sequence[Mapping[str, Any]]) -> Iterator[Turn]:
+    """Each conversation of an export; ids distinguish those of one title."""
+    titles = [
+        _title(conversation, f"conversation {number}")
+        for number, conversation in enumerate(conversations, 1)
+    ]
     often = Counter(titles)
-    for number, (one, title) in enumerate(zip(data, titles, strict=True), 1):
-        identity = _first(one, ("conversation_id", *_ID), number)
-        yield from _of_conversation(one, title if often[title] == 1 else f"{title} {identity}")
+    for number, (conversation, title) in enumerate(zip(conversations, titles, strict=True), 1):
+        identity = _first_value(conversation, ("conversation_id", *_ID), number)
+        yield from _turns_of_conversation(
+            conversation, title if often[title] == 1 else f"{title} {identity}"
+        )
 
 
-def _title(data: Mapping[str, Any], fallback: str) -> str:
-    return _first(data, ("title", "name", "sample_id", "uuid"), fallback)
+def _title(record: Mapping[str, Any], fallback: str) -> str:
+    return _first_value(record, ("title", "name", "sample_id", "uuid"), fallback)
 
 
-def _first(data: Mapping[str, Any], names: Sequence[str], fallback: object) -> str:
-    return str(next((data[name] for name in names if data.get(name)), fallback))
+def _first_value(record: Mapping[str, Any], names: Sequence[str], fallback: object) -> str:
+    return str(next((record[name] for name in names if record.get(name)), fallback))
 
 
-def _of_conversation(data: Mapping[str, Any], title: str) -> Iterator[Turn]:
+def _turns_of_conversation(conversation: Mapping[str, Any], title: str) -> Iterator[Turn]:
     """One conversation of any form, or one message."""
-    parts = _parts(data)
+    parts = _sessions(conversation)
     if not parts:
-        yield from _of_messages([data], "")
+        yield from _turns_of_messages([conversation], "")
     for part, messages in parts:
-        yield from _of_messages(messages, title + part)
+        yield from _turns_of_messages(messages, title + part)
 
 
-def _parts(data: Mapping[str, Any]) -> list[tuple[str, Sequence[Any]]]:
-    """The messages of a conversation of any form, session by session; nothing where it is none."""
-    if isinstance(data.get("mapping"), Mapping):
-        return [("", _branch(data))]
+def _sessions(conversation: Mapping[str, Any]) -> list[tuple[str, Sequence[Any]]]:
+    """The messages of a conversation of any form by session; nothing where it has no messages."""
+    if isinstance(conversation.get("mapping"), Mapping):
+        return [("", _shown_branch(conversation))]
     for name in ("chat_messages", "messages"):
-        if isinstance(data.get(name), list):
-            return [("", data[name])]
-    inner = data["conversation"] if isinstance(data.get("conversation"), Mapping) else data
-    numbers = sorted(int(found[1]) for found in map(_LOCOMO_SESSION.match, inner) if found)
-    dated = [(number, {"date_time": inner.get(f"session_{number}_date_time")}) for number in numbers]
-    return [(f" session {number}", [{**at, **one} for one in inner[f"session_{number}"]]) for number, at in dated]
+        if isinstance(conversation.get(name), list):
+            return [("", conversation[name])]
+    inner = (
+        conversation["conversation"]
+        if isinstance(conversation.get("conversation"), Mapping)
+        else conversation
+    )
+    numbers = sorted(int(match[1]) for match in map(_LOCOMO_SESSION.match, inner) if match)
+    parts: list[tuple[str, Sequence[Any]]] = []
+    for number in numbers:
+        at = {"date_time": inner.get(f"session_{number}_date_time")}
+        messages = [{**at, **message} for message in inner[f"session_{number}"]]
+        parts.append((f" session {number}", messages))
+    return parts
 
 
-def _branch(data: Mapping[str, Any]) -> list[Any]:
+def _shown_branch(conversation: Mapping[str, Any]) -> list[Any]:
     """The messages of a ChatGPT conversation from the root to the one that was shown last."""
-    nodes = data["mapping"]
-    key = data.get("current_node") or next((one for one, node in nodes.items() if not node.get("children")), None)
-    branch, seen = [], set()
-    while key in nodes and key not in seen:
-        seen.add(key)
+    nodes = conversation["mapping"]
+    if not all(isinstance(node, Mapping) for node in nodes.values()):
+        raise MemoryRefused("a node of `mapping` is no object; expected a message with its parent")
+    leaves = (key for key, node in nodes.items() if not node.get("children"))
+    key = conversation.get("current_node") or next(leaves, None)
+    branch, visited = [], set()
+    while key in nodes and key not in visited:
+        visited.add(key)
         message = nodes[key].get("message")
         if message is not None:
             branch.append({**message, "role": (message.get("author") or {}).get("role")})
         key = nodes[key].get("parent")
-    return [one for one in reversed(branch) if one["role"] in ("user", "assistant")]
+    return [message for message in reversed(branch) if message["role"] in ("user", "assistant")]
 
 
-def _of_messages(messages: Sequence[Any], session: str) -> Iterator[Turn]:
+def _turns_of_messages(messages: Sequence[Any], session: str) -> Iterator[Turn]:
     counts: dict[str, int] = {}
     for message in messages:
         if not isinstance(message, Mapping):
-            raise MemoryRefused(f"a message is {str(message)[:60]!r}; expected an object with a role and a content")
-        parts = [str(message[name]) for name in _SESSION if isinstance(message.get(name), str | int)]
+            raise MemoryRefused(
+                f"a message is {str(message)[:60]!r}; expected an object with a role and a content"
+            )
+        parts = [
+            str(message[name]) for name in _SESSION if isinstance(message.get(name), str | int)
+        ]
         place = session or " ".join(dict.fromkeys(parts)) or "1"
         counts[place] = counts.get(place, 0) + 1
-        identity = _first(message, _ID, counts[place])
-        text = next((words for name in _TEXT if (words := _words(message.get(name)))), "")  # a picture has none
-        yield Turn(place, counts[place], _speaker(message), text, _time(message), identity)
+        identity = _first_value(message, _ID, counts[place])
+        texts = [_text_of(message.get(name)) for name in _TEXT]
+        text = next(filter(None, texts), "")  # a picture has none
+        yield Turn(
+            session=place,
+            number=counts[place],
+            speaker=_speaker(message),
+            text=text,
+            at=_parse_time(message),
+            id=identity,
+        )
 
 
 def _speaker(message: Mapping[str, Any]) -> str:
@@ -244,18 +338,18 @@ def _speaker(message: Mapping[str, Any]) -> str:
     return "unknown"
 
 
-def _words(value: Any) -> str:
+def _text_of(value: Any) -> str:
     if isinstance(value, str):
         return value.strip()
     if isinstance(value, Mapping):
-        return _words(value.get("parts") or value.get("text"))
+        return _text_of(value.get("parts") or value.get("text"))
     if isinstance(value, list):
-        parts = [part if isinstance(part, str) else _words(part) for part in value if isinstance(part, str | Mapping)]
-        return "\n".join(part.strip() for part in parts if part and part.strip())
+        parts = [_text_of(part) for part in value if isinstance(part, str | Mapping)]
+        return "\n".join(filter(None, parts))
     return ""
 
 
-def _time(message: Mapping[str, Any]) -> datetime | None:
+def _parse_time(message: Mapping[str, Any]) -> datetime | None:
     value = next((message[name] for name in _TIME if message.get(name) not in (None, "")), None)
     if isinstance(value, int | float) and not isinstance(value, bool):
         return datetime.fromtimestamp(value / 1000 if value > _MILLISECONDS else value, UTC)
@@ -263,7 +357,7 @@ def _time(message: Mapping[str, Any]) -> datetime | None:
         return None
     if _SECONDS.match(value.strip()):
         return datetime.fromtimestamp(float(value), UTC)
-    for form in _WRITTEN:
+    for form in _TIME_FORMATS:
         with suppress(ValueError):
             return datetime.strptime(value.strip(), form).replace(tzinfo=UTC)
     return parse_moment(value)
@@ -275,59 +369,77 @@ _RUN = 1_000  # turns written in one transaction
 _LONGEST_PART = 120
 
 
-def ingest_conversation(memory: Memory, path: Path, name: str | None = None, *, who: str = "") -> dict[str, Any]:
-    """Put the turns of a chat log into memory and say what that did; only new and changed turns are written.
+def ingest_conversation(
+    memory: Memory, path: Path, name: str | None = None, *, who: str = ""
+) -> dict[str, Any]:
+    """Put the turns of a chat log into memory and say what that did; only new and changed turns are
+    written.
 
-    One topic a turn, `conversation/NAME/SESSION/NUMBER`, so that each can be cited, corrected and erased by itself. A
-    turn holds since it was said, and an edge `follows` leads to the turn before.
+    One topic a turn, `conversation/NAME/SESSION/NUMBER`, so that each can be cited, corrected and
+    erased by itself. A turn holds since it was said, and an edge `follows` leads to the turn
+    before.
     """
     turns = read_conversation(path)
     spoken = [turn for turn in turns if turn.text]
-    prefix = f"{PREFIX}{_part(name or path.name.split('.')[0])}/"
-    topics = [f"{prefix}{_part(turn.session)}/{turn.number:05d}" for turn in spoken]
-    held = states_at(memory.store, map(topic_key, topics), Mask(as_of=NEWEST), NEWEST)  # also what a wrong clock dated
-    known = {state.topic: state.content for state in held}
-    fresh = [(topic, turn) for topic, turn in zip(topics, spoken, strict=True) if known.get(topic) != _content(turn)]
+    prefix = f"{PREFIX}{_topic_part(name or path.name.split('.')[0])}/"
+    topics = [f"{prefix}{_topic_part(turn.session)}/{turn.number:05d}" for turn in spoken]
+    # Also what a wrong clock dated.
+    known_states = states_at(memory.store, map(topic_key, topics), Mask(as_of=NEWEST), NEWEST)
+    known = {state.topic: state.content for state in known_states}
+    fresh = [
+        (topic, turn)
+        for topic, turn in zip(topics, spoken, strict=True)
+        if known.get(topic) != _turn_content(turn)
+    ]
     for start in range(0, len(fresh), _RUN):
-        some = fresh[start : start + _RUN]
-        memory.add_many([_state(topic, turn, path) for topic, turn in some], who=who, why=f"read from {path.name}")
-    _link(memory, topics, {topic for topic, _ in fresh if topic not in known}, who)
-    added = sum(topic not in known for topic, _ in fresh)
+        batch = [_turn_state(topic, turn, path) for topic, turn in fresh[start : start + _RUN]]
+        memory.add_many(batch, who=who, why=f"read from {path.name}")
+    added = [topic for topic, _ in fresh if topic not in known]
+    _link_turns(memory, topics, set(added), who)
     return {
         "file": str(path),
         "prefix": prefix,
         "sessions": len({turn.session for turn in turns}),
         "turns": len(turns),
-        "added": added,
-        "changed": len(fresh) - added,
+        "added": len(added),
+        "changed": len(fresh) - len(added),
         "unchanged": len(spoken) - len(fresh),
         "skipped": len(turns) - len(spoken),  # without text
     }
 
 
-def _state(topic: str, turn: Turn, path: Path) -> NewState:
-    metadata = {"speaker": turn.speaker, "session": turn.session, "turn": turn.id, "source": path.name}
-    return NewState(topic, _content(turn), ("conversation", turn.speaker), metadata=metadata, valid_from=turn.at)
+def _turn_state(topic: str, turn: Turn, path: Path) -> NewState:
+    metadata = {
+        "speaker": turn.speaker,
+        "session": turn.session,
+        "turn": turn.id,
+        "source": path.name,
+    }
+    return NewState(
+        topic,
+        _turn_content(turn),
+        ("conversation", turn.speaker),
+        metadata=metadata,
+        valid_from=turn.at,
+    )
 
 
-def _content(turn: Turn) -> str:
+def _turn_content(turn: Turn) -> str:
     return f"{turn.speaker}: {turn.text}"
 
 
-def _link(memory: Memory, topics: Sequence[str], added: set[str], who: str) -> None:
+def _link_turns(memory: Memory, topics: Sequence[str], added: set[str], who: str) -> None:
     """Join each new turn to the one before it in its session."""
-    pairs = [
-        (topic, before)
-        for before, topic in pairwise(topics)
-        if topic in added and topic.rpartition("/")[0] == before.rpartition("/")[0]
+    edges = [
+        NewEdge(topic, previous, FOLLOWS, MemoryEdgeKind.TEMPORAL)
+        for previous, topic in pairwise(topics)
+        if topic in added and topic.rpartition("/")[0] == previous.rpartition("/")[0]
     ]
-    for start in range(0, len(pairs), _RUN):
-        some = pairs[start : start + _RUN]
-        edges = [NewEdge(topic, before, FOLLOWS, MemoryEdgeKind.TEMPORAL) for topic, before in some]
-        memory.link_many(edges, who=who, why="turns of one session")
+    for start in range(0, len(edges), _RUN):
+        memory.link_many(edges[start : start + _RUN], who=who, why="turns of one session")
 
 
-def _part(name: str) -> str:
+def _topic_part(name: str) -> str:
     """A name as one part of a topic."""
     plain = re.sub(r"[\s/\x00-\x1f]+", "_", name.strip()).strip("_")
     return plain[:_LONGEST_PART] or "conversation"

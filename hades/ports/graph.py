@@ -1,6 +1,8 @@
-"""What is said of the published graph: kinds of nodes, adjacency, hits, and facts of nodes, edges and passages.
+"""What is said of the published graph: kinds of nodes, adjacency, hits, and facts of nodes, edges
+and passages.
 
-This module needs numpy only: a process that asks a question must not load more than that."""
+This module needs numpy only: a process that asks a question must not load more than that.
+"""
 
 from __future__ import annotations
 
@@ -45,19 +47,31 @@ EDGES: tuple[str, ...] = (
 
 # Endings of files by the names that people use for kinds of them; another name is an ending itself.
 _ENDINGS = {
-    "html": "html?", "javascript": "[cm]?jsx?", "markdown": "md|markdown", "notebook": "ipynb", "python": "pyi?",
-    "sheet": "xlsx?|csv|tsv", "slides": "pptx?", "text": "txt", "typescript": "tsx?", "word": "docx?", "yaml": "ya?ml",
-}  # fmt: skip
+    "html": "html?",
+    "javascript": "[cm]?jsx?",
+    "markdown": "md|markdown",
+    "notebook": "ipynb",
+    "python": "pyi?",
+    "sheet": "xlsx?|csv|tsv",
+    "slides": "pptx?",
+    "text": "txt",
+    "typescript": "tsx?",
+    "word": "docx?",
+    "yaml": "ya?ml",
+}
 
 
 @dataclass(frozen=True)
 class DocumentFilter:
-    """What a question is limited to. Every field that is given must fit; of several values in one field, any may.
+    """What a question is limited to. Every field that is given must fit; of several values in one
+    field, any may.
 
-    `paths` are patterns with * and ?, `types` kinds or endings of files, `sources` folders, corpora or kinds of
-    sources. A document without a date is in no range of dates. `without` are ids of documents, passages or remembered
-    states that are left out, for a turn that is replayed without them. `within` is what the caller may see at all: it
-    must fit as well, no topic does, since topics speak of everything, and a path does where nothing else tells of it.
+    `paths` are patterns with * and ?, `types` kinds or endings of files, `sources` folders, corpora
+    or kinds of sources. A document without a date is in no range of dates. `without` are ids of
+    documents, passages or remembered states that are left out, for a turn that is replayed without
+    them. `within` is what the caller may see at all: it must fit as well, no topic does, since
+    topics speak of everything, and a path does where nothing else tells of it. `as_of` is the
+    moment that a question stands at: what is dated later does not fit, what has no date does.
     """
 
     domain: str | None = None
@@ -70,11 +84,12 @@ class DocumentFilter:
     until: datetime | None = None
     without: tuple[str, ...] = ()
     within: DocumentFilter | None = None
+    as_of: datetime | None = None
 
     @property
     def is_open(self) -> bool:
-        """Whether everything fits but what is left out."""
-        return self == DocumentFilter(without=self.without)
+        """Whether everything of its time fits but what is left out."""
+        return self == DocumentFilter(without=self.without, as_of=self.as_of)
 
     @property
     def reads_documents(self) -> bool:
@@ -84,9 +99,15 @@ class DocumentFilter:
     @property
     def patterns(self) -> tuple[str, ...]:
         """Regular expressions that the path of a document must match, each of them."""
-        paths = "|".join(_path_pattern(one) for one in self.paths)
-        endings = "|".join(_ENDINGS.get(one.casefold(), re.escape(one.casefold().lstrip("."))) for one in self.types)
-        return (*([f"^(?:{paths})$"] if paths else []), *([rf"(?i)\.(?:{endings})$"] if endings else []))
+        paths = "|".join(_path_pattern(path) for path in self.paths)
+        endings = "|".join(
+            _ENDINGS.get(file_type.casefold(), re.escape(file_type.casefold().lstrip(".")))
+            for file_type in self.types
+        )
+        return (
+            *([f"^(?:{paths})$"] if paths else []),
+            *([rf"(?i)\.(?:{endings})$"] if endings else []),
+        )
 
 
 def _path_pattern(path: str) -> str:
@@ -97,9 +118,11 @@ def _path_pattern(path: str) -> str:
 
 @dataclass(frozen=True)
 class ViewInfo:
-    """What is being read. `degraded_from` says why an older snapshot serves; None when the newest does.
+    """What is being read. `degraded_from` says why an older snapshot serves; None when the newest
+    does.
 
-    `parts` are the generations of what was built together: hierarchy, weights, bridges, ranker; empty where none was.
+    `parts` are the generations of what was built together: hierarchy, weights, bridges, ranker;
+    empty where none was.
     """
 
     snapshot: str
@@ -108,17 +131,23 @@ class ViewInfo:
     models: dict[str, tuple[str, ...]]
     degraded_from: str | None = None
     parts: dict[str, str] = field(default_factory=dict)
-    vectors: float = 1.0  # share of the passages that have one: less while a first build is under way
-    is_part: bool = False  # only what lies around a question is in memory; the counts are those of the whole graph
-    has_other_analyzer: bool = False  # the server cuts texts into words otherwise than the catalogue declares
+    vectors: float = (
+        1.0  # share of the passages that have one: less while a first build is under way
+    )
+    # only what lies around a question is in memory; the counts are those of the whole graph
+    is_part: bool = False
+    has_other_analyzer: bool = (
+        False  # the server cuts texts into words otherwise than the catalogue declares
+    )
 
 
 @dataclass(frozen=True)
 class Expansion:
-    """Edges found, in arrays of one length: by asked node, then heaviest first, then by collection and key.
+    """Edges found, in arrays of one length: by asked node, then heaviest first, then by collection
+    and key.
 
-    `row` is the position of the node in the question, `type` a place in `type_names`. `work` counts the adjacency
-    entries looked at; `capped` says that `max_work` ended the search.
+    `row` is the position of the node in the question, `type` a place in `type_names`. `work` counts
+    the adjacency entries looked at; `capped` says that `max_work` ended the search.
     """
 
     row: Numbers
@@ -136,7 +165,8 @@ class Expansion:
 
 @dataclass(frozen=True)
 class Csr:
-    """One direction of the adjacency: the entries of node `n` stand at `starts[n]:starts[n + 1]`, heaviest first.
+    """One direction of the adjacency: the entries of node `n` stand at `starts[n]:starts[n + 1]`,
+    heaviest first.
 
     `starts` int64; `target` and `edge` int32; `type` uint8; `weight` float32. Read-only.
     """
@@ -150,7 +180,9 @@ class Csr:
 
 @dataclass(frozen=True)
 class Validity:
-    """Both half-open intervals of each edge, by handle, in microseconds since 1970; absent: `ALWAYS`, `FOREVER`."""
+    """Both half-open intervals of each edge, by handle, in microseconds since 1970; absent:
+    `ALWAYS`, `FOREVER`.
+    """
 
     valid_from: NDArray[np.int64]
     valid_until: NDArray[np.int64]
@@ -160,9 +192,11 @@ class Validity:
 
 @dataclass(frozen=True, eq=False)
 class FetchedRows:
-    """Which rows of an adjacency are whole, of a graph that is fetched in parts, and which others were read.
+    """Which rows of an adjacency are whole, of a graph that is fetched in parts, and which others
+    were read.
 
-    `sums` are the weights of all edges of each node by type: what a walk must know of a node before it reads its row.
+    `sums` are the weights of all edges of each node by type: what a walk must know of a node before
+    it reads its row.
     """
 
     is_whole: Flags
@@ -178,7 +212,8 @@ class FetchedRows:
 class Adjacency:
     """All edges as arrays, for walks; `validity` is None when no edge has an interval.
 
-    `sums` holds what walks have added up over whole rows, for those that come later. `fetched`: some rows are missing.
+    `sums` holds what walks have added up over whole rows, for those that come later. `fetched`:
+    some rows are missing.
     """
 
     out: Csr
@@ -190,7 +225,9 @@ class Adjacency:
 
 @dataclass(frozen=True)
 class Hits:
-    """Nodes with a score, best first, then by key. `is_approximate`: a better one may have been overlooked."""
+    """Nodes with a score, best first, then by key. `is_approximate`: a better one may have been
+    overlooked.
+    """
 
     numbers: Numbers
     scores: Weights
@@ -206,7 +243,9 @@ class Hits:
 
 @dataclass(frozen=True)
 class NameMatches:
-    """Entities named in a text and where: `text[start:end]` spells a name of the entity. By start, then key."""
+    """Entities named in a text and where: `text[start:end]` spells a name of the entity. By start,
+    then key.
+    """
 
     numbers: Numbers
     starts: Numbers
@@ -218,7 +257,9 @@ class NameMatches:
 
 @dataclass(frozen=True)
 class NodeFacts:
-    """A node as citations and prompts need it. `document` is the id that came in with the corpus."""
+    """A node as citations and prompts need it. `document` is the id that came in with the
+    corpus.
+    """
 
     id: str
     kind: Kind
@@ -236,7 +277,8 @@ class NodeFacts:
 class EdgeFacts:
     """An edge as citations and prompts need it; `snippet` is the text it was read from.
 
-    `document` is the id that came in with the corpus, `document_id` the document's `_id`; both empty without a source.
+    `document` is the id that came in with the corpus, `document_id` the document's `_id`; both
+    empty without a source.
     """
 
     id: str
@@ -269,7 +311,9 @@ class Passage:
     kind: str = ""
     token_count: int = 0
     timestamp: datetime | None = None
-    facts: tuple[str, ...] = ()  # "subject relation object" of each triple that was given with a passage
+    facts: tuple[
+        str, ...
+    ] = ()  # "subject relation object" of each triple that was given with a passage
     path: str = ""  # of the file inside its workspace; empty where there is none
     symbol: str = ""  # qualified name inside the file; empty at module level
     lines: tuple[int, int] | None = None  # first and last line in the file, from 1
@@ -278,9 +322,11 @@ class Passage:
 
 @dataclass(frozen=True)
 class SourceFacts:
-    """A whole document, to check citations against: `sha256_text(text) == sha256` unless someone changed one of them.
+    """A whole document, to check citations against: `sha256_text(text) == sha256` unless someone
+    changed one of them.
 
-    `origin` is the id that came in with the corpus. `sha256` is as ingestion stored it; empty where none is kept.
+    `origin` is the id that came in with the corpus. `sha256` is as ingestion stored it; empty where
+    none is kept.
     """
 
     id: str
@@ -292,7 +338,9 @@ class SourceFacts:
 
 @dataclass(frozen=True, eq=False)
 class RankerState:
-    """The learned ranker as it lies in a snapshot: its signature (JSON bytes), its numbers, a state for each node."""
+    """The learned ranker as it lies in a snapshot: its signature (JSON bytes), its numbers, a state
+    for each node.
+    """
 
     signature: NDArray[np.uint8]
     numbers: NDArray[np.float32]
@@ -301,10 +349,12 @@ class RankerState:
 
 @dataclass(frozen=True)
 class BridgePath:
-    """A path between two topics that was computed ahead: n nodes, n - 1 edges, as numbers and handles of the view.
+    """A path between two topics that was computed ahead: n nodes, n - 1 edges, as numbers and
+    handles of the view.
 
-    `outbound[i]` says whether edge i points from node i to i + 1; the topics are nodes too. `weight` is the geometric
-    mean of its edges discounted by length, in [0, 1]; `cost` the sum of their -ln(weight * boost).
+    `outbound[i]` says whether edge i points from node i to i + 1; the topics are nodes too.
+    `weight` is the geometric mean of its edges discounted by length, in [0, 1]; `cost` the sum of
+    their -ln(weight * boost).
     """
 
     from_cluster: int
@@ -318,6 +368,6 @@ class BridgePath:
 
     def reversed(self) -> BridgePath:
         """The same path walked from its other end."""
-        turned = tuple(not way for way in reversed(self.outbound))
+        turned = tuple(not is_outbound for is_outbound in reversed(self.outbound))
         ends, walk = (self.to_cluster, self.from_cluster), (self.nodes[::-1], self.edges[::-1])
         return BridgePath(*ends, *walk, turned, self.weight, self.cost, self.pinned)

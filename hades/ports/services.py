@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
@@ -30,7 +30,9 @@ class EmbeddingModel:
 
     @property
     def tag(self) -> str:
-        """The mark that is stored with each vector; a new tag means everything is embedded again."""
+        """The mark that is stored with each vector; a new tag means everything is embedded
+        again.
+        """
         return f"{self.id}@{self.version}/{self.dimension}"
 
 
@@ -44,8 +46,8 @@ class Embedder(Protocol):
     def embed(self, texts: Sequence[str], *, progress: Progress | None = None) -> Vectors:
         """(n_texts, dimension) float32, rows unit length, in the order of the texts.
 
-        A blank text has no meaning to place: it raises ValueError naming the row, on every embedder.
-        `progress` is called with (texts done, texts in all).
+        A blank text has no meaning to place: it raises ValueError naming the row, on every
+        embedder. `progress` is called with (texts done, texts in all).
         """
 
 
@@ -53,12 +55,14 @@ class Embedder(Protocol):
 class ReadsTokens(Protocol):
     """An embedder that also says what it made of single tokens, which costs it nothing more.
 
-    Late interaction (ColBERT, arXiv:2004.12832) compares the tokens of a question with those of a passage. Of a text
-    that is stored only signs are kept.
+    Late interaction (ColBERT, arXiv:2004.12832) compares the tokens of a question with those of a
+    passage. Of a text that is stored only signs are kept.
     """
 
     def embed_tokens(self, texts: Sequence[str]) -> tuple[Vectors, Sequence[Vectors | None]]:
-        """The vectors, and of each text the states of its tokens: (n_tokens, dimension), rows unit length."""
+        """The vectors, and of each text the states of its tokens: (n_tokens, dimension), rows unit
+        length.
+        """
 
 
 @runtime_checkable
@@ -66,11 +70,17 @@ class SignsTokens(Protocol):
     """An embedder that gives what is stored of the tokens of a text."""
 
     def embed_signs(self, texts: Sequence[str]) -> tuple[Vectors, list[str]]:
-        """The vectors, and of each text the signs of the mean state of each few tokens: bits in base64."""
+        """The vectors, and of each text the signs of the mean state of each few tokens: bits in
+        base64.
+        """
 
 
-def embed_questions(embedder: Embedder, texts: Sequence[str]) -> tuple[Vectors, Sequence[Vectors | None]]:
-    """The vectors, and the states of the tokens; None for each text where the embedder does not give them."""
+def embed_questions(
+    embedder: Embedder, texts: Sequence[str]
+) -> tuple[Vectors, Sequence[Vectors | None]]:
+    """The vectors, and the states of the tokens; None for each text where the embedder does not
+    give them.
+    """
     if isinstance(embedder, ReadsTokens):
         return embedder.embed_tokens(texts)
     return embedder.embed(texts), [None] * len(texts)
@@ -89,16 +99,20 @@ class RememberingEmbedder:
 
     def embed_tokens(self, texts: Sequence[str]) -> tuple[Vectors, list[Vectors | None]]:
         """See `embed_questions`; only what is new goes to the model."""
-        fresh = [one for one in dict.fromkeys(texts) if one not in self._known]
+        fresh = [text for text in dict.fromkeys(texts) if text not in self._known]
         if fresh:
-            self._known.update(zip(fresh, zip(*embed_questions(self._embedder, fresh), strict=True), strict=True))
-        known = [self._known[one] for one in texts]
+            self._known.update(
+                zip(fresh, zip(*embed_questions(self._embedder, fresh), strict=True), strict=True)
+            )
+        known = [self._known[text] for text in texts]
         return np.stack([vector for vector, _ in known]), [tokens for _, tokens in known]
 
 
 @runtime_checkable
 class LoadsModel(Protocol):
-    """An embedder, a tokenizer or a memory that takes time to load; a turn loads it before its clock runs."""
+    """An embedder, a tokenizer or a memory that takes time to load; a turn loads it before its
+    clock runs.
+    """
 
     def load(self) -> None:
         """Load now instead of with the first text; safe to repeat."""
@@ -114,13 +128,16 @@ class Tokenizer(Protocol):
         """Number of tokens in each text; much faster than one by one."""
 
     def truncate(self, text: str, tokens: int) -> str:
-        """The longest prefix of the text that ends with a token and holds at most `tokens` of them."""
+        """The longest prefix of the text that ends with a token and holds at most `tokens` of
+        them.
+        """
 
     def spans(self, text: str) -> list[tuple[int, int]]:
         """Character offsets [start, end) of each token."""
 
     def word_ends(self, text: str, most: int | None = None) -> tuple[list[int], list[int]]:
-        """Where words end, and how many tokens the text holds up to each end; a place to cut without splitting one.
+        """Where words end, and how many tokens the text holds up to each end; a place to cut
+        without splitting one.
 
         `most` is how many words are looked at; each holds at least one token.
         """
@@ -143,13 +160,17 @@ class LanguageModel(Protocol):
         """Name of the model that answers."""
 
     def allows(self, calls: int, tokens: int) -> bool:
-        """Whether one stage may call it so often; raises `CallsAboveCap` where a person may be asked about more."""
+        """Whether one stage may call it so often; raises `CallsAboveCap` where a person may be
+        asked about more.
+        """
 
     def complete(self, prompt: str, *, max_tokens: int) -> Completion:
         """Continue the prompt with at most `max_tokens` tokens."""
 
     def stream(self, prompt: str, *, max_tokens: int) -> Iterator[str]:
-        """The same, piece by piece as it is written; ends after a bounded time and length whatever the server sends."""
+        """The same, piece by piece as it is written; ends after a bounded time and length whatever
+        the server sends.
+        """
 
 
 class ProviderError(HadesError, RuntimeError):
@@ -162,14 +183,17 @@ def check_texts(texts: Sequence[str]) -> None:
         raise TypeError("embed takes a sequence of texts; wrap the one text in a list")
     for row, text in enumerate(texts):
         if not text.strip():
-            raise ValueError(f"text at row {row} of {len(texts)} is blank; drop it or give it its title")
+            raise ValueError(
+                f"text at row {row} of {len(texts)} is blank; drop it or give it its title"
+            )
 
 
-# The registry of fitted things, as builds see it: runs with what went in and came out, versions, and aliases. Every
-# adapter keeps these promises: - Logging the same data twice is logging it once: a run and a version are known by
-# their tag `data_hash`. - A run is finished or it did not happen. What a killed process left behind is marked so,
-# and never answers a search. - What an alias names cannot be deleted. - What is fetched is, byte for byte, what was
-# logged; anything else raises `TrackingError`.
+# The registry of fitted things, as builds see it: runs with what went in and came out, versions,
+# and aliases. Every adapter keeps these promises: - Logging the same data twice is logging it once:
+# a run and a version are known by their tag `data_hash`. - A run is finished or it did not happen.
+# What a killed process left behind is marked so, and never answers a search. - What an alias names
+# cannot be deleted. - What is fetched is, byte for byte, what was logged; anything else raises
+# `TrackingError`.
 DATA_HASH = "data_hash"
 
 
@@ -191,7 +215,9 @@ class Version:
 
 @dataclass(frozen=True)
 class Dataset:
-    """What a run read: its name, the digest of its contents, where it lies, and its rows and columns where known."""
+    """What a run read: its name, the digest of its contents, where it lies, and its rows and
+    columns where known.
+    """
 
     name: str
     digest: str
@@ -200,12 +226,20 @@ class Dataset:
     columns: Sequence[pa.Field] = ()
 
 
+RunStatus = Literal["FINISHED", "FAILED", "KILLED"]
+
+
 @dataclass(frozen=True)
 class RunRecord:
-    """One finished run. `tags` of a run that is no part of another must hold `data_hash`: data is logged once.
+    """One run. `tags` of a run that is no part of another must hold `data_hash`: data is logged
+    once.
 
-    `began` and `ended` are when it worked, by default now. `tables` are rows by name. `signature` says what the first
-    of its files takes and gives. `children` are runs that were logged before as parts of it, `parts` become such runs.
+    `status` says how it ended: `KILLED` is one that somebody cancelled, `FAILED` one that an error
+    ended. Only a finished one answers a search for its data.
+
+    `began` and `ended` are when it worked, by default now. `tables` are rows by name. `signature`
+    says what the first of its files takes and gives. `children` are runs that were logged before as
+    parts of it, `parts` become such runs.
     """
 
     name: str
@@ -220,16 +254,19 @@ class RunRecord:
     ended: datetime | None = None
     children: Sequence[str] = ()
     parts: Sequence[RunRecord] = ()
+    status: RunStatus = "FINISHED"
 
 
 class Tracker(Protocol):
     """Keeps what was fitted, and says what serves."""
 
     def log_run(self, experiment: str, record: RunRecord) -> str:
-        """Log one finished run with its files; its id."""
+        """Log one run with its files; its id. A run that cannot be logged whole is not there."""
 
-    def register(self, name: str, run: str, artifact: str) -> str:
-        """Make a file of a run a version of `name`; its number. The run's tags become the version's."""
+    def register(self, name: str, run: str, artifact: str, about: str = "") -> str:
+        """Make a file of a run a version of `name`; its number. The run's tags become the
+        version's, `about` describes the model to people.
+        """
 
     def versions(self, name: str) -> list[Version]:
         """Every version, newest first; none for a name nobody registered."""
@@ -239,28 +276,41 @@ class Tracker(Protocol):
 
     def alias(self, name: str, alias: str) -> str | None:
         """The version an alias names, or None."""
-        return next((one.version for one in self.versions(name) if alias in one.aliases), None)
+        return next(
+            (version.version for version in self.versions(name) if alias in version.aliases), None
+        )
 
     def known(self, name: str, version: str) -> Version:
         """A registered version; an error names those there are."""
-        versions = {one.version: one for one in self.versions(name)}
+        versions = {version.version: version for version in self.versions(name)}
         if version not in versions:
-            raise TrackingError(f"{name} has no version {version}; registered: {', '.join(versions) or 'none'}")
+            raise TrackingError(
+                f"{name} has no version {version}; registered: {', '.join(versions) or 'none'}"
+            )
         return versions[version]
 
     def unnamed(self, name: str, version: str) -> Version:
         """The same where no alias names it."""
         known = self.known(name, version)
         if known.aliases:
-            named = ", ".join(known.aliases)
-            raise TrackingError(f"{name} version {version} is named by {named}; let the alias name another first")
+            aliases = ", ".join(known.aliases)
+            raise TrackingError(
+                f"{name} version {version} is named by {aliases}; let the alias name another first"
+            )
         return known
 
     def set_alias(self, name: str, alias: str, version: str) -> None:
-        """Let an alias name a version from now on; one step, so readers see the old one or the new."""
+        """Let an alias name a version from now on; one step, so readers see the old one or the
+        new.
+        """
+
+    def delete_alias(self, name: str, alias: str) -> None:
+        """Let an alias name no version; nothing happens where it names none."""
 
     def fetch(self, name: str, version: str) -> Path:
-        """The file of a version on this machine, checked against its hash. Read it; do not change it."""
+        """The file of a version on this machine, checked against its hash. Read it; do not change
+        it.
+        """
 
     def delete_version(self, name: str, version: str) -> None:
         """Remove a version and its file; refuses one that an alias names."""
@@ -268,24 +318,28 @@ class Tracker(Protocol):
 
 def check_file(known: Version, path: Path, sha256: str) -> Path:
     """The file of a version, or an error where it is gone or not as it was logged."""
-    told = f"{known.name} version {known.version}: {path}"
+    label = f"{known.name} version {known.version}: {path}"
     if not path.is_file():
-        raise TrackingError(f"{told} is gone; choose another of its versions")
+        raise TrackingError(f"{label} is gone; choose another of its versions")
     if sha256_of(path) != sha256:
-        raise TrackingError(f"{told} was changed after it was logged; choose another")
+        raise TrackingError(f"{label} was changed after it was logged; choose another")
     return path
 
 
 def version_with_hash(versions: Sequence[Version], data_hash: str) -> str | None:
     """The newest of these versions that was made of this data, or None."""
-    return next((one.version for one in versions if one.tags.get(DATA_HASH) == data_hash), None)
+    return next(
+        (version.version for version in versions if version.tags.get(DATA_HASH) == data_hash), None
+    )
 
 
 @dataclass(frozen=True)
 class MemoryHit:
-    """A remembered state: its id, its topic, what it says, since when; how near it is to the question.
+    """A remembered state: its id, its topic, what it says, since when; how near it is to the
+    question.
 
-    `similarity` compares states of one search; `cosine` is that of the vectors, None without one of the same model.
+    `similarity` compares states of one search; `cosine` is that of the vectors, None without one of
+    the same model.
     """
 
     id: str
@@ -299,18 +353,31 @@ class MemoryHit:
 class MemorySearch(Protocol):
     """Searches what was remembered beside the documents."""
 
-    def search(self, text: str, vector: Vectors | None, model: str, mask: Mask, limit: int) -> Sequence[MemoryHit]:
-        """The topics nearest to a question, best first, each as it holds at the mask; nothing where memory is empty."""
+    def search(
+        self, text: str, vector: Vectors | None, model: str, mask: Mask, limit: int
+    ) -> Sequence[MemoryHit]:
+        """The topics nearest to a question, best first, each as it holds at the mask; nothing where
+        memory is empty.
+        """
+
+    def is_away(self) -> bool:
+        """Whether the store did not answer when it was last asked."""
 
     def note_shown(self, ids: Sequence[str]) -> None:
-        """Note that these states were shown in an answer; costs nothing that an answer waits for."""
+        """Note that these states were shown in an answer; costs nothing that an answer waits
+        for.
+        """
 
     def version(self) -> str:
-        """Changes with every act on memory, so that answers that were cached before it are not given again."""
+        """Changes with every act on memory, so that answers that were cached before it are not
+        given again.
+        """
 
 
 def utc_now() -> datetime:
-    """Now, with its zone: when something was asked or written. Builds take their moment as a parameter."""
+    """Now, with its zone: when something was asked or written. Builds take their moment as a
+    parameter.
+    """
     return datetime.now(UTC)
 
 

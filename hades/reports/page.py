@@ -29,18 +29,22 @@ def write(path: Path, template: str, title: str, **values: Any) -> Path:
 @cache
 def templates() -> Environment:
     """The templates with what they may call; a value that is missing is an error."""
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined  # only who writes a page loads it
+    from jinja2 import (
+        Environment,
+        FileSystemLoader,
+        StrictUndefined,
+    )  # only who writes a page loads it
 
-    made = Environment(
+    environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {"number": number, "seconds": seconds, "clip": _clip, "pick": _pick}
-    made.globals |= {"number": number, "seconds": seconds, "percent": "{:.0%}".format}
-    return made
+    environment.filters |= {"number": number, "seconds": seconds, "clip": _clip, "pick": _pick}
+    environment.globals |= {"number": number, "seconds": seconds, "percent": "{:.0%}".format}
+    return environment
 
 
 def _pick(row: Mapping[str, Any], names: Sequence[str]) -> list[Any]:
@@ -66,6 +70,6 @@ def seconds(value: float) -> str:
     return f"{value:.1f} s" if value >= 1 else f"{value * 1000:.0f} ms"
 
 
-def write_comparison_page(path: Path, found: Mapping[str, Any]) -> Path:
+def write_comparison_page(path: Path, comparison: Mapping[str, Any]) -> Path:
     """Write the page of two published graphs beside each other and say where it is."""
-    return write(path, "comparison.html", "Two graphs compared", found=found)
+    return write(path, "comparison.html", "Two graphs compared", comparison=comparison)

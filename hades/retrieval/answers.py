@@ -7,7 +7,7 @@ import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any, Self
 
 from hades.errors import HadesError, NothingPublished
@@ -18,27 +18,38 @@ from hades.retrieval.answer.path_text import QuickCounts
 from hades.retrieval.answer.prompt import pack
 from hades.retrieval.code.index import CodeIndex
 from hades.retrieval.code.search import CodeHits, search_code
-from hades.retrieval.core.types import AUTO, DEFAULT, PASSAGE, caps_of, clamp, recipe_named
+from hades.retrieval.core.types import (
+    AUTO,
+    DEFAULT,
+    NEXUS,
+    PASSAGE,
+    caps_of,
+    clamp,
+    recipe_named,
+)
 from hades.retrieval.pipeline import BadQuestion, Tools, retrieve
+from hades.retrieval.ranking.feedback import MODES
 from hades.retrieval.search.code_passages import CODE, RANKED, rank_level
 from hades.retrieval.turn_result import AskedQuestion, TurnResult, report
 from hades.snapshot.remote import OpenView, RemoteView
 from hades.snapshot.view import GraphView
 from hades.telemetry.logs import span, turn_fields
 from hades.telemetry.turn import Turn
-from hades.text.dates import parse_moment
+from hades.text.dates import as_moment, parse_moment
 from schemas.answer import CitedPassage, Retrieval
 from schemas.ids import Mask, content_key, node_id
-from schemas.plan import Plan, Reason
+from schemas.plan import HARD_CAPS, Plan, Profile, Reason
 
-# An open graph that answers: the view, kept as fresh as the pointer, and what a turn needs beside it. Any number of
-# threads may ask at once. Each question reads one view from its first read to its last, so a publish in the middle
-# does not mix two graphs in an answer.
+# An open graph that answers: the view, kept as fresh as the pointer, and what a turn needs beside
+# it. Any number of threads may ask at once. Each question reads one view from its first read to its
+# last, so a publish in the middle does not mix two graphs in an answer.
 logger = logging.getLogger(__name__)
 
 
 class Answers:
-    """Answers questions of one graph. A snapshot that is published meanwhile serves from the next question on."""
+    """Answers questions of one graph. A snapshot that is published meanwhile serves from the next
+    question on.
+    """
 
     def __init__(
         self,
@@ -50,45 +61,60 @@ class Answers:
         open_version: Callable[[str], OpenView] | None = None,
         unbuilt: Callable[[], CodeIndex | None] | None = None,
     ) -> None:
-        self.tools, self.plan = tools, plan
-        self._open_version, self._unbuilt = open_version, unbuilt
-        self._open_view, self._version, self._now = open_view, version, now
-        self._held: tuple[str, OpenView] | None = None
+        self.tools = tools
+        self.plan = plan
+        self._open_view = open_view
+        self._version = version
+        self._now = now
+        self._open_version = open_version
+        self._unbuilt = unbuilt
+        self._opened: tuple[str, OpenView] | None = None
         self._lock = threading.Lock()
 
     @property
     def view(self) -> OpenView:
-        """The newest published graph, for a caller that asks alone; beside others, read it under a `lease`."""
+        """The newest published graph, for a caller that asks alone; beside others, read it under a
+        `lease`.
+        """
         with self._lock:
             return self._newest()
 
     @contextmanager
     def lease(self) -> Iterator[OpenView]:
-        """The newest published graph for the length of one question; a mapping goes with its last reader."""
+        """The newest published graph for the length of one question; a mapping goes with its last
+        reader.
+        """
         yield self.view
 
     @contextmanager
     def read(self, near: Sequence[str] = (), hops: int = 1) -> Iterator[GraphView]:
-        """A lease to read by node; of a graph over a network, what lies within some hops of these ids."""
+        """A lease to read by node; of a graph over a network, what lies within some hops of these
+        ids.
+        """
         with self.lease() as view:
-            yield view.around([], [], "", near, hops=hops).view if isinstance(view, RemoteView) else view
+            if isinstance(view, RemoteView):
+                yield view.around([], [], "", near, hops=hops).view
+            else:
+                yield view
 
     def ready(self) -> ViewInfo | None:
-        """What serves, if it is open already; never opens and never waits, so that an event loop may ask it."""
+        """What serves, if it is open already; never opens and never waits, so that an event loop
+        may ask it.
+        """
         if not self._lock.acquire(blocking=False):
             return None
         try:
-            held = self._held
-            return held[1].info if held is not None and held[0] == self._version() else None
+            newest = self._opened
+            return newest[1].info if newest is not None and newest[0] == self._version() else None
         finally:
             self._lock.release()
 
     def _newest(self) -> OpenView:
         """What serves now, opened if need be; the caller holds the lock."""
         version = self._version()
-        if self._held is None or self._held[0] != version:
-            self._held = version, self._open_view()
-        return self._held[1]
+        if self._opened is None or self._opened[0] != version:
+            self._opened = version, self._open_view()
+        return self._opened[1]
 
     def retrieve(
         self,
@@ -96,47 +122,75 @@ class Answers:
         *,
         recipe: str = DEFAULT,
         plan: Plan | Mapping[str, Any] | None = None,
-        as_of: datetime | None = None,
-        known_at: datetime | None = None,
+        as_of: str | date | None = None,
+        known_at: str | date | None = None,
         near: Sequence[str] = (),
         domain: str | None = None,
         only: DocumentFilter | None = None,
         level: str = PASSAGE,
         **options: Any,
     ) -> Retrieval:
-        """Answer a question; a plan given as a mapping is lowered to its profile's caps, with the reason in it.
+        """Answer a question; a plan given as a mapping is lowered to its profile's caps, with the
+        reason in it.
 
-        `options` are those of `pipeline.retrieve`.
+        Without a plan, nexus has one that holds what its mode returns. `as_of` and `known_at` are
+        times, dates or texts such as 2026-01-31. `options` are those of
+        `pipeline.retrieve`.
         """
-        chosen = self.plan if plan is None else plan if isinstance(plan, Plan) else clamp(plan)
-        mask = Mask(as_of, known_at)
-        index = None
-        if self._unbuilt is not None and only is None and domain is None and self._is_unbuilt(recipe, text, mask):
+        if plan is None and recipe == NEXUS and "mode" in options:
+            plan = plan_for_mode(self.plan, options["mode"])
+        if plan is None:
+            plan = self.plan
+        elif not isinstance(plan, Plan):
+            plan = clamp(plan)
+        mask = Mask(_read_moment(as_of, "as_of"), _read_moment(known_at, "known_at"))
+        if only is None and domain is not None:
+            only = DocumentFilter(domain)
+        if self._unbuilt is not None and only is None and self._is_unbuilt(recipe, text, mask):
             index = self._unbuilt()
-        if index is not None:
-            asked = AskedQuestion(text, recipe_named(recipe), chosen, mask, self._now(), tuple(near), level)
-            return answer_from_files(index, asked, self.tools)
-        with self.lease() as view, span("hades.turn", recipe=recipe, snapshot=view.info.snapshot) as mark:
+            if index is not None:
+                question = AskedQuestion(
+                    text,
+                    recipe_named(recipe),
+                    plan,
+                    mask,
+                    at=self._now(),
+                    near=tuple(near),
+                    level=level,
+                )
+                return answer_from_files(index, question, self.tools)
+        with (
+            self.lease() as view,
+            span("hades.turn", recipe=recipe, snapshot=view.info.snapshot) as mark,
+        ):
             answer = retrieve(
                 view,
                 text,
                 self.tools,
                 at=self._now(),
                 recipe=recipe,
-                plan=chosen,
+                plan=plan,
                 mask=mask,
                 near=near,
-                only=DocumentFilter(domain) if only is None and domain is not None else only,
+                only=only,
                 level=level,
                 **options,
             )
-            mark.note(query_id=answer.query_id, reads=answer.telemetry.reads, reasons=[*map(str, answer.reasons)])
+            mark.note(
+                query_id=answer.query_id,
+                reads=answer.telemetry.reads,
+                reasons=list(map(str, answer.reasons)),
+            )
         logger.info("answered", extra=turn_fields(answer))
         return answer
 
     def _is_unbuilt(self, recipe: str, text: str, mask: Mask) -> bool:
-        """Whether nothing was published yet and the question can be answered from the files of a workspace."""
-        if self._held is not None or recipe not in (AUTO, DEFAULT) or not text.strip() or mask != Mask(None, None):
+        """Whether nothing was published yet and the question can be answered from the files of a
+        workspace.
+        """
+        if self._opened is not None or recipe not in (AUTO, DEFAULT):
+            return False
+        if not text.strip() or not mask.is_open:
             return False
         try:
             with self._lock:
@@ -148,20 +202,41 @@ class Answers:
     def as_published(self, snapshot: str) -> Answers:
         """The same over a named snapshot, which opens or is refused."""
         if self._open_version is None:
-            raise HadesError(f"this view reads the graph as it is now, so snapshot {snapshot} cannot be asked")
+            raise HadesError(
+                f"this view reads the graph as it is now, so snapshot {snapshot} cannot be asked"
+            )
         opened = self._open_version(snapshot)
         return Answers(lambda: opened, lambda: snapshot, self.tools, self.plan, self._now)
 
     def close(self) -> None:
         """Let go of the graph; a question that is being answered keeps its own."""
         with self._lock:
-            self._held = None
+            self._opened = None
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *raised: object) -> None:
         self.close()
+
+
+def plan_for_mode(plan: Plan, mode: str) -> Plan:
+    """The plan with room for the passages that a mode of nexus returns; of the profile `long` where
+    that is more than its own profile allows.
+    """
+    results = MODES[mode].results if mode in MODES else 0
+    if results <= plan.final_context:
+        return plan
+    if results <= HARD_CAPS[Profile(plan.profile)].final_context:
+        return plan.model_copy(update={"final_context": results})
+    return Plan(profile=Profile.LONG, final_context=results)
+
+
+def _read_moment(value: str | date | None, name: str) -> datetime | None:
+    try:
+        return as_moment(value, name)
+    except ValueError as error:
+        raise BadQuestion(str(error)) from error
 
 
 _SNAPSHOT_ID = re.compile(r"g[0-9a-f]+")
@@ -173,12 +248,20 @@ def is_snapshot_id(version: str | None) -> bool:
 
 
 def retrieve_version(
-    answers: Answers, query: str, version: str | None, *, as_of: datetime | None = None, **options: Any
+    answers: Answers,
+    query: str,
+    version: str | None,
+    *,
+    as_of: str | date | None = None,
+    **options: Any,
 ) -> Retrieval:
     """The answer of the version that was asked for; `options` are those of `Answers.retrieve`."""
+    as_of = _read_moment(as_of, "as_of")
     then = None if version is None else _read_time(version)
     if then is not None and as_of is not None and then != as_of:
-        raise BadQuestion(f"as_of_version says {version} and as_of {as_of.isoformat()}; give one of them")
+        raise BadQuestion(
+            f"as_of_version says {version} and as_of {as_of.isoformat()}; give one of them"
+        )
     if version is None or then is not None:
         return answers.retrieve(query, as_of=then or as_of, **options)
     with answers.as_published(version) as published:
@@ -186,34 +269,56 @@ def retrieve_version(
 
 
 def _read_time(version: str) -> datetime | None:
-    """The time that a version spells, in UTC where it names no zone; None for the id of a snapshot."""
+    """The time that a version spells, in UTC where it names no zone; None for the id of a
+    snapshot.
+    """
     if is_snapshot_id(version):
         return None
     if (moment := parse_moment(version)) is None:
         raise BadQuestion(
-            f"as_of_version is {version!r}; give the id of a snapshot, which `hades snapshots` lists, or a time such "
+            f"as_of_version is {version!r}; give the id of a snapshot, which `hades snapshots` "
+            "lists, or a time such "
             "as 2026-01-31T12:00Z"
         )
     return moment
 
 
-def answer_from_files(index: CodeIndex, asked: AskedQuestion, tools: Tools) -> Retrieval:
-    """Files, symbols and units by words, names and history; without paths, topics and vectors, and it says so."""
-    plan = asked.plan
+def answer_from_files(index: CodeIndex, question: AskedQuestion, tools: Tools) -> Retrieval:
+    """Files, symbols and units by words, names and history; without paths, topics and vectors, and
+    it says so.
+    """
+    plan = question.plan
     turn = Turn(caps_of(plan), tools.clock)
     turn.because(Reason.NOT_BUILT)
     with turn.stage("code") as stage:
-        hits = search_code(index, asked.text, max(plan.reranker.m, RANKED))
-        stage.taken, stage.given = len(index.units), len(hits.units)
+        hits = search_code(index, question.text, max(plan.reranker.m, RANKED))
+        stage.taken = len(index.units)
+        stage.given = len(hits.units)
         stage.coverage = float(bool(hits.units))
     with turn.stage("pack") as stage:
         passages = tuple(_cite(index, hits, plan.final_context))
-        shown = AnswerParts((), passages, (), facts=len(passages), cited=len(passages), verified=len(passages))
-        counts = QuickCounts(tools.tokenizer)
-        packed = pack(counts, (), passages, (), prompt_tokens=plan.budget.tokens_max, final_context=plan.final_context)
-        stage.taken, stage.given = len(passages), len(packed.passages)
-    turned = TurnResult(asked.text, (), None, (), (), shown, packed)
-    return report(asked, turn, "", turned, rank_level(asked.level, hits, passages))
+        count = len(passages)
+        shown = AnswerParts((), passages, (), facts=count, cited=count, verified=count)
+        packed = pack(
+            QuickCounts(tools.tokenizer),
+            (),
+            passages,
+            (),
+            prompt_tokens=plan.budget.tokens_max,
+            final_context=plan.final_context,
+        )
+        stage.taken = count
+        stage.given = len(packed.passages)
+    turn_result = TurnResult(
+        question.text,
+        seeds=(),
+        candidates=None,
+        paths=(),
+        passages=(),
+        shown=shown,
+        packed=packed,
+    )
+    return report(question, turn, "", turn_result, rank_level(question.level, hits, passages))
 
 
 def _cite(index: CodeIndex, hits: CodeHits, limit: int) -> Iterator[CitedPassage]:
@@ -226,6 +331,10 @@ def _cite(index: CodeIndex, hits: CodeHits, limit: int) -> Iterator[CitedPassage
             origins=(CODE,),
             tiers={CODE: score},
             lines=(unit.first_line, unit.last_line),
-            **dict.fromkeys(("document", "title", "path"), unit.path),
-            **{name: getattr(unit, name) for name in ("text", "symbol", "kind")},
+            document=unit.path,
+            title=unit.path,
+            path=unit.path,
+            text=unit.text,
+            symbol=unit.symbol,
+            kind=unit.kind,
         )

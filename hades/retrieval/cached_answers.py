@@ -1,7 +1,9 @@
-"""Answers through the tiered cache: the one answer cache of services and of `MemoryEnhancedPathRAG`.
+"""Answers through the tiered cache: the one answer cache of services and of
+`MemoryEnhancedPathRAG`.
 
-An answer is a function of the snapshot and of everything that was asked, and both are in its key: a hit is never older
-or wider than the question allows, and a new snapshot starts empty. An answer that depended on the moment is not cached.
+An answer is a function of the snapshot and of everything that was asked, and both are in its key: a
+hit is never older or wider than the question allows, and a new snapshot starts empty. An answer
+that depended on the moment is not cached.
 """
 
 from __future__ import annotations
@@ -29,14 +31,23 @@ from schemas.telemetry import QueryLog
 
 RECENT_QUERIES = 10
 WITH_PATHS, WITHOUT_PATHS = 0.7, 0.3  # importance of an answer before its use is measured
-FORMAT = 3  # of a cached entry; entries of another number are not found
+FORMAT = 4  # of a cached entry; entries of another number are not found
 # Reasons of the moment: asked again, the answer may be complete.
-PASSING = frozenset({Reason.TIMEOUT, Reason.EMBEDDER_SLOW, Reason.VIEW_DEGRADED})
+PASSING = frozenset(
+    {
+        Reason.TIMEOUT,
+        Reason.EMBEDDER_SLOW,
+        Reason.VIEW_DEGRADED,
+        Reason.STORE_UNAVAILABLE,
+    }
+)
 
 
 @dataclass(frozen=True)
 class CachedTurn:
-    """An answer as JSON text, its query id, and the tier that gave it; RAID5 is the graph itself."""
+    """An answer as JSON text, its query id, and the tier that gave it; RAID5 is the graph
+    itself.
+    """
 
     text: bytes
     query_id: str
@@ -62,8 +73,8 @@ class CachedTurn:
 class CachedAnswers:
     """Answers questions through the cache. Without `memory` every question is computed.
 
-    `log` receives the log of every turn, also of a cached answer: it has a query id of its own, so that it can be
-    explained and judged. `on_answer` receives the answers that were computed.
+    `log` receives the log of every turn, also of a cached answer: it has a query id of its own, so
+    that it can be explained and judged. `on_answer` receives the answers that were computed.
     """
 
     def __init__(
@@ -76,24 +87,32 @@ class CachedAnswers:
         log: Callable[[QueryLog], None] = lambda log: None,
         on_answer: Callable[[Retrieval], None] = lambda answer: None,
     ) -> None:
-        self.answers, self.memory_manager = answers, memory
+        self.answers = answers
+        self.memory_manager = memory
         self.recent_queries: deque[str] = deque(maxlen=RECENT_QUERIES)
-        self._tenant, self._max_paths, self._log, self._on_answer = tenant, max_cache_paths, log, on_answer
+        self._tenant = tenant
+        self._max_paths = max_cache_paths
+        self._log = log
+        self._on_answer = on_answer
 
     def ask(self, text: str, *, version: str | None = None, **options: Any) -> CachedTurn:
-        """The answer to a question; `options` are those of `Answers.retrieve`, `version` a snapshot id or a time."""
+        """The answer to a question; `options` are those of `Answers.retrieve`, `version` a snapshot
+        id or a time.
+        """
         hit = self._look_up(text, version, options)
-        entry, is_new = hit.value, hit.tier is MemoryTier.RAID5
+        entry = hit.value
         if isinstance(text, str):
             self.recent_queries.append(text)
         log = QueryLog.model_validate(entry["log"])
-        if is_new:
+        body = entry["answer"].encode()
+        if hit.tier is MemoryTier.RAID5:
             self._log(log)
-            return CachedTurn(entry["answer"].encode(), log.key, hit.tier)
+            return CachedTurn(body, log.key, hit.tier)
         at = utc_now()
-        fresh = content_key("q", log.key, iso(at))
-        self._log(log.model_copy(update={"key": fresh, "at": at}))
-        return CachedTurn(entry["answer"].encode().replace(log.key.encode(), fresh.encode(), 1), fresh, hit.tier)
+        query_id = content_key("q", log.key, iso(at))
+        self._log(log.model_copy(update={"key": query_id, "at": at}))
+        renamed = body.replace(log.key.encode(), query_id.encode(), 1)
+        return CachedTurn(renamed, query_id, hit.tier)
 
     def report(self) -> CacheReport | None:
         """Hit rate and bytes of every tier; None without a cache."""
@@ -105,15 +124,19 @@ class CachedAnswers:
             self.memory_manager.close()
 
     def _look_up(self, text: str, version: str | None, options: dict[str, Any]) -> TierHit:
-        """The entry from a tier, else computed. A live graph has no version to key on and is always asked."""
-        memory, compute = self.memory_manager, partial(self._compute, text, version, options)
+        """The entry from a tier, else computed. A live graph has no version to key on and is always
+        asked.
+        """
+        memory = self.memory_manager
+        compute = partial(self._compute, text, version, options)
         snapshot = version if is_snapshot_id(version) else self.answers.view.info.snapshot
         if memory is None or not isinstance(text, str) or not is_snapshot_id(snapshot):
             return TierHit(compute(), MemoryTier.RAID5)
         assert snapshot is not None
         scope = Scope(snapshot, memory.place.generation(), self._tenant)
+        key = path_key(text, self._params(version, options), scope)
         return memory.get_or_compute(
-            path_key(text, self._params(version, options), scope),
+            key,
             compute,
             importance=lambda entry: WITH_PATHS if entry["paths"] else WITHOUT_PATHS,
             context={"recent_queries": [*self.recent_queries, text]},
@@ -123,10 +146,10 @@ class CachedAnswers:
     def _params(self, version: str | None, options: dict[str, Any]) -> dict[str, Any]:
         """Everything beside the question and the graph that the answer depends on."""
         tools = self.answers.tools
-        asked = {"recipe": DEFAULT, **options, "plan": options.get("plan") or self.answers.plan}
-        plain = {name: to_jsonable_python(value) for name, value in asked.items()}
-        return {
-            **{name: value for name, value in plain.items() if value not in (None, [])},
+        params = {"recipe": DEFAULT, **options, "plan": options.get("plan") or self.answers.plan}
+        plain = {name: to_jsonable_python(value) for name, value in params.items()}
+        set_params = {name: value for name, value in plain.items() if value not in (None, [])}
+        state = {
             "format": FORMAT,
             "version": version,
             "embedder": None if tools.embedder is None else tools.embedder.model.tag,
@@ -134,6 +157,7 @@ class CachedAnswers:
             "memory": None if tools.memory is None else tools.memory.version(),
             "ranking": fusion_model().digest,
         }
+        return set_params | state
 
     def _compute(self, text: str, version: str | None, options: dict[str, Any]) -> dict[str, Any]:
         answer = retrieve_version(self.answers, text, version, **options)
@@ -146,7 +170,9 @@ class CachedAnswers:
         }
 
     def _is_complete(self, answer: Retrieval) -> bool:
-        """Whether it would be answered the same again: nothing failed or timed out, no feedback took part."""
+        """Whether it would be answered the same again: nothing failed or timed out, no feedback
+        took part.
+        """
         explores = self.answers.tools.swapping.share > 0
         return (
             answer.recipe != NEXUS
@@ -157,8 +183,8 @@ class CachedAnswers:
 
     def _lacks_vector(self, answer: Retrieval) -> bool:
         """Whether the embedder failed, so that only words were searched where vectors exist."""
-        embedding = next((stage for stage in answer.telemetry.stages if stage.name == "embed"), None)
         embedder = self.answers.tools.embedder
-        if embedding is None or embedding.given or embedder is None:
+        stages = [stage for stage in answer.telemetry.stages if stage.name == "embed"]
+        if not stages or stages[0].given or embedder is None:
             return False
         return any(embedder.model.tag in tags for tags in self.answers.view.info.models.values())

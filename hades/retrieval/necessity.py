@@ -1,10 +1,13 @@
-"""What an answer needs of each source, what a turn says without one, and what the next question carries of it."""
+"""What an answer needs of each source, what a turn says without one, and what the next question
+carries of it.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -13,15 +16,15 @@ from pydantic import TypeAdapter
 from hades.errors import HadesError
 from hades.ports.graph import DocumentFilter
 from hades.ports.services import Embedder
-from hades.retrieval.answer.absence import written_filters
+from hades.retrieval.answer.absence_certificate import written_filters
 from hades.retrieval.answer.write_answer import MIN_SHARE, number_sources, quote_sources, share_held
 from hades.retrieval.core.words import content_words, stem
 from hades.retrieval.pipeline import Tools, retrieve
 from hades.snapshot.remote import OpenView
-from hades.text.word_lists import FUNCTION_WORDS
+from hades.text.word_lists import FUNCTION_WORDS, RELATIONAL_WORDS, TERM_BREAKERS
 from schemas.answer import AnswerSentence, AnswerSource, Carried, CitedPassage, Retrieval
 from schemas.ids import Mask
-from schemas.plan import Plan, Reason
+from schemas.plan import Plan
 from schemas.telemetry import QueryLog, ShownResults
 
 CHECK_MS = 200  # for the one replay behind the needs of an answer
@@ -35,78 +38,112 @@ class UnknownSource(HadesError):
     """A source that an answer does not have."""
 
 
-def weigh_sources(found: Retrieval, sentences: Sequence[AnswerSentence], replay: Replay) -> dict[int, dict[str, Any]]:
+def weigh_sources(
+    answer: Retrieval, sentences: Sequence[AnswerSentence], replay: Replay
+) -> dict[int, dict[str, Any]]:
     """The need of each passage of an answer by its rank, from one replay without all of them.
 
-    `needed` is how much of the answer's support is lost without it, in [0, 1]: its share of the ranking's odds, and
-    nothing where another passage, shown or brought up by the replay, states what the answer cites of it. `carries`:
-    the answer cites it and no other passage states that; else `instead` is a passage that does.
+    `needed` is how much of the answer's support is lost without it, in [0, 1]: its share of the
+    ranking's odds, and nothing where another passage, shown or brought up by the replay, states
+    what the answer cites of it. `carries`: the answer cites it and no other passage states that;
+    else `instead` is a passage that does.
     """
-    if not found.passages:
+    if not answer.passages:
         return {}
-    rest = replay(tuple(one.id for one in found.passages))
-    odds = np.array([one.score / max(2.0 - one.score, 1e-9) for one in found.passages])
+    replayed = replay(tuple(passage.id for passage in answer.passages))
+    odds = np.array([passage.score / max(2.0 - passage.score, 1e-9) for passage in answer.passages])
     shares = odds / odds.sum() if odds.sum() else odds
-    cited = _cited_texts(found, sentences)
+    cited = _cited_texts(answer, sentences)
     needs: dict[int, dict[str, Any]] = {}
-    for passage, share in zip(found.passages, shares.tolist(), strict=True):
+    for passage, share in zip(answer.passages, shares.tolist(), strict=True):
         text = cited.get(passage.rank, "")
-        others = [one for one in (*found.passages, *rest.passages) if text and one.id != passage.id]
-        shares_held = [(share_held(text, f"{one.title} {one.text}", found.query), one.id) for one in others]
-        held, instead = max(shares_held, default=(0.0, ""), key=lambda one: one[0])
-        is_held = held >= MIN_SHARE
+        covered = 0.0
+        instead = ""
+        for candidate in (*answer.passages, *replayed.passages):
+            if not text or candidate.id == passage.id:
+                continue
+            held = share_held(text, f"{candidate.title} {candidate.text}", answer.query)
+            if held >= MIN_SHARE and held > covered:
+                covered = held
+                instead = candidate.id
         needs[passage.rank] = {
-            "needed": round(share * (1.0 - held if is_held else 1.0), 4),
-            "carries": bool(text) and not is_held,
-            "instead": instead if is_held else "",
+            "needed": round(share * (1.0 - covered), 4),
+            "carries": bool(text) and not instead,
+            "instead": instead,
         }
     return needs
 
 
-def _cited_texts(found: Retrieval, sentences: Sequence[AnswerSentence]) -> dict[int, str]:
-    """What an answer cites of each passage, by its rank: the words that decide, else the whole sentence."""
-    passages = passages_by_number(found)
+def _cited_texts(answer: Retrieval, sentences: Sequence[AnswerSentence]) -> dict[int, str]:
+    """What an answer cites of each passage, by its rank: the words that decide, else the whole
+    sentence.
+    """
+    passages = passages_by_number(answer)
     texts: dict[int, list[str]] = {}
     for sentence in sentences:
         for number in sentence.citations:
             if number in passages:
-                texts.setdefault(passages[number].rank, []).extend(sentence.marks or (sentence.text,))
-    return {rank: " ".join(said) for rank, said in texts.items()}
+                cited = texts.setdefault(passages[number].rank, [])
+                cited += sentence.marks or (sentence.text,)
+    return {rank: " ".join(cited) for rank, cited in texts.items()}
 
 
-def passages_by_number(found: Retrieval) -> dict[int, CitedPassage]:
+def passages_by_number(answer: Retrieval) -> dict[int, CitedPassage]:
     """The passages of an answer by the number under which it cites them."""
-    by_rank = {one.rank: one for one in found.passages}
-    sources = number_sources(found, _MOST_SOURCES)
-    return {one.number: by_rank[one.rank] for one in sources if one.kind == "passage"}
+    by_rank = {passage.rank: passage for passage in answer.passages}
+    sources = number_sources(answer, _MOST_SOURCES)
+    return {source.number: by_rank[source.rank] for source in sources if source.kind == "passage"}
 
 
-def mark_sources(sources: Sequence[AnswerSource], needs: Mapping[int, dict[str, Any]]) -> tuple[AnswerSource, ...]:
+def mark_sources(
+    sources: Sequence[AnswerSource], needs: Mapping[int, dict[str, Any]]
+) -> tuple[AnswerSource, ...]:
     """The sources with their needs; a path has none."""
-    return tuple(
-        one.model_copy(update=needs[one.rank]) if one.kind == "passage" and one.rank in needs else one
-        for one in sources
-    )
+    marked = []
+    for source in sources:
+        need = needs.get(source.rank) if source.kind == "passage" else None
+        marked.append(source.model_copy(update=need))
+    return tuple(marked)
 
 
 def replay_of(view: OpenView, tools: Tools, log: QueryLog, latency_ms: int | None = None) -> Replay:
-    """Ask a logged question again of the same graph without some documents or passages; with none, as it was."""
-    shown, plan = ShownResults.model_validate(log.results), Plan.model_validate(log.plan)
+    """Ask a logged question again of the same graph without some documents or passages; with none,
+    as it was.
+    """
+    shown = ShownResults.model_validate(log.results)
+    plan = Plan.model_validate(log.plan)
+    if latency_ms is not None:
+        plan = limit_time(plan, latency_ms)
     only, near = read_filters(shown.filters)
     return replay_on(
-        view, tools, log.query, plan if latency_ms is None else limit_time(plan, latency_ms), only,
-        at=log.at, recipe=log.recipe, mask=Mask(shown.as_of, shown.known_at), near=near, anyway=True,
-    )  # fmt: skip
+        view,
+        tools,
+        log.query,
+        plan,
+        only,
+        at=log.at,
+        recipe=log.recipe,
+        mask=Mask(shown.as_of, shown.known_at),
+        near=near,
+        anyway=True,
+    )
 
 
 def replay_on(
-    view: OpenView, tools: Tools, text: str, plan: Plan, only: DocumentFilter | None = None, **options: Any
+    view: OpenView,
+    tools: Tools,
+    text: str,
+    plan: Plan,
+    only: DocumentFilter | None = None,
+    **options: Any,
 ) -> Replay:
-    """A question of a graph that can be asked without some documents or passages; `options` are those of a turn."""
+    """A question of a graph that can be asked without some documents or passages; `options` are
+    those of a turn.
+    """
 
     def replay(without: tuple[str, ...]) -> Retrieval:
-        kept = replace(only or DocumentFilter(), without=without) if without else only
-        return retrieve(view, text, tools, plan=plan, only=kept, **options)
+        documents = replace(only or DocumentFilter(), without=without) if without else only
+        return retrieve(view, text, tools, plan=plan, only=documents, **options)
 
     return replay
 
@@ -114,79 +151,119 @@ def replay_on(
 def limit_time(plan: Plan, latency_ms: int) -> Plan:
     """The plan with at most so much time for the whole turn; its stages share it as before."""
     share = min(1.0, latency_ms / plan.budget.latency_ms)
-    parts = {
-        name: getattr(plan, name).model_copy(update={"timeout_ms": int(share * getattr(plan, name).timeout_ms)})
-        for name in ("retriever", "graph", "reranker")
-    }
-    budget = plan.budget.model_copy(update={"latency_ms": int(share * plan.budget.latency_ms)})
-    return plan.model_copy(update={**parts, "budget": budget})
+    latency = int(share * plan.budget.latency_ms)
+    parts: dict[str, Any] = {"budget": plan.budget.model_copy(update={"latency_ms": latency})}
+    for name in ("retriever", "graph", "reranker"):
+        stage = getattr(plan, name)
+        timeout = int(share * stage.timeout_ms)
+        parts[name] = stage.model_copy(update={"timeout_ms": timeout})
+    return plan.model_copy(update=parts)
 
 
 def read_filters(filters: Mapping[str, Any]) -> tuple[DocumentFilter | None, tuple[str, ...]]:
     """The filters of a logged question, and where it was asked from."""
-    given = {name: value for name, value in filters.items() if name != "near"}
-    return _FILTER.validate_python(given) if given else None, tuple(filters.get("near", ()))
+    near = tuple(filters.get("near", ()))
+    limits = {name: value for name, value in filters.items() if name != "near"}
+    return _FILTER.validate_python(limits) if limits else None, near
 
 
 def explain_needs(view: OpenView, tools: Tools, log: QueryLog) -> list[dict[str, Any]]:
-    """The passages of a logged turn, each with its need, and the `number` under which an answer cites it."""
-    found = replay_of(view, tools, log)(())
-    needs = weigh_sources(found, quote(found, tools.embedder), replay_of(view, tools, log, CHECK_MS))
-    numbers = {one.rank: number for number, one in passages_by_number(found).items()}
+    """The passages of a logged turn, each with its need, and the `number` under which an answer
+    cites it.
+    """
+    answer = replay_of(view, tools, log)(())
+    sentences = quote(answer, tools.embedder)
+    needs = weigh_sources(answer, sentences, replay_of(view, tools, log, CHECK_MS))
+    numbers = {passage.rank: number for number, passage in passages_by_number(answer).items()}
     return [
-        one.model_dump(include=_NAMED) | needs[one.rank] | {"number": numbers.get(one.rank)} for one in found.passages
+        passage.model_dump(include=_NAMED)
+        | needs[passage.rank]
+        | {"number": numbers.get(passage.rank)}
+        for passage in answer.passages
     ]
 
 
 def explain_without(view: OpenView, tools: Tools, log: QueryLog, source: str) -> dict[str, Any]:
-    """What a logged turn says without a source: the rank or id of a passage, or a document; whether it still stands."""
+    """What a logged turn says without a source: the rank or id of a passage, or a document; whether
+    it still stands.
+    """
     replay = replay_of(view, tools, log)
-    before = replay(())
-    masked = _ids_of(before, source)
-    after = replay(masked)
-    said, now = quote(before, tools.embedder), quote(after, tools.embedder)
-    held = " ".join(f"{one.title} {one.text}" for one in after.passages)
-    stands = Reason.ABSTAINED not in after.reasons and all(
-        share_held(text, held, log.query) >= MIN_SHARE for one in said for text in one.marks or (one.text,)
+    full_answer = replay(())
+    masked = _ids_of(full_answer, source)
+    reduced_answer = replay(masked)
+    full_sentences = quote(full_answer, tools.embedder)
+    reduced_sentences = quote(reduced_answer, tools.embedder)
+    texts = [f"{passage.title} {passage.text}" for passage in reduced_answer.passages]
+    reduced_text = " ".join(texts)
+    claims = chain.from_iterable(sentence.marks or (sentence.text,) for sentence in full_sentences)
+    stands = reduced_answer.is_answered and all(
+        share_held(claim, reduced_text, log.query) >= MIN_SHARE for claim in claims
     )
-    kept, shown = {one.id for one in after.passages}, {one.id for one in before.passages}
+    full_ids = {passage.id for passage in full_answer.passages}
+    reduced_ids = {passage.id for passage in reduced_answer.passages}
+    new = [passage for passage in reduced_answer.passages if passage.id not in full_ids]
     return {
         "source": source,
         "masked": list(masked),
         "stands": stands,
-        "abstains": Reason.ABSTAINED in after.reasons,
-        "confidence": [before.confidence, after.confidence],
-        "answer": [[one.text for one in each] for each in (said, now)],
-        "lost": [one.id for one in before.passages if one.id not in kept],
-        "new": [one.model_dump(include=_NAMED) for one in after.passages if one.id not in shown],
+        "abstains": not reduced_answer.is_answered,
+        "confidence": [full_answer.confidence, reduced_answer.confidence],
+        "answer": [_texts_of(full_sentences), _texts_of(reduced_sentences)],
+        "lost": [passage.id for passage in full_answer.passages if passage.id not in reduced_ids],
+        "new": [passage.model_dump(include=_NAMED) for passage in new],
     }
 
 
-def quote(found: Retrieval, embedder: Embedder | None) -> tuple[AnswerSentence, ...]:
+def _texts_of(sentences: Sequence[AnswerSentence]) -> list[str]:
+    return [sentence.text for sentence in sentences]
+
+
+def quote(answer: Retrieval, embedder: Embedder | None) -> tuple[AnswerSentence, ...]:
     """The quoted answer of a turn; none where it abstains."""
-    if Reason.ABSTAINED in found.reasons:
-        return ()
-    return quote_sources(found.query, number_sources(found, _MOST_SOURCES), embedder)
+    return quote_sources(answer, number_sources(answer, _MOST_SOURCES), embedder)
 
 
-def _ids_of(found: Retrieval, source: str) -> tuple[str, ...]:
-    """What to mask: a passage by its rank or id, or every text of a document that the answer shows."""
-    for one in found.passages:
-        if source in (str(one.rank), one.id):
-            return (one.id,)
-        if source in (one.document, one.document_id, one.path, one.title):
-            return (one.document_id or one.id,)
-    shown = ", ".join(dict.fromkeys(one.document for one in found.passages))
-    raise UnknownSource(f"{source!r} is no source of this answer; give a rank, or one of {shown or 'none'}")
+def _ids_of(answer: Retrieval, source: str) -> tuple[str, ...]:
+    """What to mask: a passage by its rank or id, or every text of a document that the answer
+    shows.
+    """
+    for passage in answer.passages:
+        if source in (str(passage.rank), passage.id):
+            return (passage.id,)
+        if source in (passage.document, passage.document_id, passage.path, passage.title):
+            return (passage.document_id or passage.id,)
+    shown = ", ".join(dict.fromkeys(passage.document for passage in answer.passages))
+    raise UnknownSource(
+        f"{source!r} is no source of this answer; give a rank, or one of {shown or 'none'}"
+    )
 
 
 _MOST_WORDS = 12  # the newest stand first, so that a long conversation forgets its beginning
-_ENOUGH = 3  # content words of a question that stands by itself
-_GOES_ON = re.compile(r"\s*(?:and|or|but|what about|how about|what if|also|same|und|oder|et|ou|y|e|и|а)\b", re.I)
-_REFERS = re.compile(r"\b(?:it|its|they|them|their|this|that|these|those|there|one|ones|he|she|him|her)\b", re.I)
+_GOES_ON = re.compile(
+    r"\s*(?:and|or|but|what about|how about|what if|also|same|und|oder|et|ou|y|e|и|а)\b", re.I
+)
+_REFERS = re.compile(
+    r"\b(?:it|its|they|them|their|this|these|those|he|she|him|her)\b"
+    r"|\b(?:about|after|before|by|did|do|does|for|from|in|is|like|of|on|than|to|was|with) that\b"
+    r"|\bthat\W*$|\b(?:which|that|this|other|another) ones?\b"
+    r"|(?<!\bis )(?<!\bare )(?<!\bwas )\bthere\b(?! is\b| are\b)",
+    re.I,
+)
+_POSSESSIVES = ("its", "their")
+_CLAUSE = re.compile(
+    r",|\b(?:when|if|while|because|before|after|once|unless|until|and|but)\b", re.I
+)
+_NOUN_PHRASE = re.compile(r"\b(?:an?|the|each|every|my|our)\s+([\w-]+)", re.I)
+_NO_SUBJECT = frozenset(map(stem, TERM_BREAKERS | RELATIONAL_WORDS))
 _WORD = re.compile(r"[\w-](?:[\w./:'-]*\w)?")
 # Filters as people name them, where that is another name.
-_FIELDS = {"paths": "path", "sources": "source", "types": "type", "tags": "tag", "authors": "author"}
+_FIELDS = {
+    "paths": "path",
+    "sources": "source",
+    "types": "type",
+    "tags": "tag",
+    "authors": "author",
+}
 
 
 def follow_up(
@@ -194,32 +271,63 @@ def follow_up(
 ) -> tuple[str, DocumentFilter | None, Carried]:
     """The question as it is asked, what it is limited to, and what both have from the last one.
 
-    Words are carried where the question leans on the last one: it goes on, refers to something, or is short. Filters
-    that it does not set are carried too. What `drop` names, a word or a filter, is left out.
+    Words are carried where the question names no subject of its own. Filters that it does not set
+    are carried too. What `drop` names, a word or a filter, is left out.
     """
-    left_out = {one.casefold() for one in drop}
-    leans = _GOES_ON.match(text) or _REFERS.search(text) or len(content_words(text)) < _ENOUGH
-    words = [word for word in _words_of(last.query, text) if word.casefold() not in left_out] if leans else []
-    shown = {name: one for name, one in ShownResults.model_validate(last.results).filters.items() if name != "within"}
-    before = written_filters(read_filters(shown)[0])
-    given = written_filters(only)
-    kept = {
-        name: value for name, value in before.items() if name not in given and _FIELDS.get(name, name) not in left_out
+    left_out = {name.casefold() for name in drop}
+    words = _words_of(last.query, text) if _leans(text) else []
+    words = [word for word in words if word.casefold() not in left_out]
+    shown = dict(ShownResults.model_validate(last.results).filters)
+    shown.pop("within", None)
+    last_filters = written_filters(read_filters(shown)[0])
+    own_filters = written_filters(only)
+    carried_filters = {
+        name: value
+        for name, value in last_filters.items()
+        if name not in own_filters and _FIELDS.get(name, name) not in left_out
     }
-    earlier = read_filters(kept)[0]
+    earlier = read_filters(carried_filters)[0]
     if earlier is not None and only is not None:
-        earlier = replace(earlier, **{name: getattr(only, name) for name in given})
-    filters = {_FIELDS.get(name, name): value for name, value in kept.items()}
+        earlier = replace(earlier, **{name: getattr(only, name) for name in own_filters})
+    filters = {_FIELDS.get(name, name): value for name, value in carried_filters.items()}
     carried = Carried(follows=last.key, words=tuple(words), filters=filters)
     return " ".join([text, *words]), earlier or only, carried
 
 
+def _leans(text: str) -> bool:
+    """Whether a question lacks a subject of its own: it goes on ("and for files?"), refers to what
+    it does not name ("what does it cost?"), or asks only what any subject has ("what is the
+    default?").
+    """
+    if _GOES_ON.match(text) or not _names_subject(text):
+        return True
+    reference = _REFERS.search(text)
+    return reference is not None and not _is_resolved(text[: reference.start()], reference[0])
+
+
+def _names_subject(text: str) -> bool:
+    return any(stem(word) not in _NO_SUBJECT for word in content_words(text))
+
+
+def _is_resolved(preceding: str, reference: str) -> bool:
+    """Whether what a pronoun stands for is named before it: in another clause, as in "does the
+    server stop when it fails?", or as what owns, as in "when does a pool free its slots?".
+    """
+    *clauses, last_clause = _CLAUSE.split(preceding)
+    resolvable = " ".join(clauses)
+    if reference.casefold() in _POSSESSIVES:
+        resolvable += f" {last_clause}"
+    return any(_names_subject(noun) for noun in _NOUN_PHRASE.findall(resolvable))
+
+
 def _words_of(last: str, text: str) -> list[str]:
-    """The words of the last question that carry meaning and that the new one does not say, as written."""
-    said = {stem(word) for word in content_words(text)}
-    found: dict[str, str] = {}
+    """The words of the last question that carry meaning and that the new one does not say, as
+    written.
+    """
+    said_stems = set(map(stem, content_words(text)))
+    words: dict[str, str] = {}
     for word in _WORD.findall(last):
-        own = [one for one in content_words(word) if one not in FUNCTION_WORDS]
-        if own and not said.issuperset(map(stem, own)):
-            found.setdefault(word.casefold(), word)
-    return list(found.values())[:_MOST_WORDS]
+        terms = [term for term in content_words(word) if term not in FUNCTION_WORDS]
+        if terms and not said_stems.issuperset(map(stem, terms)):
+            words.setdefault(word.casefold(), word)
+    return list(words.values())[:_MOST_WORDS]

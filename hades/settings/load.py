@@ -1,4 +1,6 @@
-"""Environment, hades.yaml, tenant: the one place that sees what the environment and the file say."""
+"""Environment, hades.yaml, tenant: the one place that sees what the environment and the file
+say.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +14,18 @@ from typing import Any, TypeVar
 import yaml
 from pydantic import BaseModel, ValidationError
 
-from hades.errors import SettingsError
-from hades.settings.tree import SECTIONS, CacheSettings, Settings, is_secret, variable_of, without_credentials
+from hades.errors import SettingsError, explain_problems, plain_message
+from hades.settings.tree import (
+    SECTIONS,
+    CacheSettings,
+    Guard,
+    Settings,
+    guard_of,
+    is_secret,
+    variable_of,
+    without_credentials,
+)
+from hades.settings.trust import check_trust
 
 FOLDER = "tenants"
 LONGEST_DATABASE = 64  # of ArangoDB's traditional names, in bytes
@@ -21,10 +33,13 @@ _NAME = re.compile(r"[a-z0-9_-]{1,63}")
 
 
 def check_name(name: object) -> str:
-    """The name, or an error: it becomes a folder and a part of a database's name, so nothing else may stand in it."""
+    """The name, or an error: it becomes a folder and a part of a database's name, so nothing else
+    may stand in it.
+    """
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise SettingsError(
-            f"{variable_of('tenant')} is {name!r}; a tenant's name has 1 to 63 of a-z, 0-9, _ and -, for example team-a"
+            f"{variable_of('tenant')} is {name!r}; a tenant's name has 1 to 63 of a-z, 0-9, _ and "
+            "-, for example team-a"
         )
     return name
 
@@ -32,33 +47,44 @@ def check_name(name: object) -> str:
 def for_tenant(settings: Settings, name: str) -> Settings:
     """The same settings with everything that is kept moved into the tenant's own place.
 
-    Files go to `tenants/<name>` under the home and under every cache folder that is named; ArangoDB gets a database
-    `<database>_<name>`.
+    Files go to `tenants/<name>` under the home and under every cache folder that is named; ArangoDB
+    gets a database `<database>_<name>`.
     """
     check_name(name)
     if settings.tenant is not None:
-        raise SettingsError(f"these settings are those of tenant {settings.tenant!r} already; start from those of none")
+        raise SettingsError(
+            f"these settings are those of tenant {settings.tenant!r} already; start from those of "
+            "none"
+        )
     database = f"{settings.arango_database}_{name}"
     if settings.store == "arango" and len(database.encode()) > LONGEST_DATABASE:
         raise SettingsError(
-            f"database {database!r} of tenant {name!r} has {len(database.encode())} bytes, ArangoDB allows "
-            f"{LONGEST_DATABASE}; shorten {variable_of('tenant')} or {variable_of('arango_database')}"
+            f"database {database!r} of tenant {name!r} has {len(database.encode())} bytes, "
+            f"ArangoDB allows {LONGEST_DATABASE}; shorten {variable_of('tenant')} or "
+            f"{variable_of('arango_database')}"
         )
-    own = {"tenant": name, "home": inside(settings.home, name), "arango_database": database}
-    return settings.model_copy(update={**own, "cache": _move(settings.cache, lambda path: inside(path, name))})
+    changes = {
+        "tenant": name,
+        "home": inside(settings.home, name),
+        "arango_database": database,
+        "cache": _move_cache_folders(settings.cache, lambda path: inside(path, name)),
+    }
+    return settings.model_copy(update=changes)
 
 
-def _move(cache: CacheSettings, move: Callable[[Path], Path]) -> CacheSettings:
+def _move_cache_folders(cache: CacheSettings, move: Callable[[Path], Path]) -> CacheSettings:
     """The same with every folder that is named moved."""
-    folders = cache.model_dump(include={"nvme_cache_path", "reliable_store_path"}, exclude_none=True)
+    folders = cache.model_dump(
+        include={"nvme_cache_path", "reliable_store_path"}, exclude_none=True
+    )
     return cache.model_copy(update={name: move(path) for name, path in folders.items()})
 
 
 def tenants(home: Path) -> list[str]:
     """Tenants that have a folder under the home of all, by name."""
     folder = home / FOLDER
-    there = folder.iterdir() if folder.is_dir() else ()
-    return sorted(path.name for path in there if path.is_dir() and _NAME.fullmatch(path.name))
+    entries = folder.iterdir() if folder.is_dir() else ()
+    return sorted(path.name for path in entries if path.is_dir() and _NAME.fullmatch(path.name))
 
 
 def inside(path: Path | str, name: str) -> Path:
@@ -78,43 +104,70 @@ def load_settings(env: Mapping[str, str] | None = None, cwd: Path | None = None)
     """
     env = os.environ if env is None else env
     cwd = Path.cwd() if cwd is None else cwd
-    values = _from_file(cwd / FILE_NAME)
-    values |= {name: env[variable] for variable, name in _FIELDS.items() if name not in SECTIONS and env.get(variable)}
+    in_file = read_file(cwd / FILE_NAME)
+    in_environment = {
+        name: env[variable]
+        for variable, name in _FIELDS.items()
+        if name not in SECTIONS and env.get(variable)
+    }
+    values = in_file | in_environment
     tenant = values.pop("tenant", None)
     try:
         settings = Settings.model_validate(values)
     except ValidationError as error:
-        raise SettingsError("\n".join(_explain(problem) for problem in error.errors())) from None
+        raise SettingsError(
+            "\n".join(_explain_setting(problem) for problem in error.errors())
+        ) from None
+    if not settings.trust_folder:
+        check_trust(cwd / FILE_NAME, in_file, in_environment, configuration_folder(env))
 
     def place(path: Path) -> Path:
         return Path(os.path.normpath(cwd / path.expanduser()))
 
-    placed = {"home": place(settings.home), "data": place(settings.data), "cache": _move(settings.cache, place)}
-    settings = settings.model_copy(update=placed)
+    paths = {
+        "home": place(settings.home),
+        "data": place(settings.data),
+        "cache": _move_cache_folders(settings.cache, place),
+    }
+    settings = settings.model_copy(update=paths)
     return settings if tenant is None else for_tenant(settings, check_name(tenant))
 
 
-def unknown_variables(env: Mapping[str, str] | None = None) -> list[str]:
-    """`HADES_*` variables that mean nothing to HADES, each with the nearest one that does; for `hades doctor`."""
+def configuration_folder(env: Mapping[str, str] | None = None) -> Path | None:
+    """The person's own folder of configuration for HADES; None where the system names none."""
     env = os.environ if env is None else env
-    strangers = [name for name in env if name.startswith("HADES_") and not name.startswith("HADES_TEST_")]
-    return [f"{name}{nearest(name, list(_FIELDS))}" for name in sorted(strangers) if name not in _FIELDS]
+    if env.get("XDG_CONFIG_HOME"):
+        return Path(env["XDG_CONFIG_HOME"]) / "hades"
+    return Path(env["HOME"]) / ".config" / "hades" if env.get("HOME") else None
 
 
-def override(section: Section, given: Mapping[str, Any], owner: str) -> Section:
+def unknown_variables(env: Mapping[str, str] | None = None) -> list[str]:
+    """`HADES_*` variables that mean nothing to HADES, each with the nearest one that does; for
+    `hades doctor`.
+    """
+    env = os.environ if env is None else env
+    unknown = [
+        name
+        for name in sorted(env)
+        if name.startswith("HADES_") and not name.startswith("HADES_TEST_") and name not in _FIELDS
+    ]
+    return [f"{name}{nearest(name, list(_FIELDS))}" for name in unknown]
+
+
+def override(section: Section, values: Mapping[str, Any], owner: str) -> Section:
     """A section with these keys set; a key or a value that means nothing is named."""
     fields = type(section).model_fields
-    if unknown := [key for key in given if key not in fields]:
+    if unknown := [key for key in values if key not in fields]:
         raise SettingsError(f"{owner} has no key {unknown[0]!r}{nearest(unknown[0], list(fields))}")
     try:
-        return type(section).model_validate(section.model_dump(exclude_unset=True) | dict(given))
+        return type(section).model_validate(section.model_dump(exclude_unset=True) | dict(values))
     except ValidationError as error:
-        wrong = [f"{'.'.join(map(str, one['loc']))} is {one['input']!r}: {one['msg']}" for one in error.errors()]
-        raise SettingsError(f"{owner} cannot be set up: {'; '.join(wrong)}") from None
+        problems = explain_problems(error.errors())
+        raise SettingsError(f"{owner} cannot be set up: {problems}") from None
 
 
-def _from_file(path: Path) -> dict[str, Any]:
-    """The file's values by field name."""
+def read_file(path: Path) -> dict[str, Any]:
+    """The values of a hades.yaml by field name, not yet checked."""
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -124,57 +177,74 @@ def _from_file(path: Path) -> dict[str, Any]:
     try:
         document = yaml.safe_load(text)
     except yaml.YAMLError as error:
-        raise SettingsError(f"{FILE_NAME} is not YAML: {' '.join(str(error).split())}; fix or remove it") from None
+        raise SettingsError(
+            f"{FILE_NAME} is not YAML: {' '.join(str(error).split())}; fix or remove it"
+        ) from None
     if document is None:
         return {}
     if not isinstance(document, dict):
-        raise SettingsError(f"{FILE_NAME} must be a mapping of keys to values, not {type(document).__name__}")
-    return _by_field(document)
+        raise SettingsError(
+            f"{FILE_NAME} must be a mapping of keys to values, not {type(document).__name__}"
+        )
+    return _keys_to_fields(document)
 
 
-def _by_field(document: Mapping[Any, Any]) -> dict[str, Any]:
-    """Keys as fields: `HADES_STORE`, `hades_store` and `store` are the same key, and may stand there once."""
+def _keys_to_fields(document: Mapping[Any, Any]) -> dict[str, Any]:
+    """Keys as fields: `HADES_STORE`, `hades_store` and `store` are the same key, and may stand
+    there once.
+    """
     values: dict[str, Any] = {}
     for key, value in document.items():
         name = str(key).lower().removeprefix("hades_")
         if name not in Settings.model_fields:
-            raise SettingsError(f"{FILE_NAME} has no key {key!r}{nearest(name, list(Settings.model_fields))}")
-        if name in values:
-            raise SettingsError(f"{FILE_NAME} gives {key!r} twice under different spellings; keep one")
-        if is_secret(name):
             raise SettingsError(
-                f"{FILE_NAME} holds {key!r}; credentials belong in the environment ({variable_of(name)})"
+                f"{FILE_NAME} has no key {key!r}{nearest(name, list(Settings.model_fields))}"
+            )
+        if name in values:
+            raise SettingsError(
+                f"{FILE_NAME} gives {key!r} twice under different spellings; keep one"
+            )
+        if guard_of(Settings.model_fields[name]) is Guard.ENVIRONMENT:
+            raise SettingsError(
+                f"{FILE_NAME} holds {key!r}, which belongs in the environment only "
+                f"({variable_of(name)})"
             )
         values[name] = value
     return values
 
 
-def _explain(problem: Any) -> str:
+def _explain_setting(problem: Any) -> str:
     location = [str(part) for part in problem["loc"] if part != "[key]"]
-    message = str(problem["msg"]).removeprefix("Value error, ")
+    message = plain_message(str(problem["msg"]))
     if not location:
         return message
     key = ".".join([variable_of(location[0]), *location[1:]])
     if problem["type"] == "extra_forbidden":
         return f"{FILE_NAME} has no key {key!r}{nearest(location[-1], _keys_at(location[:-1]))}"
-    return f"{key}{_show(location[0], problem['input'])}: {message[0].lower()}{message[1:]}"
+    return f"{key}{_show_value(location[0], problem['input'])}: {message[0].lower()}{message[1:]}"
 
 
-def _show(field: str, value: object) -> str:
-    """The value as a person may see it: no secret, and no mapping, whose keys are named in the message."""
+def _show_value(field: str, value: object) -> str:
+    """The value as a person may see it: no secret, and no mapping, whose keys are named in the
+    message.
+    """
     if isinstance(value, dict):
         return ""
-    return " is set to something else" if is_secret(field) else f" is {without_credentials(value)!r}"
+    if is_secret(field):
+        return " is set to something else"
+    return f" is {without_credentials(value)!r}"
 
 
 def _keys_at(location: Sequence[str]) -> list[str]:
     """The keys that hades.yaml may have at a place in the tree."""
     model: type[BaseModel] = Settings
     for part in location:
-        field = next((f for name, f in model.model_fields.items() if part in (name, f.alias)), None)
-        if field is None or not (isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel)):
+        fields = model.model_fields.items()
+        field = next((field for name, field in fields if part in (name, field.alias)), None)
+        shape = None if field is None else field.annotation
+        if not (isinstance(shape, type) and issubclass(shape, BaseModel)):
             return []
-        model = field.annotation
+        model = shape
     return [field.alias or name for name, field in model.model_fields.items()]
 
 
@@ -200,7 +270,9 @@ def keep_libraries_quiet() -> None:
 
 
 def socket_activation() -> dict[str, str]:
-    """`LISTEN_PID` and `LISTEN_FDS`, where they are set: sockets that were opened for this process."""
+    """`LISTEN_PID` and `LISTEN_FDS`, where they are set: sockets that were opened for this
+    process.
+    """
     return {name: os.environ[name] for name in ("LISTEN_PID", "LISTEN_FDS") if name in os.environ}
 
 

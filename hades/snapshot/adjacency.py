@@ -21,7 +21,9 @@ def build(
     weights: NDArray[np.float32],
     n_nodes: int,
 ) -> Csr:
-    """The rows of one direction: edges by their near end, heaviest first, equal weights in edge order."""
+    """The rows of one direction: edges by their near end, heaviest first, equal weights in edge
+    order.
+    """
     order = np.lexsort((-weights, near))  # stable, so edge order settles ties
     starts = np.zeros(n_nodes + 1, np.int64)
     np.cumsum(np.bincount(near, minlength=n_nodes), out=starts[1:])
@@ -38,9 +40,17 @@ Filter = Callable[[Numbers, Numbers], Flags]  # (entries, near nodes) -> which o
 
 
 def follow(
-    rows: Csr, numbers: Numbers, keep: Filter | None, fanout: int | None, max_work: int | None, *, outbound: bool
+    rows: Csr,
+    numbers: Numbers,
+    keep: Filter | None,
+    fanout: int | None,
+    max_work: int | None,
+    *,
+    outbound: bool,
 ) -> Expansion:
-    """The first `fanout` entries of each node's row that pass the filter, looking at `max_work` entries at most."""
+    """The first `fanout` entries of each node's row that pass the filter, looking at `max_work`
+    entries at most.
+    """
     cursor, stop = rows.starts[numbers], rows.starts[numbers + 1]
     need = np.full(len(numbers), np.iinfo(np.int64).max if fanout is None else fanout, np.int64)
     look = max(_FIRST_LOOK, 4 * (fanout or 0))
@@ -50,8 +60,8 @@ def follow(
         bound = need if keep is None or fanout is None else look
         width = np.minimum(np.where(need > 0, stop - cursor, 0), bound)
         if max_work is not None:
-            before = np.cumsum(width) - width
-            width = np.clip(max_work - work - before, 0, width)
+            entries_ahead = np.cumsum(width) - width
+            width = np.clip(max_work - work - entries_ahead, 0, width)
         if not width.any():
             break
         row = np.repeat(np.arange(len(numbers)), width)
@@ -72,9 +82,17 @@ def follow(
     if len(kept_rows) > 2:  # one look leaves them in order
         order = np.lexsort((entry, row))
         row, entry = row[order], entry[order]
-    target, edge = rows.target[entry].astype(np.int64), rows.edge[entry].astype(np.int64)
-    way, capped = np.full(len(entry), outbound), bool(((need > 0) & (cursor < stop)).any())
-    return Expansion(row, target, edge, rows.type[entry], rows.weight[entry], way, work, capped)
+    has_more = (need > 0) & (cursor < stop)
+    return Expansion(
+        row=row,
+        target=rows.target[entry].astype(np.int64),
+        edge=rows.edge[entry].astype(np.int64),
+        type=rows.type[entry],
+        weight=rows.weight[entry],
+        outbound=np.full(len(entry), outbound),
+        work=work,
+        capped=bool(has_more.any()),
+    )
 
 
 def merge(out: Expansion, into: Expansion, fanout: int | None) -> Expansion:
@@ -91,11 +109,15 @@ def merge(out: Expansion, into: Expansion, fanout: int | None) -> Expansion:
 
 def visible(validity: Validity, edges: NDArray[np.int32], mask: Mask) -> Flags:
     """Which edges a reader standing at the mask sees; both intervals are half-open."""
-    seen = np.ones(len(edges), np.bool_)
+    is_visible = np.ones(len(edges), np.bool_)
     if mask.as_of is not None:
         moment = microseconds(mask.as_of)
-        seen &= (validity.valid_from[edges] <= moment) & (moment < validity.valid_until[edges])
+        is_visible &= (validity.valid_from[edges] <= moment) & (
+            moment < validity.valid_until[edges]
+        )
     if mask.known_at is not None:
         moment = microseconds(mask.known_at)
-        seen &= (validity.recorded_at[edges] <= moment) & (moment < validity.retracted_at[edges])
-    return seen
+        is_visible &= (validity.recorded_at[edges] <= moment) & (
+            moment < validity.retracted_at[edges]
+        )
+    return is_visible

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import cached_property, lru_cache
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -54,10 +56,12 @@ class Facts:
     def number(self, ids: Sequence[str]) -> Numbers:
         """The number of each `_id`, -1 where there is no such node."""
         numbers = np.full(len(ids), -1, np.int64)
-        asked, entries = find(self._arrays["node_id.hash"], hash_texts(ids))
+        places, entries = find(self._arrays["node_id.hash"], hash_texts(ids))
         candidates = self._arrays["node_id.number"][entries].astype(np.int64)
-        for place, number, found in zip(asked.tolist(), candidates.tolist(), self.ids(candidates), strict=True):
-            if found == ids[place]:  # the hash alone could err
+        for place, number, node_id in zip(
+            places.tolist(), candidates.tolist(), self.ids(candidates), strict=True
+        ):
+            if node_id == ids[place]:  # the hash alone could err
                 numbers[place] = number
         return numbers
 
@@ -68,7 +72,9 @@ class Facts:
 
     def kinds(self, numbers: Numbers) -> Codes:
         """What each node is, as a place in `KINDS`."""
-        return (np.searchsorted(self._bases, self._check(numbers), side="right") - 1).astype(np.uint8)
+        return (np.searchsorted(self._bases, self._check(numbers), side="right") - 1).astype(
+            np.uint8
+        )
 
     def nodes(self, numbers: Numbers) -> list[NodeFacts]:
         """Attributes of nodes, one read each; each column is read once for all of them."""
@@ -84,8 +90,14 @@ class Facts:
             "span": spans,
         }
         is_entity = self.kinds(numbers) == KINDS.index(Kind.ENTITY)
-        own = iter(self._entity_facts(numbers[is_entity]))  # the first kind, so a number is a row
-        return [NodeFacts(**row, **(next(own) if row["kind"] is Kind.ENTITY else {})) for row in _rows(columns)]
+        # Entities are the first kind, so a number is a row.
+        entity_facts = iter(self._entity_facts(numbers[is_entity]))
+        facts = []
+        for row in _rows(columns):
+            if row["kind"] is Kind.ENTITY:
+                row |= next(entity_facts)
+            facts.append(NodeFacts(**row))
+        return facts
 
     def edges(self, handles: Numbers) -> list[EdgeFacts]:
         """Attributes of edges, one read each; each column is read once for all of them."""
@@ -94,56 +106,73 @@ class Facts:
         keys = self._read("edge.key", handles)
         documents, spans = self._cite("edge", handles)
         bodies = self._document_texts("body", documents)
-        bounds = BOUNDS if self._contents.has_validity else ()
+        weights = self._read("edge.weight", handles)
+        snippets = [
+            "" if span is None else self._cut(body, document, *span)
+            for body, document, span in zip(bodies, documents, spans, strict=True)
+        ]
         columns: dict[str, Sequence[Any]] = {
-            "id": [f"{EDGES[one]}/{key}" for one, key in zip(collections, keys, strict=True)],
+            "id": [f"{EDGES[code]}/{key}" for code, key in zip(collections, keys, strict=True)],
             "source": self.ids(self._arrays["edge.source"][handles]),
             "target": self.ids(self._arrays["edge.target"][handles]),
             "type": [self._contents.types[code] for code in self._read("edge.type", handles)],
-            "weight": [None if math.isnan(weight) else weight for weight in self._read("edge.weight", handles)],
+            "weight": [None if math.isnan(weight) else weight for weight in weights],
             "label": self._read("edge.label", handles),
             "document": self._document_texts("origin", documents),
             "document_id": self._document_texts("id", documents),
             "span": spans,
-            "snippet": [
-                "" if span is None else self._cut(body, document, *span)
-                for body, document, span in zip(bodies, documents, spans, strict=True)
-            ],
-            **{name: [_moment(one) for one in self._read(f"edge.{name}", handles)] for name in bounds},
+            "snippet": snippets,
         }
+        for name in BOUNDS if self._contents.has_validity else ():
+            columns[name] = list(map(_moment, self._read(f"edge.{name}", handles)))
         return [EdgeFacts(**row) for row in _rows(columns)]
 
     def passages(self, numbers: Numbers) -> list[Passage]:
-        """Text of chunks, functions and files with what a citation needs, one read each; others give `BadQuery`."""
+        """Text of chunks, functions and files with what a citation needs, one read each; others
+        give `BadQuery`.
+        """
         numbers = self._rows_of(numbers)
         ids, (documents, cited) = self.ids(numbers), self._cite("node", numbers)
         if NOWHERE in documents:
-            raise BadQuery(f"{ids[documents.index(NOWHERE)]} has no text of its own; ask for its facts")
-        titles, bodies = (self._document_texts(name, documents) for name in ("title", "body"))
+            raise BadQuery(
+                f"{ids[documents.index(NOWHERE)]} has no text of its own; ask for its facts"
+            )
+        bodies = self._document_texts("body", documents)
         spans = [span or (0, len(body)) for span, body in zip(cited, bodies, strict=True)]
+        texts = [
+            self._cut(body, document, *span)
+            for body, document, span in zip(bodies, documents, spans, strict=True)
+        ]
+        titles = zip(
+            self._read("node.name", numbers), self._document_texts("title", documents), strict=True
+        )
         columns: dict[str, Sequence[Any]] = {
             "id": ids,
-            "text": [
-                self._cut(body, document, *span) for body, document, span in zip(bodies, documents, spans, strict=True)
-            ],
+            "text": texts,
             "document": self._document_texts("origin", documents),
             "document_id": self._document_texts("id", documents),
             "span": spans,
-            "title": [name or title for name, title in zip(self._read("node.name", numbers), titles, strict=True)],
+            "title": [name or title for name, title in titles],
             "kind": self._types_of(numbers),
         }
         is_chunk = self.kinds(numbers) == KINDS.index(Kind.CHUNK)
-        own = iter(self._chunk_facts(numbers[is_chunk] - self._bases[KINDS.index(Kind.CHUNK)]))
-        found = []
-        for row, has_more, document in zip(_rows(columns), is_chunk.tolist(), documents, strict=True):
-            more = next(own) if has_more else {}
+        chunk_facts = iter(
+            self._chunk_facts(numbers[is_chunk] - self._bases[KINDS.index(Kind.CHUNK)])
+        )
+        passages = []
+        for row, has_more, document in zip(
+            _rows(columns), is_chunk.tolist(), documents, strict=True
+        ):
+            more = next(chunk_facts) if has_more else {}
             if row["kind"] == ChunkKind.PASSAGE:
                 more["facts"] = self._read_stated(document, row["span"])
-            found.append(Passage(**row, **more))
-        return found
+            passages.append(Passage(**row, **more))
+        return passages
 
     def sources(self, document_ids: Sequence[str]) -> list[SourceFacts | None]:
-        """Whole documents by `_id` with their stored hash; None where there is none. One read each."""
+        """Whole documents by `_id` with their stored hash; None where there is none. One read
+        each.
+        """
         return [self._source(identifier) for identifier in document_ids]
 
     def _source(self, document_id: str) -> SourceFacts | None:
@@ -153,7 +182,8 @@ class Facts:
         if place == count or ids[place].as_py() != document_id:
             return None
         origin, title, text, sha256 = (
-            self._texts[f"document.{name}"][place].as_py() for name in ("origin", "title", "body", "sha256")
+            self._texts[f"document.{name}"][place].as_py()
+            for name in ("origin", "title", "body", "sha256")
         )
         return SourceFacts(id=document_id, origin=origin, title=title, text=text, sha256=sha256)
 
@@ -166,12 +196,16 @@ class Facts:
         return np.flatnonzero(codes == self._contents.node_types.index(name))
 
     def _chunk_facts(self, rows: Numbers) -> list[dict[str, Any]]:
-        """What chunks have beside their text; path, symbol and lines where one was cut from a file of a workspace."""
-        lines = zip(self._read("chunk.start_line", rows), self._read("chunk.end_line", rows), strict=True)
+        """What chunks have beside their text; path, symbol and lines where one was cut from a file
+        of a workspace.
+        """
+        lines = zip(
+            self._read("chunk.start_line", rows), self._read("chunk.end_line", rows), strict=True
+        )
         columns: dict[str, Sequence[Any]] = {
-            "headings": [tuple(one or ()) for one in self._read("chunk.headings", rows)],
+            "headings": [tuple(headings or ()) for headings in self._read("chunk.headings", rows)],
             "token_count": self._read("chunk.tokens", rows),
-            "timestamp": [_moment(one) for one in self._read("chunk.moment", rows)],
+            "timestamp": list(map(_moment, self._read("chunk.moment", rows))),
             "path": self._read("chunk.path", rows),
             "symbol": self._read("chunk.symbol", rows),
             "token_signs": self._read("chunk.token_signs", rows),
@@ -180,22 +214,31 @@ class Facts:
         return list(_rows(columns))
 
     def _entity_facts(self, rows: Numbers) -> list[dict[str, Any]]:
+        if not len(rows):
+            return []
         names = ("domain", "deg_out", "frequency")
-        return list(_rows({name: self._read(f"entity.{name}", rows) for name in names if len(rows)}))
+        return list(_rows({name: self._read(f"entity.{name}", rows) for name in names}))
 
     def _read_stated(self, document: int, span: tuple[int, int]) -> tuple[str, ...]:
-        """The triples that a document states in a span, in words; only passages are given labelled relations."""
+        """The triples that a document states in a span, in words; only passages are given labelled
+        relations.
+        """
         handles, owners = self._labelled
         first, last = np.searchsorted(owners, (document, document + 1))
         edges = handles[first:last]
         starts = self._arrays["edge.start"][edges]
         edges = edges[(span[0] <= starts) & (starts < span[1])]
-        tails, heads = (self._read("node.name", self._arrays[f"edge.{end}"][edges]) for end in ("source", "target"))
+        tails, heads = (
+            self._read("node.name", self._arrays[f"edge.{end}"][edges])
+            for end in ("source", "target")
+        )
         return tuple(map(" ".join, zip(tails, self._read("edge.label", edges), heads, strict=True)))
 
     @cached_property
     def _labelled(self) -> tuple[Numbers, Numbers]:
-        """Relations that have words of their own, in order of their documents, and those documents."""
+        """Relations that have words of their own, in order of their documents, and those
+        documents.
+        """
         labels = self._texts["edge.label"][: int(self._edge_bases[1])]
         handles = np.flatnonzero(np.asarray(pc.not_equal(labels, "")))
         owners = np.asarray(self._arrays["edge.document"][handles], np.int64)
@@ -209,14 +252,23 @@ class Facts:
 
     def _document_texts(self, name: str, documents: Sequence[int]) -> list[str]:
         """A text of each document, read once; empty where there is no document."""
-        known = {document: self._texts[f"document.{name}"][document].as_py() for document in {*documents} - {NOWHERE}}
+        known = {
+            document: self._texts[f"document.{name}"][document].as_py()
+            for document in {*documents} - {NOWHERE}
+        }
         return [known.get(document, "") for document in documents]
 
-    def _cite(self, what: str, places: Numbers) -> tuple[list[int], list[tuple[int, int] | None]]:
-        """The document and the span that each node or edge was read from; -1 and None where it was from none."""
-        documents, starts, ends = (self._read(f"{what}.{part}", places) for part in ("document", "start", "end"))
+    def _cite(self, record: str, places: Numbers) -> tuple[list[int], list[tuple[int, int] | None]]:
+        """The document and the span that each node or edge was read from; -1 and None where it was
+        from none.
+        """
+        documents, starts, ends = (
+            self._read(f"{record}.{part}", places) for part in ("document", "start", "end")
+        )
         cited = zip(documents, starts, ends, strict=True)
-        return documents, [None if document < 0 or start < 0 else (start, end) for document, start, end in cited]
+        return documents, [
+            None if document < 0 or start < 0 else (start, end) for document, start, end in cited
+        ]
 
     def _types_of(self, numbers: Numbers) -> list[str]:
         return [self._contents.node_types[code] for code in self._read("node.type", numbers)]
@@ -228,7 +280,9 @@ class Facts:
         return _within(numbers, int(self._bases[-1]), "node")
 
     def _rows_of(self, numbers: Numbers) -> Numbers:
-        """The numbers, checked, of nodes whose columns are read next; a part of a graph notes those it lacks."""
+        """The numbers, checked, of nodes whose columns are read next; a part of a graph notes those
+        it lacks.
+        """
         return self._check(numbers)
 
     def _read(self, name: str, places: Numbers) -> list[Any]:
@@ -240,15 +294,21 @@ class Facts:
 
 
 def _rows(columns: Mapping[str, Sequence[Any]]) -> Iterator[dict[str, Any]]:
-    return (dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True))
+    return (
+        dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)
+    )
 
 
-def _within(numbers: Numbers, count: int, what: str) -> Numbers:
-    asked = np.asarray(numbers, np.int64)
-    if asked.size and asked.view(np.uint64).max() >= count:  # a negative number is a huge one without its sign
-        wrong = int(asked[(asked < 0) | (asked >= count)][0])
-        raise BadQuery(f"{wrong} is not a {what} of this view; numbers come from the view that is asked")
-    return asked
+def _within(numbers: Numbers, count: int, record: str) -> Numbers:
+    checked = np.asarray(numbers, np.int64)
+    if (
+        checked.size and checked.view(np.uint64).max() >= count
+    ):  # a negative number is a huge one without its sign
+        wrong = int(checked[(checked < 0) | (checked >= count)][0])
+        raise BadQuery(
+            f"{wrong} is not a {record} of this view; numbers come from the view that is asked"
+        )
+    return checked
 
 
 def check_positive(name: str, value: int) -> None:
@@ -261,7 +321,85 @@ def _moment(value: int) -> datetime | None:
     return None if value in (ALWAYS, FOREVER) else _EPOCH + timedelta(microseconds=value)
 
 
-class Domains(Facts):
+class Dates(Facts):
+    """Says when texts were written: by their documents, and code by the commits that changed it."""
+
+    def dates(self, numbers: Numbers) -> Numbers:
+        """When each text was written, in microseconds since 1970; `ALWAYS` where it has no date,
+        and for entities and topics. Cost: in memory.
+        """
+        return self._dates[self._rows_of(numbers)]
+
+    def has_later(self, moment: datetime) -> bool:
+        """Whether some text was written after a moment. Cost: in memory."""
+        return bool((self._dates > microseconds(moment)).any())
+
+    @cached_property
+    def _dates(self) -> Numbers:
+        """For every node the date of its document, or its own where that is later."""
+        created = np.append(self._arrays["document.created"], ALWAYS)
+        dates = created[self._arrays["node.document"]]
+        chunks = self._all_of(Kind.CHUNK)
+        dates[chunks] = np.maximum(dates[chunks], self._arrays["chunk.moment"])
+        latest: Numbers = np.maximum(dates, self._change_dates())
+        return latest
+
+    def _change_dates(self) -> Numbers:
+        """For every node that is code the last commit that may have changed it, else `ALWAYS`.
+
+        A commit that names definitions of a file changed these, and perhaps what belongs to none.
+        One that names none changed all of the file: it was renamed, or it holds no code. A name
+        that a file has twice is named by no commit, so it counts as what belongs to none.
+        """
+        documents = self._arrays["node.document"]
+        changed: Numbers = np.full(len(documents), ALWAYS)
+        touched = self._edges_of_type("touched")
+        if not len(touched) or not self._contents.has_validity:
+            return changed
+        commits, targets = (self._arrays[f"edge.{end}"][touched] for end in ("source", "target"))
+        moments, owners = self._arrays["edge.valid_from"][touched], documents[targets]
+        is_definition = self.kinds(targets) == KINDS.index(Kind.FUNC)
+        touch = commits.astype(np.int64) * (documents.max() + 1) + owners
+        is_whole = ~np.isin(touch, touch[is_definition])
+        last_touch, last_whole = np.full((2, documents.max() + 2), ALWAYS)  # the last: no document
+        np.maximum.at(last_touch, owners, moments)
+        np.maximum.at(last_whole, owners[is_whole], moments[is_whole])
+        np.maximum.at(changed, targets[is_definition], moments[is_definition])
+        belongs = np.zeros(len(documents), np.bool_)  # to a definition that commits name
+        belongs[self._all_of(Kind.FILE)] = True
+        belongs[self._own_names()] = True
+        changed = np.maximum(
+            changed, np.where(belongs, last_whole[documents], last_touch[documents])
+        )
+        describing = self._edges_of_type("describes")
+        chunks, definitions = (
+            self._arrays[f"edge.{end}"][describing] for end in ("source", "target")
+        )
+        changed[chunks] = last_whole[documents[chunks]]
+        np.maximum.at(changed, chunks, changed[definitions])
+        return changed
+
+    def _own_names(self) -> Numbers:
+        """The definitions whose name no other of their file has."""
+        definitions = np.arange(len(self._arrays["node.document"]))[self._all_of(Kind.FUNC)]
+        names = [name.rpartition(".")[2] for name in self._read("node.name", definitions)]
+        places = list(zip(self._arrays["node.document"][definitions].tolist(), names, strict=True))
+        counts = Counter(places)
+        return definitions[[counts[place] == 1 for place in places]]
+
+    def _all_of(self, kind: Kind) -> slice:
+        """The numbers of all nodes of a kind."""
+        first, end = self._bases[KINDS.index(kind) :][:2].tolist()
+        return slice(first, end)
+
+    def _edges_of_type(self, name: str) -> Numbers:
+        """The edges of a type; none where the graph has no such type."""
+        if name not in self._contents.types:
+            return np.empty(0, np.int64)
+        return np.flatnonzero(self._arrays["edge.type"] == self._contents.types.index(name))
+
+
+class Domains(Dates):
     """Answers from dictionaries of label sets, and from the masks of the last filters."""
 
     def __init__(self, contents: Manifest, columns: Columns) -> None:
@@ -273,32 +411,40 @@ class Domains(Facts):
 
     def domains(self) -> tuple[str, ...]:
         """The domains of the graph, sorted."""
-        columns = ("entity.domain", "entity.domains", "document.domains")
-        return tuple(sorted({name for column in columns for names in self._codes(column)[0] for name in names}))
+        names: set[str] = set()
+        for column in ("entity.domain", "entity.domains", "document.domains"):
+            names.update(*self._codes(column)[0])
+        return tuple(sorted(names))
 
     def selects(self, numbers: Numbers, only: DocumentFilter) -> Flags:
         """Whether each node belongs to what a question is limited to.
 
-        A text belongs by its document, an entity by its mentions, topics to everything, and texts whose document has
-        no domain to every domain. Cost: in memory.
+        A text belongs by its document, an entity by its mentions, topics to everything, and texts
+        whose document has no domain to every domain. Cost: in memory.
         """
-        asked, kinds = self._rows_of(numbers), self.kinds(numbers)
-        inside, is_topic = np.ones(len(asked), np.bool_), kinds == KINDS.index(Kind.CLUSTER)
+        rows, kinds = self._rows_of(numbers), self.kinds(numbers)
+        inside, is_topic = np.ones(len(rows), np.bool_), kinds == KINDS.index(Kind.CLUSTER)
         if only.domain is not None:
-            inside &= self._contains(only.domain, asked, kinds)
+            inside &= self._contains(only.domain, rows, kinds)
         if only.reads_documents:
-            inside &= self._nodes(only)[asked] | is_topic
+            inside &= self._nodes(only)[rows] | is_topic
         if only.within is not None:
-            inside &= self.selects(asked, only.within) & ~is_topic
+            inside &= self.selects(rows, only.within) & ~is_topic
         return inside
 
     def selects_wholes(self, numbers: Numbers, only: DocumentFilter) -> Flags:
-        """Whether each node belongs to a filter and nothing outside of it tells of the node. Cost: in memory."""
+        """Whether each node belongs to a filter and nothing outside of it tells of the node. Cost:
+        in memory.
+        """
         return self.selects(numbers, only) & self._wholes(only)[self._check(numbers)]
 
     def selects_documents(self, ids: Sequence[str], only: DocumentFilter) -> list[bool]:
-        """Whether documents, by `_id`, belong to what a question is limited to; one that is not stored does not."""
-        places = pc.index_in(pa.array(ids, pa.large_string()), value_set=self._texts["document.id"]).to_pylist()
+        """Whether documents, by `_id`, belong to what a question is limited to; one that is not
+        stored does not.
+        """
+        places = pc.index_in(
+            pa.array(ids, pa.large_string()), value_set=self._texts["document.id"]
+        ).to_pylist()
         inside = self._whole_documents(only)
         return [place is not None and bool(inside[place]) for place in places]
 
@@ -310,7 +456,9 @@ class Domains(Facts):
         """For every document whether it fits, its domain too."""
         inside = self._documents(only)[:-1].copy()
         if only.domain is not None:
-            inside &= self._is_in("document.domains", only.domain, np.arange(len(inside)), absent=True)
+            inside &= self._is_in(
+                "document.domains", only.domain, np.arange(len(inside)), absent=True
+            )
         if only.within is not None:
             inside &= self._whole_documents(only.within)
         return inside
@@ -321,53 +469,73 @@ class Domains(Facts):
         inside: Flags = self._documents(only)[documents]
         masked = self.number(only.without)
         inside[masked[masked >= 0]] = False
-        starts, target, edge = (self._arrays[f"out.{part}"] for part in ("starts", "target", "edge"))
+        if only.as_of is not None:
+            inside &= self._dates <= microseconds(only.as_of)
+        starts, target, edge = (
+            self._arrays[f"out.{part}"] for part in ("starts", "target", "edge")
+        )
         place = EDGES.index("mentions")
         tails = np.repeat(np.arange(len(inside)), np.diff(starts))
         is_mention = (edge >= self._edge_bases[place]) & (edge < self._edge_bases[place + 1])
-        named = target[is_mention]
-        inside[named[documents[named] == NOWHERE]] = False
+        mentioned_by_any = target[is_mention]
+        inside[mentioned_by_any[documents[mentioned_by_any] == NOWHERE]] = False
         mentioned = target[is_mention & inside[tails]]
         inside[mentioned] = True
         return inside
 
     def _select_wholes(self, only: DocumentFilter) -> Flags:
-        """For every node whether it fits; an entity only where every text and relation that tells of it does."""
+        """For every node whether it fits; an entity only where every text and relation that tells
+        of it does.
+        """
         inside = self._nodes(only).copy()
-        sources, targets, owners = (self._arrays[f"edge.{part}"] for part in ("source", "target", "document"))
-        relations, mentions = self._edge_bases[1:3]  # in the order of EDGES; then topics, which tell nothing
-        owners = np.concatenate([owners[:relations], self._arrays["node.document"][sources[relations:mentions]]])
+        sources, targets, owners = (
+            self._arrays[f"edge.{part}"] for part in ("source", "target", "document")
+        )
+        relations, mentions = self._edge_bases[
+            1:3
+        ]  # in the order of EDGES; then topics, which tell nothing
+        owners = np.concatenate(
+            [owners[:relations], self._arrays["node.document"][sources[relations:mentions]]]
+        )
         is_outside = np.flatnonzero(~self._documents(only)[owners])
-        told = np.concatenate([sources[is_outside], targets[is_outside]])
-        inside[told[told < self._bases[1]]] = False  # entities, the first kind
+        told_outside = np.concatenate([sources[is_outside], targets[is_outside]])
+        inside[told_outside[told_outside < self._bases[1]]] = False  # entities, the first kind
         return inside
 
     def _select_documents(self, only: DocumentFilter) -> Flags:
-        """For every document whether it fits all but the domain; the last flag is that of no document."""
+        """For every document whether it fits all but the domain; the last flag is that of no
+        document.
+        """
         origins, created = self._texts["document.origin"], self._arrays["document.created"]
         inside = np.ones(len(created), np.bool_)
         for pattern in only.patterns:
             inside &= np.asarray(pc.match_substring_regex(origins, pattern), np.bool_)
         if only.sources:
             inside &= self._has_any("document.domains", only.sources)
-        for kind, wanted in (("tags", only.tags), ("authors", only.authors)):
-            if wanted:
-                inside &= self._has_any("document.labels", [f"{kind}:{one}" for one in wanted])
+        for kind, labels in (("tags", only.tags), ("authors", only.authors)):
+            if labels:
+                inside &= self._has_any("document.labels", [f"{kind}:{label}" for label in labels])
         if only.without:
-            inside &= ~np.asarray(pc.is_in(self._texts["document.id"], value_set=pa.array(only.without)), np.bool_)
+            inside &= ~np.asarray(
+                pc.is_in(self._texts["document.id"], value_set=pa.array(only.without)), np.bool_
+            )
         if only.since is not None:
             inside &= created >= microseconds(only.since)
         if only.until is not None:
             inside &= (created < microseconds(only.until)) & (created != ALWAYS)
+        if only.as_of is not None:
+            inside &= created <= microseconds(only.as_of)
         return np.append(inside, only.is_open)
 
-    def _has_any(self, column: str, wanted: Sequence[str]) -> Flags:
+    def _has_any(self, column: str, labels: Sequence[str]) -> Flags:
         rows = np.arange(len(self._arrays["document.created"]))
-        found: Flags = np.any([self._is_in(column, one, rows) for one in wanted], axis=0)
-        return found
+        has_any: Flags = np.any([self._is_in(column, label, rows) for label in labels], axis=0)
+        return has_any
 
     def _contains(self, domain: str, numbers: Numbers, kinds: Codes) -> Flags:
-        """Whether each node belongs to a domain, ignoring case; topics and texts without one belong to all."""
+        """Whether each node belongs to a domain, ignoring case; topics and texts without one belong
+        to all.
+        """
         entity, cluster = KINDS.index(Kind.ENTITY), KINDS.index(Kind.CLUSTER)
         inside: Flags = kinds == cluster
         entities = numbers[kinds == entity]  # the first kind, so a number is a row
@@ -379,14 +547,17 @@ class Domains(Facts):
         inside[texts] = self._is_in("document.domains", domain, documents, absent=True)
         return inside
 
-    def _is_in(self, column: str, domain: str, rows: NDArray[np.integer[Any]], absent: bool = False) -> Flags:
+    def _is_in(
+        self, column: str, domain: str, rows: NDArray[np.integer[Any]], absent: bool = False
+    ) -> Flags:
         if not len(rows):
             return np.zeros(0, np.bool_)
         labels, codes = self._codes(column)
-        wanted = domain.casefold()
-        known = np.array([*(wanted in (name.casefold() for name in names) for names in labels), absent], np.bool_)
-        found: Flags = known[codes[rows]]  # the last code, and the last flag, are those of nothing
-        return found
+        folded = domain.casefold()
+        flags = [folded in map(str.casefold, names) for names in labels]
+        # The last code, and the last flag, are those of nothing.
+        is_member: Flags = np.array([*flags, absent], np.bool_)[codes[rows]]
+        return is_member
 
     def _read_codes(self, column: str) -> tuple[list[list[str]], Numbers]:
         coded = self._texts[column]
@@ -406,22 +577,23 @@ def runs_of_words(text: str, longest: int = LONGEST_RUN) -> list[tuple[int, int,
     """Every run of at most `longest` words of a text: where it stands, and its normalised form."""
     places = spans(text)
     folded = [fold(text[start:end]) for start, end in places]
-    return [
-        (places[first][0], places[last - 1][1], " ".join(folded[first:last]))
-        for first in range(len(places))
-        for last in range(first + 1, min(first + longest, len(places)) + 1)
-    ]
+    runs = []
+    for first, (start, _) in enumerate(places):
+        for last, (_, end) in enumerate(places[first : first + longest], first + 1):
+            runs.append((start, end, " ".join(folded[first:last])))
+    return runs
 
 
 def outermost(starts: Sequence[int], ends: Sequence[int], numbers: Sequence[int]) -> NameMatches:
     """The matches whose span lies inside no longer one, by start, then number."""
-    kept: list[tuple[int, int, int]] = []
-    begun, reach = -1, -1  # where the last span that was kept begins, and where it ends
-    for start, less, number in sorted(zip(starts, (-end for end in ends), numbers, strict=True)):
-        if -less > reach or (start == begun and -less == reach):
-            kept.append((number, start, -less))
-            begun, reach = start, -less
-    columns = np.array(kept, np.int64).reshape(-1, 3)
+    matches: list[tuple[int, int, int]] = []
+    last_start, last_end = -1, -1  # of the last span that is among them
+    spans = zip(starts, ends, numbers, strict=True)
+    for start, end, number in sorted(spans, key=lambda span: (span[0], -span[1], span[2])):
+        if end > last_end or (start == last_start and end == last_end):
+            matches.append((number, start, end))
+            last_start, last_end = start, end
+    columns = np.array(matches, np.int64).reshape(-1, 3)
     return NameMatches(columns[:, 0].copy(), columns[:, 1].copy(), columns[:, 2].copy())
 
 
@@ -429,21 +601,28 @@ class Names(Facts):
     """Finds names in texts."""
 
     def match_names(self, text: str) -> NameMatches:
-        """Entities whose name stands in the text, word for word, ignoring case; only spans no longer name covers.
+        """Entities whose name stands in the text, word for word, ignoring case; only spans no
+        longer name covers.
 
         Cost: a look-up for each run of words.
         """
         return self.match_each([text])[0]
 
     def match_each(self, texts: Sequence[str]) -> list[NameMatches]:
-        """What `match_names` finds in each text; a run of words that comes twice is looked up once."""
-        runs = [runs_of_words(text, min(self._contents.longest_name, LONGEST_RUN)) for text in texts]
-        known = self._find_names({form for own in runs for _, _, form in own})
-        found = []
-        for own in runs:
-            spelled = [(start, end, number) for start, end, form in own for number in known.get(form, ())]
-            found.append(outermost(*(zip(*spelled, strict=True) if spelled else ((), (), ()))))
-        return found
+        """What `match_names` finds in each text; a run of words that comes twice is looked up
+        once.
+        """
+        longest = min(self._contents.longest_name, LONGEST_RUN)
+        runs = [runs_of_words(text, longest) for text in texts]
+        known = self._find_names({form for _, _, form in chain.from_iterable(runs)})
+        matches = []
+        for text_runs in runs:
+            spelled: list[tuple[int, int, int]] = []
+            for start, end, form in text_runs:
+                spelled += [(start, end, number) for number in known.get(form, ())]
+            columns = zip(*spelled, strict=True) if spelled else ((), (), ())
+            matches.append(outermost(*columns))
+        return matches
 
     def match_whole(self, texts: Sequence[str]) -> list[Numbers]:
         """For each text the entities whose name is the whole text, word for word."""
@@ -454,25 +633,31 @@ class Names(Facts):
 
     def _find_names(self, forms: set[str]) -> dict[str, list[int]]:
         """The entities of each form that is a name."""
-        asked = sorted(forms)
-        rows, entries = find(self._arrays["name.hash"], hash_texts(asked))
+        sorted_forms = sorted(forms)
+        rows, entries = find(self._arrays["name.hash"], hash_texts(sorted_forms))
         known: dict[str, list[int]] = {}
-        for row, number in zip(rows.tolist(), self._arrays["name.number"][entries].tolist(), strict=True):
-            known.setdefault(asked[row], []).append(number)
+        for row, number in zip(
+            rows.tolist(), self._arrays["name.number"][entries].tolist(), strict=True
+        ):
+            known.setdefault(sorted_forms[row], []).append(number)
         return known
 
 
 class Bridges(Facts):
     """Reads what `write_bridges` wrote."""
 
-    def bridges(self, clusters_from: Numbers, clusters_to: Numbers | None = None, *, limit: int) -> list[BridgePath]:
-        """Paths computed ahead from any of these topics to any of those, or to any at all; heaviest first, then by key.
+    def bridges(
+        self, clusters_from: Numbers, clusters_to: Numbers | None = None, *, limit: int
+    ) -> list[BridgePath]:
+        """Paths computed ahead from any of these topics to any of those, or to any at all; heaviest
+        first, then by key.
 
-        Each begins in a topic of `clusters_from`. Every edge of it stands with the weight it was computed from: what is
-        stale is not there. Cost: the bridges of the topics asked.
+        Each begins in a topic of `clusters_from`. Every edge of it stands with the weight it was
+        computed from: what is stale is not there. Cost: the bridges of the topics asked.
         """
         check_positive("limit", limit)
-        starts, ends = self._check(clusters_from), None if clusters_to is None else self._check(clusters_to)
+        starts = self._check(clusters_from)
+        ends = None if clusters_to is None else self._check(clusters_to)
         tail, head = self._arrays["bridge.from"], self._arrays["bridge.to"]
         _, places = find(self._arrays["bridge.topic"], np.unique(starts))
         rows = np.unique(self._arrays["bridge.row"][places]).astype(np.int64)
@@ -481,23 +666,27 @@ class Bridges(Facts):
             forward &= np.isin(head[rows], ends)
             backward &= np.isin(tail[rows], ends)
         rows, forward = rows[forward | backward], forward[forward | backward]
-        kept = best(self._arrays["bridge.weight"][rows], rows, limit)
+        heaviest = best(self._arrays["bridge.weight"][rows], rows, limit)
         return [
             self._bridge(row) if is_forward else self._bridge(row).reversed()
-            for row, is_forward in zip(rows[kept].tolist(), forward[kept].tolist(), strict=True)
+            for row, is_forward in zip(
+                rows[heaviest].tolist(), forward[heaviest].tolist(), strict=True
+            )
         ]
 
     def _bridge(self, row: int) -> BridgePath:
         arrays = self._arrays
         start, end = arrays["bridge.starts"][row : row + 2].tolist()
-        nodes, edges = arrays["bridge.node"][start:end], arrays["bridge.edge"][start - row : end - row - 1]
+        nodes = arrays["bridge.node"][start:end]
+        edges = arrays["bridge.edge"][start - row : end - row - 1]
+        outbound = arrays["edge.source"][edges] == nodes[:-1]
         return BridgePath(
             int(arrays["bridge.from"][row]),
             int(arrays["bridge.to"][row]),
             tuple(nodes.tolist()),
             tuple(edges.tolist()),
-            tuple((arrays["edge.source"][edges] == nodes[:-1]).tolist()),
-            float(arrays["bridge.weight"][row]),
-            float(arrays["bridge.cost"][row]),
-            bool(arrays["bridge.pinned"][row]),
+            tuple(outbound.tolist()),
+            weight=float(arrays["bridge.weight"][row]),
+            cost=float(arrays["bridge.cost"][row]),
+            pinned=bool(arrays["bridge.pinned"][row]),
         )

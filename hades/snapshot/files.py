@@ -1,4 +1,6 @@
-"""Files of a snapshot: Arrow tables, written with their hash and read memory-mapped; texts found by hash."""
+"""Files of a snapshot: Arrow tables, written with their hash and read memory-mapped; texts found by
+hash.
+"""
 
 from __future__ import annotations
 
@@ -72,16 +74,22 @@ class MemoryFolder(Folder):
 
 
 def _as_list(values: NDArray[Any]) -> pa.Array:
-    items = pa.array(values.ravel())
+    elements = pa.array(values.ravel())
     if values.ndim == 2:
-        items = pa.FixedSizeListArray.from_arrays(items, values.shape[1])
-    return pa.LargeListArray.from_arrays(pa.array([0, len(items)], pa.int64()), items)
+        elements = pa.FixedSizeListArray.from_arrays(elements, values.shape[1])
+    return pa.LargeListArray.from_arrays(pa.array([0, len(elements)], pa.int64()), elements)
 
 
 def read_files(folder: Path, names: Iterable[str]) -> Columns:
-    """The columns of these files, mapped: nothing is read before it is touched, and they outlive the files."""
+    """The columns of these files, mapped: nothing is read before it is touched, and they outlive
+    the files.
+    """
     return _columns(
-        (name.removesuffix(".arrow"), pa.ipc.open_file(pa.memory_map(str(folder / name))).read_all()) for name in names
+        (
+            name.removesuffix(".arrow"),
+            pa.ipc.open_file(pa.memory_map(str(folder / name))).read_all(),
+        )
+        for name in names
     )
 
 
@@ -101,9 +109,13 @@ def _columns(tables: Iterable[tuple[str, pa.Table]]) -> Columns:
     return Columns(arrays, texts)
 
 
-def _from_list(items: pa.Array) -> NDArray[Any]:
-    is_matrix = pa.types.is_fixed_size_list(items.type)
-    return np.asarray(items.values.to_numpy().reshape(-1, items.type.list_size) if is_matrix else items.to_numpy())
+def _from_list(elements: pa.Array) -> NDArray[Any]:
+    is_matrix = pa.types.is_fixed_size_list(elements.type)
+    return np.asarray(
+        elements.values.to_numpy().reshape(-1, elements.type.list_size)
+        if is_matrix
+        else elements.to_numpy()
+    )
 
 
 def hash_file(path: Path) -> str:
@@ -163,14 +175,18 @@ def places_of(sought: pa.Array | pa.ChunkedArray, among: pa.Array) -> NDArray[np
 def hash_texts(texts: Iterable[str]) -> Hashes:
     """64 bits of BLAKE2b of each text; the same on every machine."""
     blake = hashlib.blake2b
-    joined = b"".join(blake(text.encode("utf-8", "surrogatepass"), digest_size=8).digest() for text in texts)
+    joined = b"".join(
+        blake(text.encode("utf-8", "surrogatepass"), digest_size=8).digest() for text in texts
+    )
     return np.frombuffer(joined, "<u8").astype(np.uint64)
 
 
-def find(hashes: NDArray[Any], wanted: Hashes) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Question and place of every hash that stands in a sorted array, in the order of the questions."""
-    first, last = (np.searchsorted(hashes, wanted, side=side) for side in ("left", "right"))
-    return np.repeat(np.arange(len(wanted)), last - first), ranges(first, last - first)
+def find(hashes: NDArray[Any], sought: Hashes) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Question and place of every hash that stands in a sorted array, in the order of the
+    questions.
+    """
+    first, last = (np.searchsorted(hashes, sought, side=side) for side in ("left", "right"))
+    return np.repeat(np.arange(len(sought)), last - first), ranges(first, last - first)
 
 
 def ranges(starts: NDArray[np.int64], widths: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -180,7 +196,9 @@ def ranges(starts: NDArray[np.int64], widths: NDArray[np.int64]) -> NDArray[np.i
     return entries
 
 
-def best(scores: NDArray[np.floating[Any]], ties: NDArray[np.integer[Any]], limit: int) -> NDArray[np.int64]:
+def best(
+    scores: NDArray[np.floating[Any]], ties: NDArray[np.integer[Any]], limit: int
+) -> NDArray[np.int64]:
     """Places of the `limit` highest scores, highest first; equal scores by `ties`, lowest first.
 
     Only what may be among them is sorted.

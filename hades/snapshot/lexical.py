@@ -21,7 +21,9 @@ _PARTS = ("starts", "row", "share", "rarity")
 
 @dataclass(frozen=True, eq=False)
 class WordCounts:
-    """How many texts there are, how many words one has on average, and in how many each word stands, by its hash."""
+    """How many texts there are, how many words one has on average, and in how many each word
+    stands, by its hash.
+    """
 
     texts: int
     mean_words: float
@@ -31,21 +33,24 @@ class WordCounts:
     def as_json(self) -> dict[str, Any]:
         """What `from_json` reads."""
         arrays = {"hashes": self.hashes.astype("<u8"), "holders": self.holders.astype("<i4")}
-        packed = {name: b64encode(one.tobytes()).decode() for name, one in arrays.items()}
+        packed = {name: b64encode(values.tobytes()).decode() for name, values in arrays.items()}
         return {"texts": self.texts, "mean_words": self.mean_words, **packed}
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Self:
         """Counts as a build left them in the store."""
         hashes, holders = (
-            np.frombuffer(b64decode(stored[name]), kind) for name, kind in (("hashes", "<u8"), ("holders", "<i4"))
+            np.frombuffer(b64decode(stored[name]), kind)
+            for name, kind in (("hashes", "<u8"), ("holders", "<i4"))
         )
         return cls(stored["texts"], stored["mean_words"], hashes, holders)
 
 
 @dataclass(eq=False)
 class PartWords:
-    """What is known of a collection of which the texts to come are a growing part: its words, the texts read before."""
+    """What is known of a collection of which the texts to come are a growing part: its words, the
+    texts read before.
+    """
 
     whole: WordCounts | None
     vocabulary: Vocabulary = field(default_factory=Vocabulary)
@@ -65,23 +70,32 @@ class PartWords:
         return self.read[text]
 
 
-def write_words(folder: Folder, name: str, texts: Sequence[str], part: PartWords | None = None) -> WordCounts:
-    """Write the index of these texts, rows in their order and terms in the order of their hashes; what was counted."""
+def write_words(
+    folder: Folder, name: str, texts: Sequence[str], part: PartWords | None = None
+) -> WordCounts:
+    """Write the index of these texts, rows in their order and terms in the order of their hashes;
+    what was counted.
+    """
     part = PartWords(None) if part is None else part
     whole, words = part.whole, [part.numbers(text) for text in texts]
     hashes = part.hashes()
     order = np.argsort(hashes)
     term = np.argsort(order)[np.concatenate([np.zeros(0, np.int32), *words])]
-    row = np.repeat(np.arange(len(words)), [len(one) for one in words])
+    row = np.repeat(np.arange(len(words)), [len(numbers) for numbers in words])
     mean = len(term) / max(1, len(words)) if whole is None else whole.mean_words
     index = fit_bm25(term, row, np.ones(len(term), np.float32), len(hashes), len(words), mean)
     counted = WordCounts(len(words), mean, hashes[order], np.diff(index.starts).astype(np.int32))
     if whole is not None:
         holders = counted.holders.copy()
-        here, there = find(whole.hashes, counted.hashes)
-        holders[here] = np.maximum(holders[here], whole.holders[there])
-        index = replace(index, rarity=rarity(holders.astype(np.float64), max(whole.texts, len(words))))
-    folder.write_arrays(name, {"hash": hashes[order], **{one: getattr(index, one) for one in _PARTS}})
+        term_places, whole_places = find(whole.hashes, counted.hashes)
+        holders[term_places] = np.maximum(holders[term_places], whole.holders[whole_places])
+        index = replace(
+            index, rarity=rarity(holders.astype(np.float64), max(whole.texts, len(words)))
+        )
+    folder.write_arrays(
+        name,
+        {"hash": hashes[order], **{part_name: getattr(index, part_name) for part_name in _PARTS}},
+    )
     return counted
 
 
@@ -98,6 +112,6 @@ def search_words(
     starts, row, share, rarity = (arrays[f"{name}.{part}"] for part in _PARTS)
     index = Bm25(starts, row, share, rarity, rows)
     scores = index.score(dict.fromkeys(known.tolist(), 1.0)).astype(np.float32)
-    found = np.flatnonzero(scores)
-    kept = found[best(scores[found], found, limit)]
-    return kept, scores[kept]
+    matching = np.flatnonzero(scores)
+    rows_by_score = matching[best(scores[matching], matching, limit)]
+    return rows_by_score, scores[rows_by_score]

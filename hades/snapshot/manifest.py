@@ -33,8 +33,9 @@ _ID_DIGITS = 24
 class Manifest:
     """Nothing here depends on when or where it was written: equal contents give equal bytes.
 
-    `nodes` and `edges` are counts by collection, in the order in which numbers and handles are given out. `parts` are
-    the generations of what was built together, which are hashes of contents too: one id covers them all.
+    `nodes` and `edges` are counts by collection, in the order in which numbers and handles are
+    given out. `parts` are the generations of what was built together, which are hashes of contents
+    too: one id covers them all.
     """
 
     catalogue: str
@@ -52,7 +53,10 @@ class Manifest:
 
     def to_bytes(self) -> bytes:
         """Canonical JSON; what is hashed."""
-        ordered = {name: list(counts.items()) for name, counts in (("nodes", self.nodes), ("edges", self.edges))}
+        ordered = {
+            name: list(counts.items())
+            for name, counts in (("nodes", self.nodes), ("edges", self.edges))
+        }
         body = {**asdict(self), **ordered, "format": FORMAT}
         return (json.dumps(body, sort_keys=True, ensure_ascii=True, indent=1) + "\n").encode()
 
@@ -76,15 +80,21 @@ def load(folder: Path) -> tuple[Manifest, str]:
         raise SnapshotError(
             f"snapshot {folder.name}: {MANIFEST} cannot be read ({error.strerror}); publish again"
         ) from error
-    found = hash_of(body)
-    if id_of(found) != folder.name:
+    manifest_hash = hash_of(body)
+    if id_of(manifest_hash) != folder.name:
         raise SnapshotError(
-            f"snapshot {folder.name}: {MANIFEST} has the hash of {id_of(found)}, so it was changed; publish again"
+            f"snapshot {folder.name}: {MANIFEST} has the hash of {id_of(manifest_hash)}, so it was "
+            "changed; publish again"
         )
-    told: dict[str, Any] = json.loads(body)
-    if (form := told.pop("format", None)) != FORMAT:
-        raise SnapshotError(f"snapshot {folder.name} has format {form}, this version reads {FORMAT}; run `hades build`")
-    return Manifest(**{**told, **{name: dict(told[name]) for name in ("nodes", "edges")}}), found
+    values: dict[str, Any] = json.loads(body)
+    if (form := values.pop("format", None)) != FORMAT:
+        raise SnapshotError(
+            f"snapshot {folder.name} has format {form}, this version reads {FORMAT}; run `hades "
+            "build`"
+        )
+    return Manifest(
+        **{**values, **{name: dict(values[name]) for name in ("nodes", "edges")}}
+    ), manifest_hash
 
 
 RANKER = "ranker"
@@ -94,26 +104,32 @@ PARTS = (build_state.HIERARCHY, build_state.WEIGHTS, build_state.BRIDGES, RANKER
 def parts_of(store: RowStore) -> dict[str, str]:
     """The generation of each thing that was built into the store, empty where it never was."""
     done = {stage: build_state.complete(store, stage) for stage in PARTS}
-    return {stage: "" if one is None else one.generation for stage, one in done.items()}
+    return {stage: "" if record is None else record.generation for stage, record in done.items()}
 
 
 def catalogue_hash() -> str:
-    """The hash of the declarations a snapshot was made under: columns of what it reads, and its edge types."""
+    """The hash of the declarations a snapshot was made under: columns of what it reads, and its
+    edge types.
+    """
     digest = hashlib.sha256(json.dumps(edge_types()).encode())
     for name in ("documents", *KINDS, *EDGES):
         collection = declared(name)
-        columns = [[column.name, str(column.type), column.nullable] for column in collection.columns]
+        columns = [
+            [column.name, str(column.type), column.nullable] for column in collection.columns
+        ]
         digest.update(json.dumps([collection.name, columns, list(collection.text_fields)]).encode())
     return digest.hexdigest()
 
 
 def edge_types() -> tuple[str, ...]:
-    """Every type an edge of the graph can have, in catalogue order; its place is its code in every view."""
-    found: dict[str, None] = {}
+    """Every type an edge of the graph can have, in catalogue order; its place is its code in every
+    view.
+    """
+    types: dict[str, None] = {}
     for name in EDGES:
         choices = next(column.choices for column in declared(name).columns if column.name == "type")
-        found.update(dict.fromkeys(choices))
-    return tuple(found)
+        types.update(dict.fromkeys(choices))
+    return tuple(types)
 
 
 VERIFIED = "verified.json"
@@ -124,25 +140,30 @@ Stamp = list[int]  # size, mtime and ctime in nanoseconds, inode
 def verify(folder: Path, files: Mapping[str, SnapshotFile]) -> None:
     """Refuse a folder with a file that is missing, cut or changed.
 
-    After a full look each file's size, times and inode are noted in an unhashed file beside; as long as they stay,
-    the look is not repeated.
+    After a full look each file's size, times and inode are noted in an unhashed file beside; as
+    long as they stay, the look is not repeated.
     """
     stamps = stamps_of(folder, files)
     with suppress(OSError, ValueError):  # no mark, or half a mark: look again
         if json.loads((folder / VERIFIED).read_text("utf-8")) == stamps:
             return
     for name, spec in files.items():
-        found = hash_file(folder / name)
-        if found != spec.blake3:
+        file_hash = hash_file(folder / name)
+        if file_hash != spec.blake3:
             raise SnapshotError(
-                f"snapshot {folder.name}: {name} has the hash {found[:16]}..., expected {spec.blake3[:16]}...; "
+                f"snapshot {folder.name}: {name} has the hash {file_hash[:16]}..., expected "
+                f"{spec.blake3[:16]}...; "
                 "it was damaged after publishing: publish again"
             )
     note(folder, stamps)
 
 
-def sound(folder: Path, files: Mapping[str, SnapshotFile], optional: str) -> Mapping[str, SnapshotFile]:
-    """The files that may be used: all, or those whose name does not begin with `optional` where only such are hurt."""
+def sound(
+    folder: Path, files: Mapping[str, SnapshotFile], optional: str
+) -> Mapping[str, SnapshotFile]:
+    """The files that may be used: all, or those whose name does not begin with `optional` where
+    only such are hurt.
+    """
     try:
         verify(folder, files)
     except SnapshotError as problem:
@@ -163,25 +184,30 @@ def stamps_of(folder: Path, files: Mapping[str, SnapshotFile]) -> dict[str, Stam
             status = (folder / name).stat()
         except OSError as error:
             raise SnapshotError(
-                f"snapshot {folder.name}: {name} cannot be read ({error.strerror}), expected {spec.bytes} bytes; "
+                f"snapshot {folder.name}: {name} cannot be read ({error.strerror}), expected "
+                f"{spec.bytes} bytes; "
                 "publish again"
             ) from error
         if status.st_size != spec.bytes:
             raise SnapshotError(
-                f"snapshot {folder.name}: {name} has {status.st_size} bytes, expected {spec.bytes}; publish again"
+                f"snapshot {folder.name}: {name} has {status.st_size} bytes, expected "
+                f"{spec.bytes}; publish again"
             )
         stamps[name] = [status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino]
     return stamps
 
 
 def note(folder: Path, stamps: Mapping[str, Stamp]) -> None:
-    """Remember that files with these stamps were looked at. A folder nobody may write is looked at again each time."""
+    """Remember that files with these stamps were looked at. A folder nobody may write is looked at
+    again each time.
+    """
     with suppress(OSError):
         write_whole(folder / VERIFIED, json.dumps(stamps))
 
 
-CURRENT = "current"  # the pointer in `home/snapshots/`, replaced in one step: readers see the old one or the new
-PREVIOUS = "previous"  # what it said before
+# the pointer in `home/snapshots/`, replaced in one step: readers see the old one or the new
+CURRENT = "current"
+PREVIOUS = "previous"  # its former contents
 PINS = "pins"  # named snapshots that are kept
 _LOCK = ".lock"  # held by whoever changes any of these
 _REMEMBERED = 32
@@ -204,7 +230,9 @@ def root_of(home: Path) -> Path:
 
 
 def read(root: Path, name: str = CURRENT) -> Pointer | None:
-    """What a pointer file says; None when there is none, `SnapshotError` when it says nothing that can be used."""
+    """What a pointer file says; None when there is none, `SnapshotError` when it says nothing that
+    can be used.
+    """
     path = root / name
     try:
         return Pointer(**json.loads(path.read_bytes()))
@@ -216,16 +244,40 @@ def read(root: Path, name: str = CURRENT) -> Pointer | None:
         raise SnapshotError(f"{path} does not say which snapshot serves; publish again") from error
 
 
+def named(root: Path, snapshot: str) -> Path:
+    """Where a snapshot that somebody names would lie: by its id, never by a path."""
+    if not _SNAPSHOT_ID.fullmatch(snapshot):
+        raise SnapshotError(
+            f"there is no snapshot {snapshot[:80]} in {root}; `hades snapshots` lists them"
+        )
+    return root / snapshot
+
+
+def folder_of(root: Path, snapshot: str) -> Path:
+    """The folder of a snapshot that somebody names and that is there."""
+    folder = named(root, snapshot)
+    if not folder.is_dir():
+        raise SnapshotError(
+            f"there is no snapshot {snapshot} in {root}; `hades snapshots` lists them"
+        )
+    return folder
+
+
 def move(root: Path, snapshot: str) -> Pointer:
-    """Let this snapshot serve from now on. Hold `changing` around it; rolling back is moving to an older one."""
-    if not (root / snapshot).is_dir():
-        raise SnapshotError(f"there is no snapshot {snapshot} in {root}; `hades snapshots` lists them")
+    """Let this snapshot serve from now on. Hold `changing` around it; rolling back is moving to an
+    older one.
+    """
+    folder_of(root, snapshot)
     try:
         now = read(root)
     except SnapshotError:
-        now = read_or_none(root, PREVIOUS)  # a broken pointer must not stop a good one from taking its place
+        now = read_or_none(
+            root, PREVIOUS
+        )  # a broken pointer must not stop a good one from taking its place
     served = () if now is None else tuple(dict.fromkeys((now.snapshot, *now.before)))
-    pointer = Pointer(snapshot, tuple(one for one in served if one != snapshot)[:_REMEMBERED])
+    pointer = Pointer(
+        snapshot, tuple(former for former in served if former != snapshot)[:_REMEMBERED]
+    )
     if now is not None:
         _write(root / PREVIOUS, now)
     _write(root / CURRENT, pointer)
@@ -233,7 +285,9 @@ def move(root: Path, snapshot: str) -> Pointer:
 
 
 def served(home: Path) -> str:
-    """The id of the snapshot that serves, empty when none does; cheap enough to ask before every question."""
+    """The id of the snapshot that serves, empty when none does; cheap enough to ask before every
+    question.
+    """
     pointer = read_or_none(root_of(home), CURRENT)
     return pointer.snapshot if pointer is not None else ""
 
@@ -249,15 +303,19 @@ def read_or_none(root: Path, name: str) -> Pointer | None:
 def pin(home: Path, name: str, snapshot: str | None) -> None:
     """Keep a snapshot under a name whatever serves; None lets it go again."""
     if not _PIN_NAME.fullmatch(name):
-        raise SnapshotError(f"{name!r} cannot name a pin; use letters, digits, dots, dashes and underscores")
+        raise SnapshotError(
+            f"{name!r} cannot name a pin; use letters, digits, dots, dashes and underscores"
+        )
     root = root_of(home)
     with changing(root):
         path = root / PINS / name
         if snapshot is None:
             path.unlink(missing_ok=True)
             return
-        if not (root / snapshot).is_dir():
-            raise SnapshotError(f"there is no snapshot {snapshot} to pin; `hades snapshots` lists them")
+        if not named(root, snapshot).is_dir():
+            raise SnapshotError(
+                f"there is no snapshot {snapshot} to pin; `hades snapshots` lists them"
+            )
         path.parent.mkdir(exist_ok=True)
         _write(path, Pointer(snapshot))
 
@@ -265,15 +323,20 @@ def pin(home: Path, name: str, snapshot: str | None) -> None:
 def pins(root: Path) -> dict[str, str]:
     """Pinned snapshots by name."""
     folder = root / PINS
-    names = sorted(path.name for path in folder.iterdir() if _PIN_NAME.fullmatch(path.name)) if folder.is_dir() else []
-    found = {name: read(folder, name) for name in names}
-    return {name: pointer.snapshot for name, pointer in found.items() if pointer is not None}
+    names = (
+        sorted(path.name for path in folder.iterdir() if _PIN_NAME.fullmatch(path.name))
+        if folder.is_dir()
+        else []
+    )
+    pointers = {name: read(folder, name) for name in names}
+    return {name: pointer.snapshot for name, pointer in pointers.items() if pointer is not None}
 
 
 def prune(home: Path, *, keep: int = 3) -> list[str]:
     """Remove all but the last `keep` that served and those that are pinned; the ids that went.
 
-    Never removes what serves, and nothing at all when that is damaged. A process that has one open keeps reading it.
+    Never removes what serves, and nothing at all when that is damaged. A process that has one open
+    keeps reading it.
     """
     if keep < 1:
         raise SnapshotError(f"keep is {keep}; at least the snapshot that serves must stay")
@@ -285,11 +348,13 @@ def prune(home: Path, *, keep: int = 3) -> list[str]:
         if now is None:
             return []
         verify(root / now.snapshot, load(root / now.snapshot)[0].files)  # else an older one serves
-        there = folders(root)
-        recent = [one for one in (now.snapshot, *now.before) if one in there][:keep]
-        gone = sorted(there - set(recent) - set(pins(root).values()))
-        for one in gone:
-            remove(root, one)
+        present = folders(root)
+        recent = [served_id for served_id in (now.snapshot, *now.before) if served_id in present][
+            :keep
+        ]
+        gone = sorted(present - set(recent) - set(pins(root).values()))
+        for snapshot in gone:
+            remove(root, snapshot)
     return gone
 
 
@@ -308,7 +373,9 @@ def folders(root: Path) -> set[str]:
 
 
 def changing(root: Path) -> AbstractContextManager[None]:
-    """Be the only one who publishes, moves or prunes. The system lets go of it when the process dies."""
+    """Be the only one who publishes, moves or prunes. The system lets go of it when the process
+    dies.
+    """
     return hold_lock(root / _LOCK)
 
 

@@ -25,13 +25,15 @@ RETIRED = "retired"
 
 
 def open_snapshot(home: Path, snapshot: str | None = None, *, replaces: str = "") -> GraphView:
-    """The snapshot that serves; if it is damaged the newest sound one before it, with the reason in `info`.
+    """The snapshot that serves; if it is damaged the newest sound one before it, with the reason in
+    `info`.
 
-    A named snapshot opens or is refused: nothing else takes its place. `replaces` names what newer graph it serves for.
+    A named snapshot opens or is refused: nothing else takes its place. `replaces` names what newer
+    graph it serves for.
     """
     root = manifest.root_of(home)
     if snapshot is not None:
-        return open_folder(root / snapshot)
+        return open_folder(manifest.named(root, snapshot))
     problems = [replaces] if replaces else []
     for candidate in _candidates(root, problems):
         reason = "; ".join(problems) or None
@@ -49,7 +51,9 @@ def open_snapshot(home: Path, snapshot: str | None = None, *, replaces: str = ""
 
 
 def open_former(home: Path) -> GraphView | None:
-    """What serves while a build makes its successor; None where nothing does, as after an upgrade to another format."""
+    """What serves while a build makes its successor; None where nothing does, as after an upgrade
+    to another format.
+    """
     try:
         return open_snapshot(home)
     except (NothingPublished, SnapshotError):
@@ -57,14 +61,18 @@ def open_former(home: Path) -> GraphView | None:
 
 
 def open_folder(folder: Path, *, degraded_from: str | None = None) -> GraphView:
-    """One snapshot, checked against its manifest and mapped into memory; a damaged ranker is left out of it."""
+    """One snapshot, checked against its manifest and mapped into memory; a damaged ranker is left
+    out of it.
+    """
     contents, _ = manifest.load(folder)
     usable = sound(folder, contents.files, "ranker.")
     try:
         # Mapped now, so that the files may be pruned while they are in use.
         columns = read_files(folder, usable)
     except (OSError, ValueError) as error:
-        raise SnapshotError(f"snapshot {folder.name}: a file went away while it was opened ({error})") from error
+        raise SnapshotError(
+            f"snapshot {folder.name}: a file went away while it was opened ({error})"
+        ) from error
     return GraphView(folder.name, contents, columns, degraded_from=degraded_from)
 
 
@@ -75,28 +83,51 @@ def _candidates(root: Path, problems: list[str]) -> list[str]:
     except SnapshotError as error:
         problems.append(str(error))
         now = manifest.read_or_none(root, manifest.PREVIOUS)
-    if now is None and (before := manifest.read_or_none(root, manifest.PREVIOUS)) is not None:
+    if now is None and (previous := manifest.read_or_none(root, manifest.PREVIOUS)) is not None:
         problems.append(f"{root / manifest.CURRENT} is missing; publish again")
-        now = before
+        now = previous
     if now is None:
         return []
-    return [now.snapshot, *(one for one in dict.fromkeys(now.before) if not (root / one / RETIRED).exists())]
+    return [
+        now.snapshot,
+        *(former for former in dict.fromkeys(now.before) if not (root / former / RETIRED).exists()),
+    ]
 
 
 def retire_snapshots(home: Path, at: datetime) -> None:
-    """Mark every snapshot as from before something was forgotten: none serves again once another one does."""
+    """Mark every snapshot as from before something was forgotten: none serves again once another
+    one does.
+    """
     for folder in manifest.root_of(home).glob("g*/"):
         (folder / RETIRED).write_text(f"{at:%Y-%m-%d %H:%M} UTC", "utf-8")
 
 
 class EmptyView(GraphView):
-    """A `GraphView` of nothing. `models` are those that memory may hold vectors of, so that questions are embedded."""
+    """A `GraphView` of nothing. `models` are those that memory may hold vectors of, so that
+    questions are embedded.
+    """
 
     def __init__(self, models: Sequence[str]) -> None:
         counts = {kind.value: 0 for kind in KINDS}
         no_models: dict[str, tuple[str, ...]] = dict.fromkeys(counts, ())
-        contents = Manifest("", counts, dict.fromkeys(EDGES, 0), 0, 0, {}, edge_types(), (), no_models, 0, False, {})
-        columns = Columns(defaultdict(lambda: np.zeros(0, np.int64)), defaultdict(lambda: pa.array([], pa.string())))
+        contents = Manifest(
+            catalogue="",
+            nodes=counts,
+            edges=dict.fromkeys(EDGES, 0),
+            documents=0,
+            bridges=0,
+            parts={},
+            types=edge_types(),
+            node_types=(),
+            models=no_models,
+            longest_name=0,
+            has_validity=False,
+            files={},
+        )
+        columns = Columns(
+            defaultdict(lambda: np.zeros(0, np.int64)),
+            defaultdict(lambda: pa.array([], pa.string())),
+        )
         super().__init__("none", contents, columns)
         self._info = replace(self._info, models={Kind.CHUNK.value: tuple(models)})
 
@@ -106,7 +137,9 @@ class EmptyView(GraphView):
 
 @dataclass(frozen=True)
 class SnapshotEntry:
-    """One snapshot of a home. `problem` says why it cannot be read, if so; files are not hashed for it."""
+    """One snapshot of a home. `problem` says why it cannot be read, if so; files are not hashed for
+    it.
+    """
 
     snapshot: str
     serves: bool
@@ -118,33 +151,44 @@ class SnapshotEntry:
 
 
 def snapshots(home: Path) -> list[SnapshotEntry]:
-    """All snapshots: the one that serves, then those that did, newest first, then the others by id."""
+    """All snapshots: the one that serves, then those that did, newest first, then the others by
+    id.
+    """
     root = manifest.root_of(home)
     if not root.is_dir():
         return []
     now = manifest.read_or_none(root, manifest.CURRENT)
     served = (now.snapshot, *now.before) if now else ()
-    there = manifest.folders(root)
-    order = [one for one in served if one in there]
-    order += sorted(there - set(order))
+    present = manifest.folders(root)
+    order = [snapshot for snapshot in served if snapshot in present]
+    order += sorted(present - set(order))
     pinned = manifest.pins(root)
-    return [_hold(root / one, bool(served) and one == served[0], pinned) for one in order]
+    return [
+        _describe(root / snapshot, bool(served) and snapshot == served[0], pinned)
+        for snapshot in order
+    ]
 
 
 def rollback(home: Path, snapshot: str | None = None) -> str:
-    """Let an older snapshot serve: the named one, or the one before; what served stays in the history."""
+    """Let an older snapshot serve: the named one, or the one before; what served stays in the
+    history.
+    """
     root = manifest.root_of(home)
     with manifest.changing(root):
         now = manifest.read(root)
         if snapshot is None:
-            older = [one for one in (now.before if now else ()) if (root / one).is_dir()]
+            older = [former for former in (now.before if now else ()) if (root / former).is_dir()]
             if not older:
-                raise SnapshotError(f"no snapshot served before in {root}; name one of `hades snapshots`")
+                raise SnapshotError(
+                    f"no snapshot served before in {root}; name one of `hades snapshots`"
+                )
             snapshot = older[0]
         if (mark := root / snapshot / RETIRED).is_file():
             raise SnapshotError(
-                f"snapshot {snapshot} holds what `hades forget` removed on {mark.read_text('utf-8') or 'another day'}; "
-                "nothing was changed: go back to a later one of `hades snapshots`, or ingest it again and publish"
+                f"snapshot {snapshot} holds what `hades forget` removed on "
+                f"{mark.read_text('utf-8') or 'another day'}; "
+                "nothing was changed: go back to a later one of `hades snapshots`, or ingest it "
+                "again and publish"
             )
         return manifest.move(root, snapshot).snapshot
 
@@ -154,21 +198,22 @@ def discard(home: Path, snapshot: str) -> None:
     root = manifest.root_of(home)
     with manifest.changing(root):
         if snapshot == manifest.served(home):
-            raise SnapshotError(f"{snapshot} serves; let another one serve first with `hades promote`")
-        if not (root / snapshot).is_dir():
-            raise SnapshotError(f"there is no snapshot {snapshot} in {root}; `hades snapshots` lists them")
+            raise SnapshotError(
+                f"{snapshot} serves; let another one serve first with `hades promote`"
+            )
+        manifest.folder_of(root, snapshot)
         manifest.remove(root, snapshot)
 
 
-def _hold(folder: Path, serves: bool, pinned: dict[str, str]) -> SnapshotEntry:
+def _describe(folder: Path, serves: bool, pinned: dict[str, str]) -> SnapshotEntry:
     names = tuple(name for name, snapshot in pinned.items() if snapshot == folder.name)
     try:
         contents, _ = manifest.load(folder)
     except SnapshotError as error:
-        return SnapshotEntry(folder.name, serves, names, None, 0, 0, str(error))
+        return SnapshotEntry(folder.name, serves, names, None, nodes=0, edges=0, problem=str(error))
     try:
         created = json.loads((folder / manifest.ABOUT).read_text("utf-8")).get("created_at")
     except (OSError, ValueError):  # the note is beside the hashed files and may be missing
         created = None
     nodes, edges = sum(contents.nodes.values()), sum(contents.edges.values())
-    return SnapshotEntry(folder.name, serves, names, created, nodes, edges)
+    return SnapshotEntry(folder.name, serves, names, created, nodes=nodes, edges=edges)

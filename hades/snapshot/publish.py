@@ -1,4 +1,6 @@
-"""Publishing: the store is read once, a new snapshot is written beside the old ones, and one pointer moves."""
+"""Publishing: the store is read once, a new snapshot is written beside the old ones, and one
+pointer moves.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,13 @@ from hades.snapshot.manifest import (
 )
 from hades.snapshot.open import RETIRED
 from hades.snapshot.view import GraphView
-from hades.snapshot.write_graph import Documents, fit_ranker, write_bridges, write_edges, write_nodes
+from hades.snapshot.write_graph import (
+    Documents,
+    fit_ranker,
+    write_bridges,
+    write_edges,
+    write_nodes,
+)
 from models.ranker.infer import BadModel
 from schemas.ids import iso
 
@@ -44,7 +52,8 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class PublishReport:
-    """What serves now. `is_new` is false when the very same snapshot existed and only the pointer moved.
+    """What serves now. `is_new` is false when the very same snapshot existed and only the pointer
+    moved.
 
     `ranker_left_out` says why the learned ranker is not in it, though there should be one.
     """
@@ -70,15 +79,17 @@ def publish(
 ) -> PublishReport:
     """Write the store's graph as a snapshot under `home/snapshots` and let it serve.
 
-    Each collection is scanned once, all as of one moment where the store can do that, so that others may go on
-    writing. An edge that lost its end refuses the whole. Killed at any moment, the snapshot that served before still
-    does. `created_at` is kept beside, unhashed.
-    `approve` sees the finished folder before it serves; what it raises, the caller gets, and the pointer stays.
+    Each collection is scanned once, all as of one moment where the store can do that, so that
+    others may go on writing. An edge that lost its end refuses the whole. Killed at any moment, the
+    snapshot that served before still does. `created_at` is kept beside, unhashed. `approve` sees
+    the finished folder before it serves; what it raises, the caller gets, and the pointer stays.
     """
     root = manifest.root_of(home)
     with manifest.changing(root):
-        for left in root.glob(".*-*/"):  # of publishers that died: whoever holds the lock knows that none is at work
-            shutil.rmtree(left)
+        for unfinished in root.glob(
+            ".*-*/"
+        ):  # of publishers that died: whoever holds the lock knows that none is at work
+            shutil.rmtree(unfinished)
         building = root / f"{_BUILDING}{os.getpid()}"
         building.mkdir()
         try:
@@ -103,15 +114,18 @@ def publish(
 
 def _leave_words(store: GraphStore, manifest_hash: str, words: Mapping[Kind, WordCounts]) -> None:
     """Tell the store how rare words are, for whoever searches it without a snapshot."""
-    before = build_state.complete(store, WORDS)
-    if before is None or before.digest != manifest_hash:
+    last_record = build_state.complete(store, WORDS)
+    if last_record is None or last_record.digest != manifest_hash:
         with store.bulk(["build_stages"]) as inside:
-            report = {kind.value: one.as_json() for kind, one in words.items()}
+            report = {kind.value: counts.as_json() for kind, counts in words.items()}
             build_state.record(inside, WORDS, manifest_hash, report=report)
 
 
 def build(
-    store: RowStore, folder: Folder, parts: dict[str, str], words: Mapping[Kind, PartWords] | None = None
+    store: RowStore,
+    folder: Folder,
+    parts: dict[str, str],
+    words: Mapping[Kind, PartWords] | None = None,
 ) -> tuple[Manifest, dict[Kind, WordCounts]]:
     """Write every file of a snapshot into an empty folder: its manifest, words counted.
 
@@ -140,7 +154,8 @@ def build(
 
 
 def add_ranker(contents: Manifest, building: Path, home: Path) -> tuple[Manifest, str]:
-    """The manifest with the ranker that should serve; without one, and why, where it cannot be used on this graph.
+    """The manifest with the ranker that should serve; without one, and why, where it cannot be used
+    on this graph.
 
     A graph is worth more than its ranker: questions are judged by hand, and each answer says so.
     """
@@ -177,7 +192,9 @@ def _is_sound(folder: Path) -> bool:
 
 
 def _finish(building: Path, body: bytes, contents: Manifest, created_at: datetime | None) -> None:
-    """Write the manifest, the unhashed note beside it and the mark of verification: the hashes are fresh."""
+    """Write the manifest, the unhashed note beside it and the mark of verification: the hashes are
+    fresh.
+    """
     about = {"created_at": None if created_at is None else iso(created_at)}
     for name, text in ((ABOUT, json.dumps(about).encode()), (MANIFEST, body)):
         write_whole(building / name, text)
@@ -186,7 +203,9 @@ def _finish(building: Path, body: bytes, contents: Manifest, created_at: datetim
 
 
 def _adopt(root: Path, building: Path, snapshot: str) -> None:
-    """Give the folder its name. A damaged one of that name goes aside first; whoever has it open keeps it."""
+    """Give the folder its name. A damaged one of that name goes aside first; whoever has it open
+    keeps it.
+    """
     damaged = root / f".damaged-{snapshot}"
     if (root / snapshot).exists():
         (root / snapshot).rename(damaged)

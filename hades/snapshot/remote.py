@@ -1,7 +1,10 @@
-"""A graph over a network: what a question needs of it is fetched in parts, and each part is read as a snapshot.
+"""A graph over a network: what a question needs of it is fetched in parts, and each part is read as
+a snapshot.
 
-A part notes what was asked for and is not there. So a turn is run on what the searches found, what it missed is fetched
-in one question to the server, and it is run again, until nothing is missing: then it gives the answer of the whole."""
+A part notes what was asked for and is not there. So a turn is run on what the searches found, what
+it missed is fetched in one question to the server, and it is run again, until nothing is missing:
+then it gives the answer of the whole.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hades.ports.graph import (
+    KINDS,
     BridgePath,
     DocumentFilter,
     EdgeFacts,
@@ -35,13 +39,14 @@ from schemas.ids import Mask
 from schemas.nodes import ChunkKind
 
 HOPS = 5  # how far around a question everything is fetched, while there is room
-QUESTIONS = 8  # to the server, of one turn
+QUESTIONS = 8  # times that one turn waits for the server, at most
 
 
 @dataclass(frozen=True)
 class Parts:
-    """Parts of a graph: rows of nodes, rows with vectors, all edges of nodes, what passages state, documents (all by
-    id); bridges between topics, by key; names that texts may spell, what shares words with texts, by text.
+    """Parts of a graph: rows of nodes, rows with vectors, all edges of nodes, what passages state,
+    documents (all by id); bridges between topics, by key; names that texts may spell, what shares
+    words with texts, by text.
     """
 
     rows: set[str] = field(default_factory=set)
@@ -54,19 +59,19 @@ class Parts:
     texts: set[str] = field(default_factory=set)
 
     def __bool__(self) -> bool:
-        return any(getattr(self, one.name) for one in fields(self))
+        return any(getattr(self, part.name) for part in fields(self))
 
-    def add(self, other: Parts) -> None:
+    def add(self, parts: Parts) -> None:
         """Take in what another has."""
-        for one in fields(self):
-            getattr(self, one.name).update(getattr(other, one.name))
+        for part in fields(self):
+            getattr(self, part.name).update(getattr(parts, part.name))
 
 
 class PartView(GraphView):
     """What was fetched of a graph. A node may have no row yet, and some or none of its edges.
 
-    `held` is what was fetched, or sought in vain; `sums` has the weights of all edges of nodes by type; `words` are
-    those of all passages, where they were counted.
+    `fetched` are these parts, and those sought in vain; `sums` has the weights of all edges of
+    nodes by type; `words` are those of all passages, where they were counted.
     """
 
     def __init__(
@@ -74,46 +79,48 @@ class PartView(GraphView):
         contents: Manifest,
         columns: Columns,
         info: ViewInfo,
-        held: Parts,
+        fetched: Parts,
         sums: Mapping[str, Mapping[str, float]],
         words: WordCounts | None,
     ) -> None:
         super().__init__(info.snapshot, contents, columns, info=info)
         ids = self.ids(np.arange(self._bases[-1]))
         places = {name: place for place, name in enumerate(self.type_names)}
-        weights, numbers = np.zeros((len(ids), len(places))), dict(zip(ids, range(len(ids)), strict=True))
-        for one, own in sums.items():
-            for name, weight in own.items():
-                weights[numbers[one], places[name]] = weight
-        self._held, self._more, self._words = held, Parts(), words
-        self._has_row = np.array([one in held.rows for one in ids], np.bool_)
+        numbers = {node_id: number for number, node_id in enumerate(ids)}
+        weights = np.zeros((len(ids), len(places)))
+        for node_id, type_weights in sums.items():
+            for name, weight in type_weights.items():
+                weights[numbers[node_id], places[name]] = weight
+        self._fetched, self._missing, self._words = fetched, Parts(), words
+        self._has_row = np.array([node_id in fetched.rows for node_id in ids], np.bool_)
         self._rows_wanted = np.zeros(len(ids), np.bool_)
-        self._has_vectors = np.array([one in held.vectors for one in ids], np.bool_)
+        self._has_vectors = np.array([node_id in fetched.vectors for node_id in ids], np.bool_)
         self._vectors_wanted = np.zeros(len(ids), np.bool_)
-        is_whole = np.array([one in held.edges for one in ids], np.bool_)
+        is_whole = np.array([node_id in fetched.edges for node_id in ids], np.bool_)
         self._edges_wanted = FetchedRows(is_whole, weights, np.zeros(len(ids), np.bool_))
         self._adjacency = replace(self._adjacency, fetched=self._edges_wanted)
 
     def missing(self) -> Parts:
         """What was asked for and not fetched."""
-        rows, edges = np.flatnonzero(self._rows_wanted), np.flatnonzero(self._edges_wanted.are_wanted)
+        rows = set(self.ids(np.flatnonzero(self._rows_wanted)))
+        edges = set(self.ids(np.flatnonzero(self._edges_wanted.are_wanted)))
         vectors = set(self.ids(np.flatnonzero(self._vectors_wanted)))
-        found = Parts(rows=set(self.ids(rows)) - vectors, edges=set(self.ids(edges)), vectors=vectors)
-        found.add(self._more)
-        return found
+        missing = Parts(rows=rows - vectors, edges=edges, vectors=vectors)
+        missing.add(self._missing)
+        return missing
 
     def passages(self, numbers: Numbers) -> list[Passage]:
         """See `GraphView.passages`; one whose row is missing has no text."""
-        asked = self._vectors_of(numbers)
-        there = self._has_row[asked]
-        read = iter(super().passages(asked[there]))
-        found = [
-            next(read) if is_there else Passage(one, "", "", "", (0, 0))
-            for one, is_there in zip(self.ids(asked), there.tolist(), strict=True)
+        rows = self._vectors_of(numbers)
+        has_row = self._has_row[rows]
+        fetched_passages = iter(super().passages(rows[has_row]))
+        passages = [
+            next(fetched_passages) if is_there else Passage(node_id, "", "", "", (0, 0))
+            for node_id, is_there in zip(self.ids(rows), has_row.tolist(), strict=True)
         ]
-        given = {one.id for one in found if one.kind == ChunkKind.PASSAGE}
-        self._more.stated.update(given - self._held.stated)
-        return found
+        stating = {passage.id for passage in passages if passage.kind == ChunkKind.PASSAGE}
+        self._missing.stated.update(stating - self._fetched.stated)
+        return passages
 
     def vectors(self, numbers: Numbers, *, model: str) -> tuple[NDArray[np.float32], Flags]:
         return super().vectors(self._vectors_of(numbers), model=model)
@@ -123,58 +130,72 @@ class PartView(GraphView):
 
     def edges(self, handles: Numbers) -> list[EdgeFacts]:
         """See `GraphView.edges`; one whose document is missing has no snippet."""
-        found = super().edges(handles)
-        self._more.documents.update({one.document_id for one in found} - self._held.documents - {""})
-        return found
+        facts = super().edges(handles)
+        self._missing.documents.update(
+            {edge.document_id for edge in facts} - self._fetched.documents - {""}
+        )
+        return facts
 
     def sources(self, document_ids: Sequence[str]) -> list[SourceFacts | None]:
-        self._more.documents.update({*document_ids} - self._held.documents)
+        self._missing.documents.update({*document_ids} - self._fetched.documents)
         return super().sources(document_ids)
 
     def match_each(self, texts: Sequence[str]) -> list[NameMatches]:
-        self._more.names.update({*texts} - self._held.names)
+        self._missing.names.update({*texts} - self._fetched.names)
         return super().match_each(texts)
 
     def match_whole(self, texts: Sequence[str]) -> list[Numbers]:
-        self._more.names.update({*texts} - self._held.names)
+        self._missing.names.update({*texts} - self._fetched.names)
         return super().match_whole(texts)
+
+    def selects(self, numbers: Numbers, only: DocumentFilter) -> Flags:
+        """See `GraphView.selects`; of a text whose row is missing no date is known."""
+        inside = super().selects(numbers, only)
+        if only.as_of is not None:
+            inside &= self._has_row[numbers] | (self.kinds(numbers) == KINDS.index(Kind.ENTITY))
+        return inside
 
     def selects_wholes(self, numbers: Numbers, only: DocumentFilter) -> Flags:
         """See `GraphView.selects_wholes`; what else tells of a node was not fetched."""
         return np.zeros(len(numbers), np.bool_)
 
     def lexical(self, text: str, *, kind: Kind, limit: int) -> Hits:
-        self._more.texts.update({text} - self._held.texts)
+        self._missing.texts.update({text} - self._fetched.texts)
         return super().lexical(text, kind=kind, limit=limit)
 
     def holds_word(self, word: str) -> bool:
         """Whether a passage of the whole graph holds a word; true where they were not counted."""
         return self._words is None or bool(len(find(self._words.hashes, hash_words(word))[1]))
 
-    def bridges(self, clusters_from: Numbers, clusters_to: Numbers | None = None, *, limit: int) -> list[BridgePath]:
-        topics = clusters_from if clusters_to is None else np.concatenate([clusters_from, clusters_to])
-        keys = {one.partition("/")[2] for one in self.ids(topics)}
-        self._more.topics.update(keys - self._held.topics)
+    def bridges(
+        self, clusters_from: Numbers, clusters_to: Numbers | None = None, *, limit: int
+    ) -> list[BridgePath]:
+        topics = (
+            clusters_from if clusters_to is None else np.concatenate([clusters_from, clusters_to])
+        )
+        keys = {topic_id.partition("/")[2] for topic_id in self.ids(topics)}
+        self._missing.topics.update(keys - self._fetched.topics)
         return super().bridges(clusters_from, clusters_to, limit=limit)
 
     def _rows_of(self, numbers: Numbers) -> Numbers:
-        asked = super()._rows_of(numbers)
-        self._rows_wanted[asked] |= ~self._has_row[asked]
-        return asked
+        rows = super()._rows_of(numbers)
+        self._rows_wanted[rows] |= ~self._has_row[rows]
+        return rows
 
     def _vectors_of(self, numbers: Numbers) -> Numbers:
-        asked = self._rows_of(numbers)
-        self._vectors_wanted[asked] |= ~self._has_vectors[asked]
-        return asked
+        rows = self._rows_of(numbers)
+        self._vectors_wanted[rows] |= ~self._has_vectors[rows]
+        return rows
 
 
 @dataclass(frozen=True)
 class Neighbourhood:
-    """A part of a graph in memory, and what it took to fetch it; `fetched` is for the view that made it.
+    """A part of a graph in memory, and what it took to fetch it; `fetched` is for the view that
+    made it.
 
-    `is_cut`: a limit of what is fetched for one turn was reached. `is_late`: the time ended first, so that it holds
-    nothing. `saw_write`: a write of several transactions was being applied, so that some rows may be of before it and
-    some of after.
+    `is_cut`: a limit of what is fetched for one turn was reached. `is_late`: the time ended first,
+    so that it holds nothing. `saw_write`: a write of several transactions was being applied, so
+    that some rows may be of before it and some of after.
     """
 
     view: PartView
@@ -204,15 +225,17 @@ class RemoteView(Protocol):
         hops: int = HOPS,
         mask: Mask = Mask(),
     ) -> Neighbourhood:
-        """What lies around a question, given as texts and vectors, and around the ids it is asked from.
+        """What lies around a question, given as texts and vectors, and around the ids it is asked
+        from.
 
-        With no hops it is what the searches find and the edges of the first of it: `further` fetches the rest. While a
-        large write is being applied, `WriteUnderWay` offers a view of one state where there is one.
+        With no hops it is what the searches find and the edges of the first of it: `further`
+        fetches the rest. While a large write is being applied, `WriteUnderWay` offers a view of one
+        state where there is one.
         """
         ...
 
-    def further(self, found: Neighbourhood, seconds: float | None = None) -> Neighbourhood:
-        """The same with all that was asked of its view in vain, in one question more."""
+    def further(self, neighbourhood: Neighbourhood, seconds: float | None = None) -> Neighbourhood:
+        """The same with all that its view lacked, in one more question."""
         ...
 
 
@@ -220,8 +243,12 @@ OpenView = GraphView | RemoteView
 
 
 class WriteUnderWay(Exception):
-    """Rows were read while a write of several transactions was being applied; `instead` is a view of one state."""
+    """Rows were read while a write of several transactions was being applied; `instead` is a view
+    of one state.
+    """
 
     def __init__(self, instead: GraphView) -> None:
-        super().__init__(f"a large write is being applied; the snapshot {instead.info.snapshot} serves meanwhile")
+        super().__init__(
+            f"a large write is being applied; the snapshot {instead.info.snapshot} serves meanwhile"
+        )
         self.instead = instead

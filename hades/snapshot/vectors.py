@@ -1,4 +1,6 @@
-"""Vectors by node and nodes by vector, within one model: exact, or by a faiss index where there are many."""
+"""Vectors by node and nodes by vector, within one model: exact, or by a faiss index where there are
+many.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ class VectorSpace:
         self._place: NDArray[np.int32] = arrays[f"{prefix}.place"]
         self._stored_index: NDArray[np.uint8] | None = arrays.get(f"{prefix}.index")
         remembered = _REMEMBERED_BYTES // max(1, 4 * len(self._norm))
-        self._cosines = lru_cache(min(_REMEMBERED, max(1, remembered)))(partial(_compare, self._value, self._norm))
+        self._cosines = lru_cache(min(_REMEMBERED, max(1, remembered)))(
+            partial(_compare, self._value, self._norm)
+        )
 
     @property
     def dimension(self) -> int:
@@ -53,13 +57,16 @@ class VectorSpace:
     def take(self, rows: Numbers) -> tuple[NDArray[np.float32], Flags]:
         """(n, dimension) and which rows have a vector; the others are zeros."""
         place = self._place[rows]
-        there = place >= 0
+        has_vector = place >= 0
         values = np.zeros((len(rows), self.dimension), np.float32)
-        values[there] = self._value[place[there]]
-        return values, there
+        values[has_vector] = self._value[place[has_vector]]
+        return values, has_vector
 
-    def nearest(self, unit: NDArray[np.float32], limit: int, rows: Numbers | None = None) -> tuple[Numbers, Weights]:
-        """Rows by cosine to a vector of length 1, highest first, then by row; a vector of zeros scores 0.
+    def nearest(
+        self, unit: NDArray[np.float32], limit: int, rows: Numbers | None = None
+    ) -> tuple[Numbers, Weights]:
+        """Rows by cosine to a vector of length 1, highest first, then by row; a vector of zeros
+        scores 0.
 
         Exact among given `rows`, and in a space that has no index.
         """
@@ -69,21 +76,21 @@ class VectorSpace:
             place = self._place[rows]
             place = np.sort(place[place >= 0])
         elif self.is_approximate:
-            _, found = self._index.search(unit[None], max(_LEAST_COMPARED, _COMPARED * limit))
-            place = np.sort(found[found >= 0])
+            _, near_places = self._index.search(unit[None], max(_LEAST_COMPARED, _COMPARED * limit))
+            place = np.sort(near_places[near_places >= 0])
         row = self._row if place is None else self._row[place]
         scores = self._compare_at(unit, place)
-        kept = best(scores, row, limit)
-        return row[kept].astype(np.int64), scores[kept]
+        nearest = best(scores, row, limit)
+        return row[nearest].astype(np.int64), scores[nearest]
 
     def cosines(self, unit: NDArray[np.float32], rows: Numbers) -> Weights:
         """The cosine of each row with a vector of length 1; 0 for a row without a vector."""
         self._check(unit)
         place = self._place[rows]
-        there = place >= 0
-        found = np.zeros(len(rows), np.float32)
-        found[there] = self._compare_at(unit, place[there])
-        return found
+        has_vector = place >= 0
+        cosines = np.zeros(len(rows), np.float32)
+        cosines[has_vector] = self._compare_at(unit, place[has_vector])
+        return cosines
 
     @cached_property
     def _index(self) -> Any:
@@ -92,8 +99,11 @@ class VectorSpace:
         assert self._stored_index is not None
         return faiss.deserialize_index(self._stored_index)
 
-    def _compare_at(self, unit: NDArray[np.float32], place: NDArray[np.integer[Any]] | None) -> Weights:
-        """Cosines at these places; of all where they are None. Many places cost a comparison with all, which is cached.
+    def _compare_at(
+        self, unit: NDArray[np.float32], place: NDArray[np.integer[Any]] | None
+    ) -> Weights:
+        """Cosines at these places; of all where they are None. Many places cost a comparison with
+        all, which is cached.
 
         The cosine of a place is the same number either way.
         """
@@ -104,34 +114,44 @@ class VectorSpace:
 
     def _check(self, unit: NDArray[np.float32]) -> None:
         if len(unit) != self.dimension:
-            raise BadQuery(f"the vector has dimension {len(unit)}, the model makes {self.dimension}")
+            raise BadQuery(
+                f"the vector has dimension {len(unit)}, the model makes {self.dimension}"
+            )
 
 
 def write_vectors(folder: Folder, collection: str, rows: pa.Table, field: str) -> tuple[str, ...]:
-    """Write the vectors of each model as `vector.<collection>.<number>`; the tags of the models, by number.
+    """Write the vectors of each model as `vector.<collection>.<number>`; the tags of the models, by
+    number.
 
-    `value` (n, dimension) float32, `norm` (n,) float32, `row` (n,) which row of the collection each belongs to, and
-    `place` the other way round, -1 for rows without a vector of that model. From `APPROXIMATE_FROM` vectors on also
-    `index`, the bytes of a faiss index.
+    `value` (n, dimension) float32, `norm` (n,) float32, `row` (n,) which row of the collection each
+    belongs to, and `place` the other way round, -1 for rows without a vector of that model. From
+    `APPROXIMATE_FROM` vectors on also `index`, the bytes of a faiss index.
     """
     vectors, tags = rows[field], rows["embedding_model"]
     usable = pc.and_(vectors.is_valid(), tags.is_valid())
     models: list[str] = pc.unique(tags.filter(usable)).to_pylist()
     for number, tag in enumerate(models):
         chosen = pc.fill_null(pc.and_(usable, pc.equal(tags, tag)), False)
-        row, held = np.flatnonzero(np.asarray(chosen)), vectors.filter(chosen)
-        lengths = np.asarray(pc.list_value_length(held))
+        row, model_vectors = np.flatnonzero(np.asarray(chosen)), vectors.filter(chosen)
+        lengths = np.asarray(pc.list_value_length(model_vectors))
         if (lengths != lengths[0]).any():
             key = rows["_key"][int(row[np.argmax(lengths != lengths[0])])].as_py()
             raise SnapshotError(
-                f"{collection}/{key}: its vector of {tag} has not the dimension {lengths[0]} of the others; "
+                f"{collection}/{key}: its vector of {tag} has not the dimension {lengths[0]} of "
+                "the others; "
                 "embed the collection again, nothing was published"
             )
-        value = np.asarray(pc.list_flatten(held), np.float32).reshape(-1, int(lengths[0]))
-        norm = np.concatenate([np.linalg.norm(value[one].astype(np.float64), axis=1) for one in blocks_of(len(value))])
+        value = np.asarray(pc.list_flatten(model_vectors), np.float32).reshape(-1, int(lengths[0]))
+        blocks = (value[block].astype(np.float64) for block in blocks_of(len(value)))
+        norm = np.concatenate([np.linalg.norm(block, axis=1) for block in blocks])
         place = np.full(rows.num_rows, NOWHERE, np.int32)
         place[row] = np.arange(len(row), dtype=np.int32)
-        arrays = {"value": value, "norm": norm.astype(np.float32), "row": row.astype(np.int32), "place": place}
+        arrays = {
+            "value": value,
+            "norm": norm.astype(np.float32),
+            "row": row.astype(np.int32),
+            "place": place,
+        }
         if len(row) >= APPROXIMATE_FROM:
             arrays["index"] = fit_index(value)
         folder.write_arrays(f"vector.{collection}.{number}", arrays)
@@ -139,15 +159,21 @@ def write_vectors(folder: Folder, collection: str, rows: pa.Table, field: str) -
 
 
 def fit_index(values: NDArray[np.float32]) -> NDArray[np.uint8]:
-    """A faiss index of the vectors by inner product, as bytes; the same vectors give the same bytes."""
+    """A faiss index of the vectors by inner product, as bytes; the same vectors give the same
+    bytes.
+    """
     import faiss
 
     cells = round(4 * math.sqrt(len(values)))
     threads = faiss.omp_get_max_threads()
     faiss.omp_set_num_threads(1)  # the order of sums must not depend on the machine
     try:
-        index: Any = faiss.index_factory(values.shape[1], f"IVF{cells},SQ8", faiss.METRIC_INNER_PRODUCT)
-        index.cp.niter, index.cp.min_points_per_centroid, index.cp.max_points_per_centroid = 10, 1, _SAMPLED
+        index: Any = faiss.index_factory(
+            values.shape[1], f"IVF{cells},SQ8", faiss.METRIC_INNER_PRODUCT
+        )
+        index.cp.niter = 10
+        index.cp.min_points_per_centroid = 1
+        index.cp.max_points_per_centroid = _SAMPLED
         step = max(1, len(values) // (_SAMPLED * cells))
         index.train(unit_rows(values[::step]))
         for block in blocks_of(len(values)):
@@ -160,16 +186,21 @@ def fit_index(values: NDArray[np.float32]) -> NDArray[np.uint8]:
 
 
 def _compare(values: NDArray[np.float32], norms: NDArray[np.float32], unit: bytes) -> Weights:
-    """Every cosine of a space, read-only: a turn compares its question several times, but the product is one."""
+    """Every cosine of a space, read-only: a turn compares its question several times, but the
+    product is one.
+    """
     scores = cosines_with(values, norms, np.frombuffer(unit, np.float32))
     scores.setflags(write=False)
     return scores
 
 
-def cosines_with(values: NDArray[np.float32], norms: NDArray[np.float32], unit: NDArray[np.float32]) -> Weights:
+def cosines_with(
+    values: NDArray[np.float32], norms: NDArray[np.float32], unit: NDArray[np.float32]
+) -> Weights:
     """(n,) cosine of each row with a vector of length 1; a row of zeros scores 0.
 
-    One question keeps one core busy: a matrix product would spin on all of them, which many askers pay for.
+    One question keeps one core busy: a matrix product would spin on all of them, which many askers
+    pay for.
     """
     products = np.einsum("ij,j->i", values, unit)
     return np.asarray(np.divide(products, np.where(norms == 0, np.float32(1), norms)), np.float32)
@@ -177,11 +208,11 @@ def cosines_with(values: NDArray[np.float32], norms: NDArray[np.float32], unit: 
 
 def unit_vector(vector: NDArray[np.float32]) -> NDArray[np.float32]:
     """The question at length 1; refuses what points nowhere."""
-    asked = np.asarray(vector, np.float32)
-    if asked.ndim != 1 or asked.size == 0 or not np.isfinite(asked).all():
+    question = np.asarray(vector, np.float32)
+    if question.ndim != 1 or question.size == 0 or not np.isfinite(question).all():
         raise BadQuery("the vector must be one row of finite numbers")
-    norm = float(np.linalg.norm(asked))
+    norm = float(np.linalg.norm(question))
     if norm == 0.0:
         raise BadQuery("the vector is all zeros and points nowhere")
-    unit: NDArray[np.float32] = asked / np.float32(norm)
+    unit: NDArray[np.float32] = question / np.float32(norm)
     return unit

@@ -1,13 +1,17 @@
-"""The published graph as retrieval reads it: arrays in memory; any number of processes share the pages.
+"""The published graph as retrieval reads it: arrays in memory; any number of processes share the
+pages.
 
-Nodes are numbers, and every question is about many of them at once. A snapshot and what is fetched of a remote graph
-keep these promises; `tests/contract/test_views.py` holds both to it:
+Nodes are numbers, and every question is about many of them at once. A snapshot and what is fetched
+of a remote graph keep these promises; `tests/contract/test_views.py` holds both to it:
 
-- A node is an integer of this view, an edge a handle of this view. They mean nothing to another view, and their order
+- A node is an integer of this view, an edge a handle of this view. They mean nothing to another
+  view, and their order
   means nothing: where order matters it is stated, and ties fall to the key.
 - Answers stand in the order of the question. A number that this view never gave raises `BadQuery`.
 - Weights are float32. A missing weight counts 1.0, a weight of 0 stays 0.
-- What is materialised (`nodes`, `edges`, `passages`, `sources`) is a read of one document each; the rest is work."""
+- What is materialised (`nodes`, `edges`, `passages`, `sources`) is a read of one document each;
+  the rest is work.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +25,18 @@ from numpy.typing import NDArray
 
 from hades.errors import BadQuery
 from hades.ports import graph as port
-from hades.ports.graph import KINDS, Adjacency, Expansion, Flags, Hits, Kind, Numbers, Validity, ViewInfo, Weights
+from hades.ports.graph import (
+    KINDS,
+    Adjacency,
+    Expansion,
+    Flags,
+    Hits,
+    Kind,
+    Numbers,
+    Validity,
+    ViewInfo,
+    Weights,
+)
 from hades.ports.store import Direction
 from hades.snapshot import adjacency
 from hades.snapshot.adjacency import Filter, follow, merge, visible
@@ -37,7 +52,9 @@ _COMMIT = "commit"
 
 
 class GraphView(Domains, Names, Bridges):
-    """The only way retrieval reads; `open_snapshot` opens one. What is read of single things stands in `facts`."""
+    """The only way retrieval reads; `open_snapshot` opens one. What is read of single things stands
+    in `facts`.
+    """
 
     def __init__(
         self,
@@ -51,13 +68,26 @@ class GraphView(Domains, Names, Bridges):
         super().__init__(contents, columns)
         arrays = columns.arrays
         self._info = info or ViewInfo(
-            snapshot, contents.nodes, contents.edges, contents.models, degraded_from, contents.parts,
+            snapshot,
+            contents.nodes,
+            contents.edges,
+            contents.models,
+            degraded_from=degraded_from,
+            parts=contents.parts,
             vectors=_share_with_vectors(contents, arrays),
-        )  # fmt: skip
-        validity = Validity(*(arrays[f"edge.{bound}"] for bound in BOUNDS)) if contents.has_validity else None
-        self._adjacency = Adjacency(adjacency.read(arrays, "out"), adjacency.read(arrays, "into"), validity)
+        )
+        validity = (
+            Validity(*(arrays[f"edge.{bound}"] for bound in BOUNDS))
+            if contents.has_validity
+            else None
+        )
+        self._adjacency = Adjacency(
+            adjacency.read(arrays, "out"), adjacency.read(arrays, "into"), validity
+        )
         self._spaces: dict[tuple[str, int], VectorSpace] = {}
-        self._fitted = port.RankerState(*(arrays[name] for name in RANKER)) if RANKER[0] in arrays else None
+        self._fitted = (
+            port.RankerState(*(arrays[name] for name in RANKER)) if RANKER[0] in arrays else None
+        )
 
     @property
     def info(self) -> ViewInfo:
@@ -79,44 +109,61 @@ class GraphView(Domains, Names, Bridges):
         mask: Mask = Mask(),
         max_work: int | None = None,
     ) -> Expansion:
-        """Edges of each node, at most `fanout` a node; with ANY an edge from a node to itself comes once.
+        """Edges of each node, at most `fanout` a node; with ANY an edge from a node to itself comes
+        once.
 
-        Cost: the entries looked at, which without types and mask is what comes back, and else ends once the fanout is
-        found. `max_work` bounds it: nodes are served in the order asked, then `capped` is true.
+        Cost: the entries looked at, which without types and mask is what comes back, and else ends
+        once the fanout is found. `max_work` bounds it: nodes are served in the order asked, then
+        `capped` is true.
         """
-        asked = self._edges_of(numbers)
+        nodes = self._edges_of(numbers)
         if fanout is not None and fanout < 1:
             raise BadQuery(f"fanout must be at least 1, not {fanout}")
-        wanted = None if types is None else self._wanted(types)
+        is_type = None if types is None else self._wanted(types)
 
         def one_way(outbound: bool, work: int | None, *, no_loops: bool = False) -> Expansion:
             rows = self._adjacency.out if outbound else self._adjacency.into
-            return follow(rows, asked, self._filter(rows, wanted, mask, no_loops), fanout, work, outbound=outbound)
+            return follow(
+                rows,
+                nodes,
+                self._filter(rows, is_type, mask, no_loops),
+                fanout,
+                work,
+                outbound=outbound,
+            )
 
         if direction != Direction.ANY:
             return one_way(direction == Direction.OUT, max_work)
         out = one_way(True, max_work)
-        return merge(out, one_way(False, None if max_work is None else max_work - out.work, no_loops=True), fanout)
+        work_left = None if max_work is None else max_work - out.work
+        return merge(out, one_way(False, work_left, no_loops=True), fanout)
 
-    def degree(self, numbers: Numbers, *, direction: Direction, types: Sequence[str] | None = None) -> Numbers:
+    def degree(
+        self, numbers: Numbers, *, direction: Direction, types: Sequence[str] | None = None
+    ) -> Numbers:
         """How many edge ends each node has. Cost: constant a node; with types, its edges."""
-        asked = self._edges_of(numbers)
-        total = np.zeros(len(asked), np.int64)
-        for way, rows in ((Direction.OUT, self._adjacency.out), (Direction.IN, self._adjacency.into)):
-            if direction in (way, Direction.ANY) and types is None:
-                total += rows.starts[asked + 1] - rows.starts[asked]
-            elif direction in (way, Direction.ANY):
-                total += np.bincount(self.expand(asked, direction=way, types=types).row, minlength=len(asked))
+        nodes = self._edges_of(numbers)
+        total = np.zeros(len(nodes), np.int64)
+        for side, rows in (
+            (Direction.OUT, self._adjacency.out),
+            (Direction.IN, self._adjacency.into),
+        ):
+            if direction in (side, Direction.ANY) and types is None:
+                total += rows.starts[nodes + 1] - rows.starts[nodes]
+            elif direction in (side, Direction.ANY):
+                total += np.bincount(
+                    self.expand(nodes, direction=side, types=types).row, minlength=len(nodes)
+                )
         return total
 
     def adjacency(self) -> Adjacency:
         """The arrays behind `expand`."""
         return self._adjacency
 
-    def with_adjacency(self, other: Adjacency) -> GraphView:
+    def with_adjacency(self, changed_edges: Adjacency) -> GraphView:
         """The same snapshot with other edges between its nodes, for ablations."""
         changed = copy(self)
-        changed._adjacency = other
+        changed._adjacency = changed_edges
         return changed
 
     def file_chunks(self) -> Numbers:
@@ -124,7 +171,9 @@ class GraphView(Domains, Names, Bridges):
         first, end = self._range(Kind.CHUNK)
         if end == first:
             return np.empty(0, np.int64)
-        is_cut = (self._arrays["chunk.start_line"] > 0) & np.asarray(pc.not_equal(self._texts["chunk.path"], ""))
+        is_cut = (self._arrays["chunk.start_line"] > 0) & np.asarray(
+            pc.not_equal(self._texts["chunk.path"], "")
+        )
         is_cut[self.commit_chunks() - first] = False
         return np.flatnonzero(is_cut) + first
 
@@ -136,24 +185,30 @@ class GraphView(Domains, Names, Bridges):
         return np.flatnonzero(self._arrays["node.type"][first:end] == code) + first
 
     def vectors(self, numbers: Numbers, *, model: str) -> tuple[NDArray[np.float32], Flags]:
-        """(n, dimension) float32 as stored, and which rows have a vector of this model; the others are zeros."""
-        asked = self._rows_of(numbers)
-        dimension = next((space.dimension for kind in KINDS if (space := self._space(kind, model)) is not None), 0)
-        values, there = np.zeros((len(asked), dimension), np.float32), np.zeros(len(asked), np.bool_)
-        for space, ours, rows in self._by_space(asked, model):
-            values[ours], there[ours] = space.take(rows)
-        return values, there
+        """(n, dimension) float32 as stored, and which rows have a vector of this model; the others
+        are zeros.
+        """
+        nodes = self._rows_of(numbers)
+        spaces = (self._space(kind, model) for kind in KINDS)
+        dimension = next((space.dimension for space in spaces if space is not None), 0)
+        values = np.zeros((len(nodes), dimension), np.float32)
+        has_vector = np.zeros(len(nodes), np.bool_)
+        for space, ours, rows in self._by_space(nodes, model):
+            values[ours], has_vector[ours] = space.take(rows)
+        return values, has_vector
 
     def cosines(self, vector: NDArray[np.float32], numbers: Numbers, *, model: str) -> Weights:
-        """Cosine of each node with a vector; 0 where it has no vector of this model. A wrong dimension: `BadQuery`.
+        """Cosine of each node with a vector; 0 where it has no vector of this model. A wrong
+        dimension: `BadQuery`.
 
-        Cost: that of `nearest` for the kinds asked, once a vector: who asked `nearest` before asks this for nothing.
+        Cost: that of `nearest` for the kinds asked, once a vector: who asked `nearest` before asks
+        this for nothing.
         """
-        asked, unit = self._rows_of(numbers), unit_vector(vector)
-        found = np.zeros(len(asked), np.float32)
-        for space, ours, rows in self._by_space(asked, model):
-            found[ours] = space.cosines(unit, rows)
-        return found
+        nodes, unit = self._rows_of(numbers), unit_vector(vector)
+        cosines = np.zeros(len(nodes), np.float32)
+        for space, ours, rows in self._by_space(nodes, model):
+            cosines[ours] = space.cosines(unit, rows)
+        return cosines
 
     def nearest(
         self,
@@ -165,10 +220,11 @@ class GraphView(Domains, Names, Bridges):
         level: int | None = None,
         within: Numbers | None = None,
     ) -> Hits:
-        """Nodes of a kind by cosine, exact; only vectors of `model` are compared, so an unknown model finds nothing.
+        """Nodes of a kind by cosine, exact; only vectors of `model` are compared, so an unknown
+        model finds nothing.
 
-        `level` keeps clusters of one level, `within` only these nodes. A wrong dimension or a NaN gives `BadQuery`.
-        Cost: one product with the vectors compared.
+        `level` keeps clusters of one level, `within` only these nodes. A wrong dimension or a NaN
+        gives `BadQuery`. Cost: one product with the vectors compared.
         """
         unit = unit_vector(vector)
         check_positive("limit", limit)
@@ -180,16 +236,17 @@ class GraphView(Domains, Names, Bridges):
         first, last = self._range(kind)
         rows = None
         if within is not None:
-            asked = np.unique(self._rows_of(within))
-            rows = asked[(asked >= first) & (asked < last)] - first
+            inside = np.unique(self._rows_of(within))
+            rows = inside[(inside >= first) & (inside < last)] - first
         if level is not None:
             of_level = self._of_level(level)
             rows = of_level if rows is None else np.intersect1d(rows, of_level)
-        found, scores = space.nearest(unit, limit, rows)
-        return Hits(found + first, scores, rows is None and space.is_approximate)
+        nearest, scores = space.nearest(unit, limit, rows)
+        return Hits(nearest + first, scores, rows is None and space.is_approximate)
 
     def lexical(self, text: str, *, kind: Kind, limit: int) -> Hits:
-        """Nodes of a kind whose text shares a stemmed word with `text`, by BM25; no words or no text field: none.
+        """Nodes of a kind whose text shares a stemmed word with `text`, by BM25; no words or no
+        text field: none.
 
         Scores are comparable within one answer. Cost: the postings of the words.
         """
@@ -202,58 +259,68 @@ class GraphView(Domains, Names, Bridges):
 
     def clusters_of(self, numbers: Numbers) -> Numbers:
         """The L1 topic of each node, as a node; -1 where it has none."""
-        asked = self._rows_of(numbers)
-        topics = np.full(len(asked), -1, np.int64)
-        entities = np.flatnonzero(asked < self._contents.nodes[Kind.ENTITY])  # the first kind
-        topics[entities] = self._arrays["entity.cluster"][asked[entities]]
+        nodes = self._rows_of(numbers)
+        topics = np.full(len(nodes), -1, np.int64)
+        entities = np.flatnonzero(nodes < self._contents.nodes[Kind.ENTITY])  # the first kind
+        topics[entities] = self._arrays["entity.cluster"][nodes[entities]]
         return topics
 
     def fitted(self) -> port.RankerState | None:
-        """The learned ranker that was published with the graph; None where there is none or it was damaged."""
+        """The learned ranker that was published with the graph; None where there is none or it was
+        damaged.
+        """
         return self._fitted
 
     def close(self) -> None:
         """Nothing to do: a mapping goes when the last array that looks into it does."""
 
     def _edges_of(self, numbers: Numbers) -> Numbers:
-        """The numbers, checked, of nodes whose edges are read next; a part of a graph notes those it lacks."""
-        asked = self._check(numbers)
+        """The numbers, checked, of nodes whose edges are read next; a part of a graph notes those
+        it lacks.
+        """
+        nodes = self._check(numbers)
         if self._adjacency.fetched is not None:
-            self._adjacency.fetched.want(asked)
-        return asked
+            self._adjacency.fetched.want(nodes)
+        return nodes
 
     def _wanted(self, types: Sequence[str]) -> Flags:
         """By code, whether an edge type is among these."""
         for name in types:
             if name not in self.type_names:
-                raise BadQuery(f"{name!r} is not an edge type; there are {', '.join(self.type_names)}")
+                raise BadQuery(
+                    f"{name!r} is not an edge type; there are {', '.join(self.type_names)}"
+                )
         return np.array([name in types for name in self.type_names], np.bool_)
 
-    def _filter(self, rows: port.Csr, wanted: Flags | None, mask: Mask, no_loops: bool) -> Filter | None:
+    def _filter(
+        self, rows: port.Csr, is_type: Flags | None, mask: Mask, no_loops: bool
+    ) -> Filter | None:
         """Which entries stay; None when all do, so that nothing is looked at in vain."""
         validity = None if mask.is_open else self._adjacency.validity
-        if wanted is None and validity is None and not no_loops:
+        if is_type is None and validity is None and not no_loops:
             return None
 
         def keep(entry: Numbers, near: Numbers) -> Flags:
-            kept = np.ones(len(entry), np.bool_)
-            if wanted is not None:
-                kept &= wanted[rows.type[entry]]
+            is_kept = np.ones(len(entry), np.bool_)
+            if is_type is not None:
+                is_kept &= is_type[rows.type[entry]]
             if no_loops:
-                kept &= rows.target[entry] != near
+                is_kept &= rows.target[entry] != near
             if validity is not None:
-                kept &= visible(validity, rows.edge[entry], mask)
-            return kept
+                is_kept &= visible(validity, rows.edge[entry], mask)
+            return is_kept
 
         return keep
 
-    def _by_space(self, asked: Numbers, model: str) -> Iterator[tuple[VectorSpace, Flags, Numbers]]:
-        """The spaces that nodes may have a vector in, which of the nodes those are, and their rows there."""
+    def _by_space(self, nodes: Numbers, model: str) -> Iterator[tuple[VectorSpace, Flags, Numbers]]:
+        """The spaces that nodes may have a vector in, which of the nodes those are, and their rows
+        there.
+        """
         for place, kind in enumerate(KINDS):
             space = self._space(kind, model)
-            ours = (asked >= self._bases[place]) & (asked < self._bases[place + 1])
+            ours = (nodes >= self._bases[place]) & (nodes < self._bases[place + 1])
             if space is not None and ours.any():
-                yield space, ours, asked[ours] - self._bases[place]
+                yield space, ours, nodes[ours] - self._bases[place]
 
     def _space(self, kind: Kind, model: str) -> VectorSpace | None:
         """The vectors of a kind; None where nothing has one of this model."""
@@ -272,6 +339,7 @@ class GraphView(Domains, Names, Bridges):
 
 def _share_with_vectors(contents: Manifest, arrays: Mapping[str, NDArray[Any]]) -> float:
     """Which share of the passages has a vector, of the model that made most."""
-    chunks, models = contents.nodes[Kind.CHUNK], range(len(contents.models.get(Kind.CHUNK.value, ())))
-    made = (len(arrays[f"vector.{Kind.CHUNK.value}.{number}.row"]) for number in models)
-    return max(made, default=0) / chunks if chunks else 1.0
+    chunks = contents.nodes[Kind.CHUNK]
+    models = range(len(contents.models.get(Kind.CHUNK.value, ())))
+    vector_counts = (len(arrays[f"vector.{Kind.CHUNK.value}.{number}.row"]) for number in models)
+    return max(vector_counts, default=0) / chunks if chunks else 1.0

@@ -31,7 +31,15 @@ from hades.snapshot.files import (
 from hades.snapshot.lexical import PartWords, WordCounts, write_words
 from hades.snapshot.manifest import edge_types
 from hades.snapshot.view import GraphView
-from models.ranker.infer import BadModel, Graph, RankerModel, node_features, node_states, pack, undirected
+from models.ranker.infer import (
+    BadModel,
+    Graph,
+    RankerModel,
+    node_features,
+    node_states,
+    pack,
+    undirected,
+)
 from schemas.catalogue import columns_schema, declared
 from schemas.record import TIME
 
@@ -40,7 +48,9 @@ Longs = NDArray[np.int64]
 
 def read_rows(store: RowStore, name: str, columns: Sequence[str]) -> pa.Table:
     """A whole collection in key order."""
-    return pa.Table.from_batches(store.scan(name, columns=columns), schema=columns_schema(name, columns))
+    return pa.Table.from_batches(
+        store.scan(name, columns=columns), schema=columns_schema(name, columns)
+    )
 
 
 def identify(collection: str, keys: pa.ChunkedArray) -> pa.Array:
@@ -51,15 +61,18 @@ def identify(collection: str, keys: pa.ChunkedArray) -> pa.Array:
 def _stated_labels(metadata: str) -> str | None:
     """The tags and authors that a document states, as one text; None where it states none."""
     stated = orjson.loads(metadata or "{}")
-    labels = [f"{kind}:{value}".casefold() for kind in ("tags", "authors") for value in stated.get(kind) or ()]
+    labels: list[str] = []
+    for kind in ("tags", "authors"):
+        labels += [f"{kind}:{value}".casefold() for value in stated.get(kind) or ()]
     return LABEL_SEPARATOR.join(labels) or None
 
 
 class Documents:
-    """Reads the documents and finds them by `_id`; what is cited and not stored is added at the end.
+    """Reads the documents and finds them by `_id`; what is cited and not stored is added at the
+    end.
 
-    `document.shift` is the character at which the kept text begins: 0, or where a chunk stands whose document is not
-    stored, so that its text and its span are kept all the same.
+    `document.shift` is the character at which the kept text begins: 0, or where a chunk stands
+    whose document is not stored, so that its text and its span are kept all the same.
     """
 
     def __init__(self, store: RowStore) -> None:
@@ -80,15 +93,23 @@ class Documents:
                 **{name: whole_texts(self._rows[name]) for name in ("origin", "title", "sha256")},
                 "body": self._bodies,
                 "domains": join_labels(self._rows["domains"]).cast(pa.string()),
-                "labels": pa.array(map(_stated_labels, self._rows["metadata"].to_pylist()), pa.string()),
+                "labels": pa.array(
+                    map(_stated_labels, self._rows["metadata"].to_pylist()), pa.string()
+                ),
                 "created": pa.array(integers(self._rows["created"].cast(TIME), int(ALWAYS))),
                 "shift": pa.array(np.zeros(self.stored, np.int32)),
             }
         )
         unknown = {"title": "", "sha256": "", "created": int(ALWAYS)}
         added = [
-            {"id": one, "origin": one.partition("/")[2] or one, "body": body, "shift": shift, **unknown}
-            for one, body, shift in self._added
+            {
+                "id": document_id,
+                "origin": document_id.partition("/")[2] or document_id,
+                "body": body,
+                "shift": shift,
+                **unknown,
+            }
+            for document_id, body, shift in self._added
         ]
         rows = pa.concat_tables([stored, pa.Table.from_pylist(added, schema=stored.schema)])
         for name in ("domains", "labels"):
@@ -96,18 +117,24 @@ class Documents:
         folder.write_rows("document", rows)
 
     def find(self, column: pa.ChunkedArray) -> Longs:
-        """The number of each document by `_id`, -1 where the column says nothing, a new number for one not stored."""
+        """The number of each document by `_id`, -1 where the column says nothing, a new number for
+        one not stored.
+        """
         places = places_of(column, self._ids)
-        named = np.asarray(column.is_valid()) & (places == NOWHERE)
-        for row in np.flatnonzero(named).tolist():
+        is_cited = np.asarray(column.is_valid()) & (places == NOWHERE)
+        for row in np.flatnonzero(is_cited).tolist():
             document = column[row].as_py()
             if document not in self._named:
-                self._named[document] = self._add(document, "", 0)  # cited by that name, with no text
+                self._named[document] = self._add(
+                    document, "", 0
+                )  # cited by that name, with no text
             places[row] = self._named[document]
         return places
 
     def find_chunks(self, rows: pa.Table) -> tuple[Longs, Longs, Longs]:
-        """Document, start and end of each chunk; one that is not the span of its document is refused."""
+        """Document, start and end of each chunk; one that is not the span of its document is
+        refused.
+        """
         numbers = places_of(rows["document"], self._ids)
         starts, ends = spans(rows["span"])
         bodies = rows["text"].to_pylist()
@@ -115,20 +142,26 @@ class Documents:
         for row in np.argsort(numbers, kind="stable").tolist():
             number, start, body = int(numbers[row]), int(starts[row]), bodies[row]
             if number == NOWHERE and body is None:  # of a part of a graph, without its row
-                numbers[row] = self._nothing = self._add("", "", 0) if self._nothing is None else self._nothing
+                numbers[row] = self._nothing = (
+                    self._add("", "", 0) if self._nothing is None else self._nothing
+                )
                 starts[row] = ends[row] = 0
                 continue
             if number == NOWHERE:
                 starts[row] = max(0, start)
                 ends[row] = starts[row] + len(body)
-                numbers[row] = self._add(rows["document"][row].as_py() or "", body, int(starts[row]))
+                numbers[row] = self._add(
+                    rows["document"][row].as_py() or "", body, int(starts[row])
+                )
                 continue
             if number != last:
                 last, text = number, self._bodies[number].as_py()
             if start < 0 or text[start : ends[row]] != body:
                 raise SnapshotError(
-                    f"doc_chunks/{rows['_key'][row].as_py()}: characters {start} to {ends[row]} of its document are "
-                    "not its text; run the chunk phase of that document again, nothing was published"
+                    f"doc_chunks/{rows['_key'][row].as_py()}: characters {start} to {ends[row]} of "
+                    "its document are "
+                    "not its text; run the chunk phase of that document again, nothing was "
+                    "published"
                 )
         return numbers, starts, ends
 
@@ -139,7 +172,17 @@ class Documents:
 
 NODE_COLUMNS: dict[Kind, tuple[str, ...]] = {
     Kind.ENTITY: (
-        *("name", "canonical_name", "aliases", "type", "cluster_id", "summary", "deg_out", "domain", "frequency"),
+        *(
+            "name",
+            "canonical_name",
+            "aliases",
+            "type",
+            "cluster_id",
+            "summary",
+            "deg_out",
+            "domain",
+            "frequency",
+        ),
         *("domains", "embedding", "embedding_model"),
     ),
     Kind.CHUNK: (
@@ -148,7 +191,15 @@ NODE_COLUMNS: dict[Kind, tuple[str, ...]] = {
         *("embedding", "token_signs", "embedding_model"),
     ),
     Kind.CLUSTER: ("level", "name", "summary", "centroid", "embedding_model"),
-    Kind.FUNC: ("qualified_name", "kind", "document", "span", "docstring", "embedding", "embedding_model"),
+    Kind.FUNC: (
+        "qualified_name",
+        "kind",
+        "document",
+        "span",
+        "docstring",
+        "embedding",
+        "embedding_model",
+    ),
     Kind.FILE: ("path", "document"),
 }
 _NAME = {Kind.CHUNK: "title", Kind.FUNC: "qualified_name", Kind.FILE: "path"}
@@ -157,7 +208,9 @@ _SUMMARY = {Kind.ENTITY: "summary", Kind.CLUSTER: "summary", Kind.FUNC: "docstri
 
 @dataclass(frozen=True)
 class NodeSpace:
-    """What publishing needs to know of the nodes, by collection, then key; a number is a place in `ids`."""
+    """What publishing needs to know of the nodes, by collection, then key; a number is a place in
+    `ids`.
+    """
 
     counts: dict[str, int]
     ids: pa.Array
@@ -167,7 +220,9 @@ class NodeSpace:
     words: dict[Kind, WordCounts]
 
 
-def write_nodes(store: RowStore, folder: Folder, documents: Documents, words: Mapping[Kind, PartWords]) -> NodeSpace:
+def write_nodes(
+    store: RowStore, folder: Folder, documents: Documents, words: Mapping[Kind, PartWords]
+) -> NodeSpace:
     """Write all nodes; each collection is read once, in key order."""
     counts: dict[str, int] = {}
     counted: dict[Kind, WordCounts] = {}
@@ -190,7 +245,9 @@ def write_nodes(store: RowStore, folder: Folder, documents: Documents, words: Ma
             bodies = pc.binary_join_element_wise(*texts, " ").to_pylist()
             counted[kind] = write_words(folder, f"lexical.{kind}", bodies, words.get(kind))
         if collection.vector_field:
-            models[kind.value] = vectors.write_vectors(folder, kind.value, rows, collection.vector_field)
+            models[kind.value] = vectors.write_vectors(
+                folder, kind.value, rows, collection.vector_field
+            )
         counts[kind.value] = rows.num_rows
     all_ids = pa.concat_arrays(ids)
     nodes = pa.concat_tables(tables)
@@ -201,7 +258,9 @@ def write_nodes(store: RowStore, folder: Folder, documents: Documents, words: Ma
     order = np.argsort(hashes, kind="stable")
     folder.write_arrays("node_id", {"hash": hashes[order], "number": order.astype(np.int32)})
     _write_entities(folder, entities, all_ids)
-    return NodeSpace(counts, all_ids, tuple(types.dictionary.to_pylist()), models, longest_name, counted)
+    return NodeSpace(
+        counts, all_ids, tuple(types.dictionary.to_pylist()), models, longest_name, counted
+    )
 
 
 def _common_columns(kind: Kind, rows: pa.Table, documents: Documents) -> pa.Table:
@@ -209,8 +268,8 @@ def _common_columns(kind: Kind, rows: pa.Table, documents: Documents) -> pa.Tabl
     if kind is Kind.CHUNK:
         cited = documents.find_chunks(rows)
     elif "document" in rows.column_names:
-        found = spans(rows["span"]) if "span" in rows.column_names else (nowhere, nowhere)
-        cited = (documents.find(rows["document"]), *found)
+        cited_spans = spans(rows["span"]) if "span" in rows.column_names else (nowhere, nowhere)
+        cited = (documents.find(rows["document"]), *cited_spans)
     else:
         cited = (nowhere, nowhere, nowhere)
     summary = rows[_SUMMARY[kind]] if kind in _SUMMARY else pa.nulls(rows.num_rows, pa.string())
@@ -226,7 +285,10 @@ def _common_columns(kind: Kind, rows: pa.Table, documents: Documents) -> pa.Tabl
 
 
 def _cited_columns(cited: Sequence[Longs]) -> dict[str, pa.Array]:
-    return {name: pa.array(own, pa.int32()) for name, own in zip(("document", "start", "end"), cited, strict=True)}
+    return {
+        name: pa.array(values, pa.int32())
+        for name, values in zip(("document", "start", "end"), cited, strict=True)
+    }
 
 
 def _types(kind: Kind, rows: pa.Table) -> pa.Array | pa.ChunkedArray:
@@ -247,7 +309,10 @@ def _write_entities(folder: Folder, rows: pa.Table, ids: pa.Array) -> None:
                 "cluster": pa.array(places_of(topics, ids), pa.int32()),
                 "domain": encode(rows["domain"]),
                 "domains": encode(join_labels(rows["domains"])),
-                **{name: pa.array(integers(rows[name], 0), pa.int32()) for name in ("deg_out", "frequency")},
+                **{
+                    name: pa.array(integers(rows[name], 0), pa.int32())
+                    for name in ("deg_out", "frequency")
+                },
             }
         ),
     )
@@ -263,7 +328,10 @@ def _write_chunks(folder: Folder, rows: pa.Table) -> None:
                 "symbol": whole_texts(rows["symbol"]),
                 "path": whole_texts(rows["file_path"]),
                 "token_signs": whole_texts(rows["token_signs"]),
-                **{name: pa.array(integers(rows[column], 0), pa.int32()) for name, column in numbers.items()},
+                **{
+                    name: pa.array(integers(rows[column], 0), pa.int32())
+                    for name, column in numbers.items()
+                },
                 "moment": pa.array(integers(rows["timestamp"], int(ALWAYS))),
             }
         ),
@@ -271,32 +339,45 @@ def _write_chunks(folder: Folder, rows: pa.Table) -> None:
 
 
 def write_names(folder: Folder, entities: pa.Table) -> int:
-    """Every form under which an entity is found, by hash, with its number; how many words the longest has."""
+    """Every form under which an entity is found, by hash, with its number; how many words the
+    longest has.
+    """
     numbers = np.arange(entities.num_rows, dtype=np.int64)
     aliases = entities["aliases"].combine_chunks()
     several = np.repeat(numbers, integers(pc.list_value_length(aliases), 0))
     plain = [entities[name].combine_chunks() for name in ("name", "canonical_name")]
-    names = pa.concat_arrays([one.cast(pa.large_string()) for one in (*plain, pc.list_flatten(aliases))])
+    names = pa.concat_arrays(
+        [texts.cast(pa.large_string()) for texts in (*plain, pc.list_flatten(aliases))]
+    )
     owners = np.concatenate([numbers, numbers, several])[np.asarray(names.is_valid())]
     spelled = names.drop_null().dictionary_encode()
     forms = [normalise(name) for name in spelled.dictionary.to_pylist()]
     form_of = integers(spelled.indices, 0)
     hashes = hash_texts(forms)[form_of]
-    kept = np.array([bool(form) for form in forms], np.bool_)[form_of]
-    order = np.lexsort((owners[kept], hashes[kept]))
-    hashes, owners = hashes[kept][order], owners[kept][order]
-    is_new = np.append(True, (hashes[1:] != hashes[:-1]) | (owners[1:] != owners[:-1]))[: len(hashes)]
+    is_name = np.array([bool(form) for form in forms], np.bool_)[form_of]
+    order = np.lexsort((owners[is_name], hashes[is_name]))
+    hashes, owners = hashes[is_name][order], owners[is_name][order]
+    is_new = np.append(True, (hashes[1:] != hashes[:-1]) | (owners[1:] != owners[:-1]))[
+        : len(hashes)
+    ]
     folder.write_arrays("name", {"hash": hashes[is_new], "number": owners[is_new].astype(np.int32)})
     return max((form.count(" ") + 1 for form in forms if form), default=0)
 
 
-_BOUNDS = {"valid_from": ALWAYS, "valid_until": FOREVER, "recorded_at": ALWAYS, "retracted_at": FOREVER}
+_BOUNDS = {
+    "valid_from": ALWAYS,
+    "valid_until": FOREVER,
+    "recorded_at": ALWAYS,
+    "retracted_at": FOREVER,
+}
 _MAX_EDGES = np.iinfo(np.int32).max
 
 
 @dataclass(frozen=True)
 class EdgeSpace:
-    """The edges that were written, by handle: by collection, then key. `has_ended`: an interval closed."""
+    """The edges that were written, by handle: by collection, then key. `has_ended`: an interval
+    closed.
+    """
 
     counts: dict[str, int]
     keys: pa.Array
@@ -307,7 +388,9 @@ class EdgeSpace:
     has_validity: bool
 
 
-def write_edges(store: RowStore, folder: Folder, documents: Documents, nodes: NodeSpace) -> EdgeSpace:
+def write_edges(
+    store: RowStore, folder: Folder, documents: Documents, nodes: NodeSpace
+) -> EdgeSpace:
     """Write all edges, then both directions of their adjacency; how many each collection has."""
     counts: dict[str, int] = {}
     tables: list[pa.Table] = []
@@ -317,39 +400,56 @@ def write_edges(store: RowStore, folder: Folder, documents: Documents, nodes: No
     edges = pa.concat_tables(tables).combine_chunks()
     if edges.num_rows > _MAX_EDGES:
         raise SnapshotError(
-            f"{edges.num_rows} edges are more than a snapshot holds ({_MAX_EDGES}); use HADES_VIEW=arango"
+            f"{edges.num_rows} edges are more than a snapshot holds ({_MAX_EDGES}); use "
+            "HADES_VIEW=arango"
         )
     bounds = {name: edges[name].to_numpy() for name in _BOUNDS}
     has_validity = any((values != _BOUNDS[name]).any() for name, values in bounds.items())
     folder.write_rows("edge", edges if has_validity else edges.drop_columns(list(_BOUNDS)))
-    source, target, types, weight = (edges[name].to_numpy() for name in ("source", "target", "type", "weight"))
-    effective = np.where(np.isnan(weight), 1.0, weight).astype(np.float32)  # a missing weight counts 1.0
-    for way, near, far in (("out", source, target), ("into", target, source)):
-        folder.write_arrays(way, vars(adjacency.build(near, far, types, effective, len(nodes.ids))))
+    source, target, types, weight = (
+        edges[name].to_numpy() for name in ("source", "target", "type", "weight")
+    )
+    effective = np.where(np.isnan(weight), 1.0, weight).astype(
+        np.float32
+    )  # a missing weight counts 1.0
+    for side, near, far in (("out", source, target), ("into", target, source)):
+        folder.write_arrays(
+            side, vars(adjacency.build(near, far, types, effective, len(nodes.ids)))
+        )
     has_ended = (bounds["valid_until"] != FOREVER) | (bounds["retracted_at"] != FOREVER)
-    return EdgeSpace(counts, edges["key"].combine_chunks(), source, target, weight, has_ended, has_validity)
+    return EdgeSpace(
+        counts, edges["key"].combine_chunks(), source, target, weight, has_ended, has_validity
+    )
 
 
 def _edge_columns(store: RowStore, name: str, documents: Documents, nodes: NodeSpace) -> pa.Table:
-    held = {column.name for column in declared(name).columns}
-    optional = [column for column in ("provenance", "label") if column in held]
+    stored = {column.name for column in declared(name).columns}
+    optional = [column for column in ("provenance", "label") if column in stored]
     rows = read_rows(store, name, ("_key", "_from", "_to", "type", "weight", *_BOUNDS, *optional))
     nowhere = np.full(rows.num_rows, NOWHERE, np.int64)
     cited = (nowhere, nowhere, nowhere)
-    if "provenance" in held:
-        read = rows["provenance"]
-        cited = (documents.find(pc.struct_field(read, "doc")), *spans(pc.struct_field(read, "span")))
+    if "provenance" in stored:
+        provenance = rows["provenance"]
+        cited = (
+            documents.find(pc.struct_field(provenance, "doc")),
+            *spans(pc.struct_field(provenance, "span")),
+        )
     nothing = pa.nulls(rows.num_rows, pa.string())
     return pa.table(
         {
             "key": whole_texts(rows["_key"]),
-            "label": whole_texts(rows["label"] if "label" in held else nothing),
+            "label": whole_texts(rows["label"] if "label" in stored else nothing),
             "source": pa.array(_number_ends(name, rows, "_from", nodes.ids), pa.int32()),
             "target": pa.array(_number_ends(name, rows, "_to", nodes.ids), pa.int32()),
-            "type": pa.array(places_of(rows["type"], pa.array(edge_types(), pa.large_string())), pa.uint8()),
+            "type": pa.array(
+                places_of(rows["type"], pa.array(edge_types(), pa.large_string())), pa.uint8()
+            ),
             "weight": pa.array(np.asarray(rows["weight"].cast(pa.float64()), np.float64)),
             **_cited_columns(cited),
-            **{bound: pa.array(integers(rows[bound], int(absent))) for bound, absent in _BOUNDS.items()},
+            **{
+                bound: pa.array(integers(rows[bound], int(absent)))
+                for bound, absent in _BOUNDS.items()
+            },
         }
     )
 
@@ -359,35 +459,59 @@ def _number_ends(name: str, rows: pa.Table, end: str, ids: pa.Array) -> Longs:
     if (numbers == NOWHERE).any():
         row = int(np.argmax(numbers == NOWHERE))
         raise SnapshotError(
-            f"{name}/{rows['_key'][row].as_py()}: {end} is {rows[end][row].as_py()}, which is not stored; delete the "
+            f"{name}/{rows['_key'][row].as_py()}: {end} is {rows[end][row].as_py()}, which is not "
+            "stored; delete the "
             "edge or write the node, nothing was published"
         )
     return numbers
 
 
-_COLUMNS = ("from_cluster", "to_cluster", "nodes", "edges", "weight", "cost", "provenance", "generation", "pinned")
+_COLUMNS = (
+    "from_cluster",
+    "to_cluster",
+    "nodes",
+    "edges",
+    "weight",
+    "cost",
+    "provenance",
+    "generation",
+    "pinned",
+)
 
 
-def write_bridges(store: RowStore, folder: Folder, nodes: NodeSpace, edges: EdgeSpace, generation: str) -> int:
-    """Write bridges of this generation whose edges are all there as they were, in key order; how many.
+def write_bridges(
+    store: RowStore, folder: Folder, nodes: NodeSpace, edges: EdgeSpace, generation: str
+) -> int:
+    """Write bridges of this generation whose edges are all there as they were, in key order; how
+    many.
 
-    `bridge.node` holds the nodes of row i at `bridge.starts[i]:bridge.starts[i + 1]`; its edges, one fewer a row,
-    stand in `bridge.edge` from `bridge.starts[i] - i`. `bridge.topic`, sorted, with `bridge.row` finds rows by topic.
+    `bridge.node` holds the nodes of row i at `bridge.starts[i]:bridge.starts[i + 1]`; its edges,
+    one fewer a row, stand in `bridge.edge` from `bridge.starts[i] - i`. `bridge.topic`, sorted,
+    with `bridge.row` finds rows by topic.
     """
     rows = read_rows(store, "bridge_cache", ("_key", *_COLUMNS))
     rows = rows.filter(pc.equal(rows["generation"], generation)) if generation else rows.slice(0, 0)
-    topics = [places_of(identify(Kind.CLUSTER, rows[end]), nodes.ids) for end in ("from_cluster", "to_cluster")]
+    topics = [
+        places_of(identify(Kind.CLUSTER, rows[end]), nodes.ids)
+        for end in ("from_cluster", "to_cluster")
+    ]
     numbers = places_of(pc.list_flatten(rows["nodes"]), nodes.ids)
     keys = pc.replace_substring_regex(pc.list_flatten(rows["edges"]), r"^[^/]*/", "")
-    handles = places_of(keys, edges.keys[: edges.counts["relations"]])  # the first collection, so a place is a handle
-    lengths = [integers(pc.list_value_length(rows[name]), 0) for name in ("nodes", "edges")]
-    node_row, edge_row = (np.repeat(np.arange(rows.num_rows), each) for each in lengths)
-    is_lost = (np.minimum(*topics) == NOWHERE) | np.isin(np.arange(rows.num_rows), node_row[numbers == NOWHERE])
-    is_kept = ~is_lost & ~np.isin(np.arange(rows.num_rows), edge_row[_are_stale(rows, handles, edges)])
+    # Relations are the first collection of edges, so a place is a handle.
+    handles = places_of(keys, edges.keys[: edges.counts["relations"]])
+    n_nodes, n_edges = (
+        integers(pc.list_value_length(rows[name]), 0) for name in ("nodes", "edges")
+    )
+    node_row = np.repeat(np.arange(rows.num_rows), n_nodes)
+    edge_row = np.repeat(np.arange(rows.num_rows), n_edges)
+    is_kept = np.minimum(*topics) != NOWHERE
+    is_kept[node_row[numbers == NOWHERE]] = False
+    is_kept[edge_row[_are_stale(rows, handles, edges)]] = False
     numbers, handles = numbers[is_kept[node_row]], handles[is_kept[edge_row]]
-    rows, (n_nodes, n_edges) = rows.filter(pa.array(is_kept)), (each[is_kept] for each in lengths)
-    _check_bridges(rows, n_nodes, n_edges, numbers, handles, edges)
-    ends = np.column_stack([each[is_kept] for each in topics]).astype(np.int32)
+    n_nodes, n_edges = n_nodes[is_kept], n_edges[is_kept]
+    rows = rows.filter(pa.array(is_kept))
+    _check_bridges(rows, (n_nodes, n_edges), numbers, handles, edges)
+    ends = np.column_stack([end_numbers[is_kept] for end_numbers in topics]).astype(np.int32)
     order = np.argsort(ends.ravel(), kind="stable")
     folder.write_arrays(
         "bridge",
@@ -408,31 +532,49 @@ def write_bridges(store: RowStore, folder: Folder, nodes: NodeSpace, edges: Edge
 
 
 def _are_stale(rows: pa.Table, handles: Longs, edges: EdgeSpace) -> NDArray[np.bool_]:
-    """Which edges of bridges are gone, have ended, or weigh otherwise than when their bridge was found."""
-    told: list[float | None] = []
-    for own, provenance in zip(rows["edges"].to_pylist(), rows["provenance"].to_pylist(), strict=True):
-        weights = {step["id"]: step["weight"] for step in orjson.loads(provenance).get("edges", ())}
-        told += map(weights.get, own)
+    """Which edges of bridges are gone, have ended, or weigh otherwise than when their bridge was
+    found.
+    """
+    weights: list[float | None] = []  # as they were then
+    for edge_ids, provenance in zip(
+        rows["edges"].to_pylist(), rows["provenance"].to_pylist(), strict=True
+    ):
+        steps = orjson.loads(provenance).get("edges", ())
+        weight_of = {step["id"]: step["weight"] for step in steps}
+        weights += map(weight_of.get, edge_ids)
     is_there = handles != NOWHERE
     known = handles[is_there]
+    has_moved = edges.weight[known] != np.array(weights, np.float64)[is_there]
     are_stale: NDArray[np.bool_] = ~is_there
-    are_stale[is_there] = (edges.weight[known] != np.array(told, np.float64)[is_there]) | edges.has_ended[known]
+    are_stale[is_there] = has_moved | edges.has_ended[known]
     return are_stale
 
 
 def _check_bridges(
-    rows: pa.Table, n_nodes: Longs, n_edges: Longs, numbers: Longs, handles: Longs, edges: EdgeSpace
+    rows: pa.Table,
+    lengths: tuple[Longs, Longs],
+    numbers: Longs,
+    handles: Longs,
+    edges: EdgeSpace,
 ) -> None:
-    """Refuse a bridge that is no path: it was written wrong, and waiting does not fix it."""
+    """Refuse a bridge that is no path: it was written wrong, and waiting does not fix it.
+
+    `lengths` are the nodes and the edges of each row.
+    """
+    n_nodes, n_edges = lengths
     wrong = np.flatnonzero((n_nodes != n_edges + 1) | (n_edges < 1))
     if not len(wrong):
-        node_row, edge_row = (np.repeat(np.arange(rows.num_rows), each) for each in (n_nodes, n_edges))
-        steps = numbers[np.diff(node_row, append=-1) == 0], numbers[np.diff(node_row, prepend=-1) == 0]
+        node_row = np.repeat(np.arange(rows.num_rows), n_nodes)
+        edge_row = np.repeat(np.arange(rows.num_rows), n_edges)
+        tails = numbers[np.diff(node_row, append=-1) == 0]
+        heads = numbers[np.diff(node_row, prepend=-1) == 0]
+        steps = np.sort(np.column_stack([tails, heads]))
         joined = np.sort(np.column_stack([edges.source[handles], edges.target[handles]]))
-        wrong = edge_row[(joined != np.sort(np.column_stack(steps))).any(axis=1)]
+        wrong = edge_row[(joined != steps).any(axis=1)]
     if len(wrong):
         raise SnapshotError(
-            f"bridge_cache/{rows['_key'][int(wrong[0])].as_py()}: its edges do not join its nodes one after the other; "
+            f"bridge_cache/{rows['_key'][int(wrong[0])].as_py()}: its edges do not join its nodes "
+            "one after the other; "
             "delete the row or run `hades run build_bridges`, nothing was published"
         )
 
@@ -445,7 +587,9 @@ def graph_of(view: GraphView, model: str) -> Graph:
     kinds = view.kinds(numbers)
     levels = np.zeros(len(numbers), np.uint8)
     topics = numbers[kinds == KINDS.index(Kind.CLUSTER)]
-    levels[topics] = [int(fact.type[1:]) if fact.type[1:].isdigit() else 0 for fact in view.nodes(topics)]
+    levels[topics] = [
+        int(fact.type[1:]) if fact.type[1:].isdigit() else 0 for fact in view.nodes(topics)
+    ]
     out, into = adjacency.out, adjacency.into
     features = node_features(vectors, kinds, levels, np.diff(out.starts), np.diff(into.starts))
     starts, targets = undirected(out.starts, out.target, into.starts, into.target)
@@ -453,7 +597,9 @@ def graph_of(view: GraphView, model: str) -> Graph:
 
 
 def fit_ranker(view: GraphView, model: RankerModel) -> RankerState:
-    """The arrays of a ranker for a snapshot that is being written; `view` is what was written of it."""
+    """The arrays of a ranker for a snapshot that is being written; `view` is what was written of
+    it.
+    """
     if not model.has_states:
         signature, numbers = pack(model)
         states = np.zeros((0, 1), np.float16)
@@ -461,7 +607,8 @@ def fit_ranker(view: GraphView, model: RankerModel) -> RankerState:
     graph = graph_of(view, str(model.signature["model"]))
     if graph.features.shape[1] != model.arrays["first.own"].shape[0]:
         raise BadModel(
-            f"it was fitted to vectors of {model.signature['model']}, of which this graph has none of that length"
+            f"it was fitted to vectors of {model.signature['model']}, of which this graph has none "
+            "of that length"
         )
     signature, numbers = pack(model)
     states = node_states(model, graph.features, graph.starts, graph.targets)

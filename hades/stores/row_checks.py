@@ -17,7 +17,8 @@ from schemas.catalogue import Collection, collection_named, collections_in
 from schemas.ids import ID_PATTERN, KEY_PATTERN, split_id
 from schemas.record import TIME, Column, canonical_json, repeated
 
-MissingKeys = Callable[[str, Sequence[str]], Iterable[str]]  # which of these keys name no row of a collection
+# Which of these keys name no row of a collection.
+MissingKeys = Callable[[str, Sequence[str]], Iterable[str]]
 
 
 def require(name: str) -> Collection:
@@ -40,7 +41,8 @@ def as_tables(rows: Rows) -> Iterator[pa.Table]:
 
 
 def prepare(collection: Collection, table: pa.Table, *, partial: bool = False) -> pa.Table:
-    """The rows in catalogue order and types, checked, or `BadRows` naming the first row that breaks a rule.
+    """The rows in catalogue order and types, checked, or `BadRows` naming the first row that breaks
+    a rule.
 
     `partial` is a patch: only `_key` and the columns given.
     """
@@ -56,7 +58,9 @@ def prepare(collection: Collection, table: pa.Table, *, partial: bool = False) -
     for column in columns:
         if column.is_json:
             index = checked.schema.get_field_index(column.name)
-            checked = checked.set_column(index, column.name, _canonical(collection, column, checked))
+            checked = checked.set_column(
+                index, column.name, _canonical_column(collection, column, checked)
+            )
     _check_sizes(collection, checked)
     return checked
 
@@ -68,16 +72,24 @@ def _columns_given(collection: Collection, table: pa.Table, partial: bool) -> li
         raise BadRows(collection.name, None, "a column is given twice")
     for name in names:
         if name not in known:
-            raise BadRows(collection.name, None, f"unknown column {name!r}; it has {', '.join(known)}")
+            raise BadRows(
+                collection.name, None, f"unknown column {name!r}; it has {', '.join(known)}"
+            )
     if "_key" not in names:
         raise BadRows(collection.name, None, "column _key is missing")
     if partial:
         if frozen := {"_from", "_to"} & set(names):
-            raise BadRows(collection.name, None, f"the ends of an edge cannot be patched ({', '.join(sorted(frozen))})")
+            raise BadRows(
+                collection.name,
+                None,
+                f"the ends of an edge cannot be patched ({', '.join(sorted(frozen))})",
+            )
         return [known[name] for name in names]
     for column in collection.columns:
         if column.name not in names and not column.nullable and column.default is None:
-            raise BadRows(collection.name, None, f"column {column.name!r} is missing and has no default")
+            raise BadRows(
+                collection.name, None, f"column {column.name!r} is missing and has no default"
+            )
     return list(collection.columns)
 
 
@@ -89,43 +101,60 @@ def _cast_array(collection: Collection, column: Column, table: pa.Table) -> pa.A
     values = table.column(column.name).combine_chunks()
     if values.type == column.type:
         return values
-    if not _castable(values.type, column.type):
-        raise BadRows(collection.name, 0, f"column {column.name!r} is {values.type}, expected {column.type}")
+    if not _is_castable(values.type, column.type):
+        raise BadRows(
+            collection.name, 0, f"column {column.name!r} is {values.type}, expected {column.type}"
+        )
     try:
         return values.cast(column.type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         row = _first_uncastable(values, column.type)
         raise BadRows(
-            collection.name, row, f"column {column.name!r} cannot be read as {column.type}", _key_at(table, row)
+            collection.name,
+            row,
+            f"column {column.name!r} cannot be read as {column.type}",
+            _key_at(table, row),
         ) from error
 
 
-def _castable(given: pa.DataType, wanted: pa.DataType) -> bool:
-    """Whether a cast keeps meaning: numbers to numbers, text to text; never text to number or back."""
-    if pa.types.is_null(given):
+def _is_castable(source: pa.DataType, target: pa.DataType) -> bool:
+    """Whether a cast keeps meaning: numbers to numbers, text to text; never text to number or
+    back.
+    """
+    if pa.types.is_null(source):
         return True
-    if pa.types.is_dictionary(given):
-        return _castable(given.value_type, wanted)
-    if pa.types.is_list(wanted):
-        is_list = pa.types.is_list(given) or pa.types.is_large_list(given) or pa.types.is_fixed_size_list(given)
-        return is_list and _castable(given.value_type, wanted.value_type)
-    if pa.types.is_struct(wanted):
-        return bool(pa.types.is_struct(given))
-    if wanted == TIME:
-        return pa.types.is_timestamp(given) and given.tz is not None
-    if pa.types.is_string(wanted):
-        fits = pa.types.is_string(given) or pa.types.is_large_string(given) or pa.types.is_string_view(given)
-    elif pa.types.is_boolean(wanted):
-        fits = pa.types.is_boolean(given)
+    if pa.types.is_dictionary(source):
+        return _is_castable(source.value_type, target)
+    if pa.types.is_list(target):
+        is_list = (
+            pa.types.is_list(source)
+            or pa.types.is_large_list(source)
+            or pa.types.is_fixed_size_list(source)
+        )
+        return is_list and _is_castable(source.value_type, target.value_type)
+    if pa.types.is_struct(target):
+        return bool(pa.types.is_struct(source))
+    if target == TIME:
+        return pa.types.is_timestamp(source) and source.tz is not None
+    if pa.types.is_string(target):
+        fits = (
+            pa.types.is_string(source)
+            or pa.types.is_large_string(source)
+            or pa.types.is_string_view(source)
+        )
+    elif pa.types.is_boolean(target):
+        fits = pa.types.is_boolean(source)
     else:
-        fits = pa.types.is_integer(given) or (pa.types.is_floating(wanted) and pa.types.is_floating(given))
+        fits = pa.types.is_integer(source) or (
+            pa.types.is_floating(target) and pa.types.is_floating(source)
+        )
     return bool(fits)
 
 
-def _first_uncastable(values: pa.Array, wanted: pa.DataType) -> int:
+def _first_uncastable(values: pa.Array, target: pa.DataType) -> int:
     for row in range(len(values)):
         try:
-            values.slice(row, 1).cast(wanted)
+            values.slice(row, 1).cast(target)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
             return row
     return 0
@@ -145,7 +174,9 @@ def _refuse(collection: Collection, table: pa.Table, bad: pa.Array, rule: str) -
         raise BadRows(collection.name, first, rule, _key_at(table, first))
 
 
-def _refuse_values(collection: Collection, table: pa.Table, column: str, bad: pa.Array, rule: str) -> None:
+def _refuse_values(
+    collection: Collection, table: pa.Table, column: str, bad: pa.Array, rule: str
+) -> None:
     """Raise for the first row whose value is among the bad ones."""
     if len(bad):
         hit = pc.is_in(table.column(column), value_set=bad)
@@ -156,9 +187,19 @@ def _check_keys(collection: Collection, table: pa.Table) -> None:
     keys = table.column("_key")
     _refuse(collection, table, pc.is_null(keys), "_key is missing")
     legal = pc.match_substring_regex(keys, KEY_PATTERN)
-    _refuse(collection, table, pc.invert(legal), "_key must be 1 to 254 of A-Z a-z 0-9 _ - . @ ( ) + , = ; $ ! * ' %")
+    _refuse(
+        collection,
+        table,
+        pc.invert(legal),
+        "_key must be 1 to 254 of A-Z a-z 0-9 _ - . @ ( ) + , = ; $ ! * ' %",
+    )
     first = pc.index_in(keys, value_set=keys.combine_chunks())
-    _refuse(collection, table, pc.not_equal(first, pa.array(range(len(keys)))), "_key occurs twice in one batch")
+    _refuse(
+        collection,
+        table,
+        pc.not_equal(first, pa.array(range(len(keys)))),
+        "_key occurs twice in one batch",
+    )
 
 
 def _check_column(collection: Collection, column: Column, table: pa.Table) -> None:
@@ -168,27 +209,48 @@ def _check_column(collection: Collection, column: Column, table: pa.Table) -> No
     if column.choices:
         wrong = pc.invert(pc.is_in(values, value_set=pa.array(column.choices), skip_nulls=False))
         wrong = pc.and_(wrong, pc.is_valid(values))
-        _refuse(collection, table, wrong, f"{column.name} must be one of {', '.join(column.choices)}")
+        _refuse(
+            collection, table, wrong, f"{column.name} must be one of {', '.join(column.choices)}"
+        )
     if pa.types.is_floating(column.type):
-        _refuse(collection, table, pc.invert(pc.is_finite(values)), f"{column.name} must be a finite number")
+        _refuse(
+            collection,
+            table,
+            pc.invert(pc.is_finite(values)),
+            f"{column.name} must be a finite number",
+        )
     if column.minimum is not None:
-        _refuse(collection, table, pc.less(values, column.minimum), f"{column.name} must be >= {column.minimum:g}")
+        _refuse(
+            collection,
+            table,
+            pc.less(values, column.minimum),
+            f"{column.name} must be >= {column.minimum:g}",
+        )
     if column.maximum is not None:
-        _refuse(collection, table, pc.greater(values, column.maximum), f"{column.name} must be <= {column.maximum:g}")
+        _refuse(
+            collection,
+            table,
+            pc.greater(values, column.maximum),
+            f"{column.name} must be <= {column.maximum:g}",
+        )
     if column.is_vector:
         _check_vectors(collection, column, table)
 
 
-def _canonical(collection: Collection, column: Column, table: pa.Table) -> pa.Array:
-    """A free-form column in the one form in which it is kept; texts that are no JSON object are refused."""
+def _canonical_column(collection: Collection, column: Column, table: pa.Table) -> pa.Array:
+    """A free-form column in the one form in which it is kept; texts that are no JSON object are
+    refused.
+    """
     values = table.column(column.name).combine_chunks()
     encoded = values.dictionary_encode()
     texts = encoded.dictionary.to_pylist()
     read = [_json_object(text) for text in texts]
     broken = [text for text, value in zip(texts, read, strict=True) if value is None]
-    _refuse_values(collection, table, column.name, pa.array(broken, pa.string()), "a JSON object as text")
-    kept = [canonical_json(value) for value in read]
-    return values if kept == texts else pa.array(kept, pa.string()).take(encoded.indices)
+    _refuse_values(
+        collection, table, column.name, pa.array(broken, pa.string()), "a JSON object as text"
+    )
+    canonical = [canonical_json(value) for value in read]
+    return values if canonical == texts else pa.array(canonical, pa.string()).take(encoded.indices)
 
 
 def _json_object(text: str) -> dict[str, object] | None:
@@ -208,27 +270,43 @@ def _check_vectors(collection: Collection, column: Column, table: pa.Table) -> N
         parents = pc.list_parent_indices(values)
         bad = pc.invert(pc.fill_null(pc.is_finite(flat), False))
         row = int(parents[pc.index(bad, True).as_py()].as_py())
-        raise BadRows(collection.name, row, f"{column.name} holds a NaN, an infinity or a null", _key_at(table, row))
+        raise BadRows(
+            collection.name,
+            row,
+            f"{column.name} holds a NaN, an infinity or a null",
+            _key_at(table, row),
+        )
     if "embedding_model" in table.column_names:
         _check_dimensions(collection, column, table, lengths)
 
 
-def _check_dimensions(collection: Collection, column: Column, table: pa.Table, lengths: pa.Array) -> None:
+def _check_dimensions(
+    collection: Collection, column: Column, table: pa.Table, lengths: pa.Array
+) -> None:
     models = table.column("embedding_model")
     _refuse(
         collection,
         table,
         pc.and_(pc.is_valid(lengths), pc.is_null(models)),
-        f"{column.name} is given without embedding_model; vectors of unknown models cannot be compared",
+        f"{column.name} is given without embedding_model; vectors of unknown models cannot be "
+        "compared",
     )
     tags = pc.unique(models).to_pylist()
     for tag in filter(None, tags):
         of_model = pc.fill_null(pc.equal(models, tag), False)
         _, slash, declared = tag.rpartition("/")  # a tag is id@version/dimension
-        wanted = int(declared) if slash and declared.isdigit() else pc.max(pc.filter(lengths, of_model)).as_py()
-        if wanted is not None:
-            wrong = pc.and_(of_model, pc.not_equal(lengths, wanted))
-            _refuse(collection, table, wrong, f"{column.name} must have dimension {wanted} as {tag} says")
+        if slash and declared.isdigit():
+            dimension = int(declared)
+        else:
+            dimension = pc.max(pc.filter(lengths, of_model)).as_py()
+        if dimension is not None:
+            wrong = pc.and_(of_model, pc.not_equal(lengths, dimension))
+            _refuse(
+                collection,
+                table,
+                wrong,
+                f"{column.name} must have dimension {dimension} as {tag} says",
+            )
 
 
 def _check_ends(collection: Collection, table: pa.Table) -> None:
@@ -237,7 +315,13 @@ def _check_ends(collection: Collection, table: pa.Table) -> None:
         values = table.column(end)
         distinct = pc.unique(values)
         legal = pc.match_substring_regex(distinct, ID_PATTERN)
-        _refuse_values(collection, table, end, distinct.filter(pc.invert(legal)), "an id of the form collection/key")
+        _refuse_values(
+            collection,
+            table,
+            end,
+            distinct.filter(pc.invert(legal)),
+            "an id of the form collection/key",
+        )
         wrong: pa.Array = pa.repeat(True, len(distinct))
         for name in allowed:
             wrong = pc.and_(wrong, pc.invert(pc.starts_with(distinct, f"{name}/")))
@@ -251,10 +335,20 @@ def _check_sizes(collection: Collection, table: pa.Table) -> None:
         values = table.column(column)
         if pa.types.is_string(values.type):
             too_long = pc.greater(pc.binary_length(values), MAX_ROW_BYTES)
-            _refuse(collection, table, too_long, f"{column} is larger than {MAX_ROW_BYTES} bytes; split the document")
+            _refuse(
+                collection,
+                table,
+                too_long,
+                f"{column} is larger than {MAX_ROW_BYTES} bytes; split the document",
+            )
         elif pa.types.is_list(values.type):
             too_many = pc.greater(pc.list_value_length(values), MAX_ROW_BYTES // 8)
-            _refuse(collection, table, too_many, f"{column} is larger than {MAX_ROW_BYTES} bytes; split the row")
+            _refuse(
+                collection,
+                table,
+                too_many,
+                f"{column} is larger than {MAX_ROW_BYTES} bytes; split the row",
+            )
 
 
 def check_stored_ends(collection: Collection, table: pa.Table, missing: MissingKeys) -> None:
@@ -262,8 +356,9 @@ def check_stored_ends(collection: Collection, table: pa.Table, missing: MissingK
     for end in ("_from", "_to"):
         row = pc.index(_lacks_end(table, end, missing), True).as_py()
         if row >= 0:
-            found = f"{end} points at {table.column(end)[row].as_py()}, which is not stored; write the node first"
-            raise BadRows(collection.name, row, found, _key_at(table, row))
+            node_id = table.column(end)[row].as_py()
+            rule = f"{end} points at {node_id}, which is not stored; write the node first"
+            raise BadRows(collection.name, row, rule, _key_at(table, row))
 
 
 def _lacks_end(table: pa.Table, end: str, missing: MissingKeys) -> pa.ChunkedArray:
@@ -272,7 +367,9 @@ def _lacks_end(table: pa.Table, end: str, missing: MissingKeys) -> pa.ChunkedArr
     for identifier in pc.unique(table.column(end)).to_pylist():
         name, key = split_id(identifier)
         by_collection.setdefault(name, []).append(key)
-    lost = [f"{name}/{key}" for name, keys in by_collection.items() for key in missing(name, keys)]
+    lost: list[str] = []
+    for name, keys in by_collection.items():
+        lost += [f"{name}/{key}" for key in missing(name, keys)]
     return pc.is_in(table.column(end), value_set=pa.array(lost, pa.string()))
 
 
@@ -289,24 +386,32 @@ def refuse_both(collection: str, keys: Sequence[str], where: Predicate) -> None:
 
 
 def dangling(store: RowStore, part: str) -> dict[str, list[str]]:
-    """Keys of edges whose end is missing, in key order, per edge collection of a part that has any."""
+    """Keys of edges whose end is missing, in key order, per edge collection of a part that has
+    any.
+    """
 
     def missing(name: str, keys: Sequence[str]) -> set[str]:
-        held = store.get(name, keys, columns=["_key"]).column("_key").to_pylist() if collection_named(name) else ()
-        return set(keys).difference(held)
+        if collection_named(name) is None:
+            return set(keys)
+        stored = store.get(name, keys, columns=["_key"]).column("_key")
+        return set(keys).difference(stored.to_pylist())
 
-    found: dict[str, list[str]] = {}
+    dangling_keys: dict[str, list[str]] = {}
     for collection in collections_in(part):
-        for batch in store.scan(collection.name, columns=["_from", "_to"]) if collection.edge else ():
+        if not collection.edge:
+            continue
+        for batch in store.scan(collection.name, columns=["_from", "_to"]):
             table = pa.Table.from_batches([batch])
             loose = pc.or_(*(_lacks_end(table, end, missing) for end in ("_from", "_to")))
             if keys := table.filter(loose).column("_key").to_pylist():
-                found.setdefault(collection.name, []).extend(keys)
-    return found
+                dangling_keys.setdefault(collection.name, []).extend(keys)
+    return dangling_keys
 
 
 def find_problems(store: RowStore, part: str) -> Iterator[str]:
-    """What is wrong with the rows of a part, in sentences: a bad row of each batch, and edges without an end."""
+    """What is wrong with the rows of a part, in sentences: a bad row of each batch, and edges
+    without an end.
+    """
     for collection in collections_in(part):
         try:
             for batch in store.scan(collection.name):
@@ -344,11 +449,14 @@ def check_limit(name: str, value: int) -> int:
 
 
 def check_last(collection: Collection, same: Term, by: str, at_most: object) -> tuple[Term, Term]:
-    """An equality and a bound that an index of the collection answers together, with values of the columns' types."""
-    if same.op != "==" or not any(index.fields == (same.column, by) for index in collection.indexes):
+    """An equality and a bound that an index of the collection answers together, with values of the
+    columns' types.
+    """
+    indexed = [index.fields for index in collection.indexes]
+    if same.op != "==" or (same.column, by) not in indexed:
         raise BadQuery(
-            f"{collection.name} has no index on ({same.column}, {by}) to find last rows by an equality; "
-            "declare it in schemas/catalogue.py"
+            f"{collection.name} has no index on ({same.column}, {by}) to find last rows by an "
+            "equality; declare it in schemas/catalogue.py"
         )
     equality, bound = check_terms(collection, (same, Term(by, "<=", at_most)))
     return equality, bound
@@ -356,7 +464,8 @@ def check_last(collection: Collection, same: Term, by: str, at_most: object) -> 
 
 def _check_term(collection: Collection, term: Term) -> Term:
     check_columns(collection, [term.column])
-    column = next(one for one in collection.columns if one.name == term.column)
+    columns = {column.name: column for column in collection.columns}
+    column = columns[term.column]
     if term.op not in OPERATORS:
         raise BadQuery(f"{term.op!r} is not an operator; use one of {', '.join(OPERATORS)}")
     if term.op in ("is_null", "not_null"):
@@ -365,23 +474,39 @@ def _check_term(collection: Collection, term: Term) -> Term:
         raise BadQuery(f"{collection.name}.{column.name} is nested and can only be asked for null")
     if term.op == "in":
         if not isinstance(term.value, (list, tuple, set, frozenset)):
-            raise BadQuery(f"'in' on {collection.name}.{column.name} wants a list, not {type(term.value).__name__}")
-        return Term(term.column, "in", [_value(collection, column, value) for value in term.value])
+            raise BadQuery(
+                f"'in' on {collection.name}.{column.name} wants a list, not "
+                f"{type(term.value).__name__}"
+            )
+        return Term(
+            term.column, "in", [_typed_value(collection, column, value) for value in term.value]
+        )
     if term.op == "starts_with" and column.type != pa.string():
-        raise BadQuery(f"'starts_with' wants a text column; {collection.name}.{column.name} is {column.type}")
-    return Term(term.column, term.op, _value(collection, column, term.value))
+        raise BadQuery(
+            f"'starts_with' wants a text column; {collection.name}.{column.name} is {column.type}"
+        )
+    return Term(term.column, term.op, _typed_value(collection, column, term.value))
 
 
-def _value(collection: Collection, column: Column, value: object) -> object:
+def _typed_value(collection: Collection, column: Column, value: object) -> object:
     if value is None or (isinstance(value, bool) and not pa.types.is_boolean(column.type)):
-        raise BadQuery(f"{value!r} cannot be compared with {collection.name}.{column.name} ({column.type})")
+        raise BadQuery(
+            f"{value!r} cannot be compared with {collection.name}.{column.name} ({column.type})"
+        )
     if isinstance(value, float) and not np.isfinite(value):
-        raise BadQuery(f"{value!r} cannot be compared with {collection.name}.{column.name}; give a finite number")
+        raise BadQuery(
+            f"{value!r} cannot be compared with {collection.name}.{column.name}; give a finite "
+            "number"
+        )
     if isinstance(value, datetime) and value.tzinfo is None:
-        raise BadQuery(f"the time for {collection.name}.{column.name} has no zone; give an aware datetime")
+        raise BadQuery(
+            f"the time for {collection.name}.{column.name} has no zone; give an aware datetime"
+        )
     try:
         scalar = pa.scalar(value, column.type)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
-        raise BadQuery(f"{value!r} cannot be compared with {collection.name}.{column.name} ({column.type})") from error
+        raise BadQuery(
+            f"{value!r} cannot be compared with {collection.name}.{column.name} ({column.type})"
+        ) from error
     result: object = scalar.as_py()
     return result.astimezone(UTC) if isinstance(result, datetime) else result

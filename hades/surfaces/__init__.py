@@ -1,1 +1,3 @@
-"""What people and programs touch: the command line now, the service and the explorer page later. Thin on purpose."""
+"""What people and programs use: command line, REST, MCP, the explorer page, adapters of frameworks.
+Thin on purpose.
+"""

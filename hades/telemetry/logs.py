@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from schemas.answer import Retrieval
 
 
-# Logs for machines: one JSON object a line on stderr, with the fields that lead from a line to a turn. Plain
-# `logging` underneath: every module logs as it did, and fields travel in `extra`. No line carries a
-# secret, and no field carries a whole answer (requirement A78).
+# Logs for machines: one JSON object a line on stderr, with the fields that lead from a line to a
+# turn. Every module uses plain `logging`, and fields travel in `extra`. No line carries a secret,
+# and no field carries a whole answer (requirement A78).
 LogFormat = Literal["text", "json"]
 LogLevel = Literal["debug", "info", "warning", "error"]
 OURS = ("hades", "tasks", "flows", "models")
@@ -36,8 +36,8 @@ MASK = "**********"
 _LONGEST_TEXT = 2_000  # characters of one field; a traceback may have more
 _LONGEST_TRACE = 20_000
 _SHORTEST_SECRET = 4  # masking every "a" would make lines unreadable and hide nothing
-_STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
-_SHAPES = (
+_STANDARD_FIELDS = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+_SECRET_SHAPES = (
     re.compile(r"(hades_)[0-9a-f]{8}_[A-Za-z0-9_%-]+"),  # tokens of the service
     re.compile(r"((?i:bearer|basic)\s+)[A-Za-z0-9._~+/=-]{8,}"),
     re.compile(r"(//)[^/@\s:]+:[^/@\s]+(?=@)"),  # user and password of an address
@@ -45,24 +45,33 @@ _SHAPES = (
 )
 
 
-def configure_logs(form: LogFormat = "text", level: LogLevel = "warning", secrets: Iterable[str] = ()) -> None:
-    """Write log lines to stderr in this form from now on; called again, the last call holds.
+def configure_logs(
+    form: LogFormat = "text", level: LogLevel = "warning", secrets: Iterable[str] = ()
+) -> None:
+    """Write log lines to stderr in this form from now on; the last call holds.
 
-    Our own loggers speak from `level` on, those of libraries from warnings on. Each of the secrets is masked wherever
-    it appears in a line.
+    Our own loggers write from `level` on, those of libraries from warnings on. Each of the secrets
+    is masked wherever it appears in a line.
     """
     root = logging.getLogger()
-    for handler in [one for one in root.handlers if isinstance(one, _Lines)]:
-        root.removeHandler(handler)
-    lines = _Lines()
-    lines.setFormatter(LogLines(form, secrets))
-    root.addHandler(lines)
+    for former in [handler for handler in root.handlers if isinstance(handler, _StderrHandler)]:
+        root.removeHandler(former)
+    handler = _StderrHandler()
+    handler.setFormatter(LogLines(form, secrets))
+    root.addHandler(handler)
+    set_level(level)
+
+
+def set_level(level: LogLevel) -> None:
+    """Let our own loggers write from this level on."""
     for name in OURS:
         logging.getLogger(name).setLevel(level.upper())
 
 
 def turn_fields(answer: Retrieval) -> dict[str, object]:
-    """What a log line says of a turn: which, of what, at which cost. Neither the question nor the answer."""
+    """What a log line says of a turn: which, of what, at which cost. Neither the question nor the
+    answer.
+    """
     return {
         "query_id": answer.query_id,
         "snapshot": answer.snapshot,
@@ -79,14 +88,16 @@ class Masking:
     """Takes known secrets, and whatever has the shape of one, out of texts."""
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
-        known = sorted({one for one in secrets if len(one) >= _SHORTEST_SECRET}, key=len, reverse=True)
-        self._known = re.compile("|".join(map(re.escape, known))) if known else None
+        known = {secret for secret in secrets if len(secret) >= _SHORTEST_SECRET}
+        longest_first = sorted(known, key=len, reverse=True)
+        pattern = "|".join(map(re.escape, longest_first))
+        self._known = re.compile(pattern) if known else None
 
     def text(self, text: str) -> str:
         """The text without them."""
         if self._known is not None:
             text = self._known.sub(MASK, text)
-        for shape in _SHAPES:
+        for shape in _SECRET_SHAPES:
             text = shape.sub(rf"\g<1>{MASK}", text)
         return text
 
@@ -95,18 +106,21 @@ class Masking:
         if value is None or isinstance(value, bool | int | float):
             return value
         if isinstance(value, Mapping):
-            return {str(key): self.value(one) for key, one in value.items()}
+            return {str(key): self.value(entry) for key, entry in value.items()}
         if isinstance(value, list | tuple | set | frozenset):
-            return [self.value(one) for one in value]
-        return self.text(_cut(str(value), _LONGEST_TEXT))
+            return [self.value(entry) for entry in value]
+        return self.text(_shorten(str(value), _LONGEST_TEXT))
 
 
 class LogLines(logging.Formatter):
-    """Level, logger and message for people; or one JSON object: at, level, logger, message, fields, error."""
+    """Level, logger and message for people; or one JSON object: at, level, logger, message, fields,
+    error.
+    """
 
     def __init__(self, form: LogFormat, secrets: Iterable[str] = ()) -> None:
         super().__init__("%(levelname)s %(name)s: %(message)s")
-        self._form, self._masking = form, Masking(secrets)
+        self._form = form
+        self._masking = Masking(secrets)
 
     def format(self, record: logging.LogRecord) -> str:
         """The line without secrets, and in JSON without a line end in it."""
@@ -118,17 +132,24 @@ class LogLines(logging.Formatter):
             "logger": record.name,
             "message": record.getMessage(),
         }
-        extra = {name: value for name, value in vars(record).items() if name not in _STANDARD}
-        told = {**fields, **extra, **fields}  # the fields of every line come first and win
-        line = {name: self._masking.value(value) for name, value in told.items()}
+        extra = {
+            name: value for name, value in vars(record).items() if name not in _STANDARD_FIELDS
+        }
+        values = {**fields, **extra, **fields}  # the fields of every line come first and win
+        line = {name: self._masking.value(value) for name, value in values.items()}
         if record.exc_info and record.exc_info[0] is not None:
-            trace = _cut(self.formatException(record.exc_info), _LONGEST_TRACE)
-            line["error"] = {"type": record.exc_info[0].__name__, "trace": self._masking.text(trace)}
+            trace = _shorten(self.formatException(record.exc_info), _LONGEST_TRACE)
+            line["error"] = {
+                "type": record.exc_info[0].__name__,
+                "trace": self._masking.text(trace),
+            }
         return json.dumps(line, ensure_ascii=False)
 
 
-class _Lines(logging.StreamHandler[TextIO]):
-    """Our handler, so that a second call finds the first; it writes to whatever stderr is at the time."""
+class _StderrHandler(logging.StreamHandler[TextIO]):
+    """Our handler, so that a second call finds the first; it writes to whatever stderr is at the
+    time.
+    """
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write to the stream as it is now."""
@@ -136,8 +157,10 @@ class _Lines(logging.StreamHandler[TextIO]):
         super().emit(record)
 
 
-def _cut(text: str, most: int) -> str:
-    return text if len(text) <= most else f"{text[:most]}… ({len(text) - most} more characters)"
+def _shorten(text: str, limit: int) -> str:
+    if len(text) <= limit:
+        return text
+    return f"{text[:limit]}… ({len(text) - limit} more characters)"
 
 
 logger = logging.getLogger(__name__)
@@ -145,15 +168,22 @@ CallMode = Literal["RO", "RW"]
 
 
 class Audit:
-    """Appends {at, mode, path, status, ms} to `audit_ro.jsonl` or `audit_rw.jsonl` (requirements B35, B55)."""
+    """Appends {at, mode, path, status, ms} to `audit_ro.jsonl` or `audit_rw.jsonl` (requirements
+    B35, B55).
+    """
 
-    def __init__(self, folder: Path, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+    def __init__(
+        self, folder: Path, now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    ) -> None:
         self._folder, self._now = folder, now
 
     @contextmanager
     def call(self, mode: CallMode, path: str) -> Iterator[None]:
-        """Write the line when the call ends, whichever way; a home that the call did not make stays unmade."""
-        began, status = time.perf_counter(), "ok"
+        """Write the line when the call ends, by return or exception; where there is no home after
+        the call, none is made.
+        """
+        started = time.perf_counter()
+        status = "ok"
         try:
             yield
         except BaseException as error:
@@ -161,11 +191,20 @@ class Audit:
             raise
         finally:
             if self._folder.parent.exists():
-                self.write(mode, path, status, (time.perf_counter() - began) * 1000)
+                self.write(mode, path, status, (time.perf_counter() - started) * 1000)
 
     def write(self, mode: CallMode, path: str, status: str, ms: float, **more: str) -> None:
-        """Append the line of a call that has ended; `more` says who it was and which turn, where that is known."""
-        line = {"at": self._now().isoformat(), "mode": mode, "path": path, "status": status, "ms": round(ms, 3), **more}
+        """Append the line of a call that has ended; `more` says who it was and which turn, where
+        that is known.
+        """
+        line = {
+            "at": self._now().isoformat(),
+            "mode": mode,
+            "path": path,
+            "status": status,
+            "ms": round(ms, 3),
+            **more,
+        }
         logger.debug("call", extra=line)
         try:
             append_line(self._folder / f"audit_{mode.lower()}.jsonl", line, 0o640)
@@ -173,8 +212,8 @@ class Audit:
             logger.warning("the audit line of %s %s could not be written: %s", mode, path, error)
 
 
-# Spans of turns and builds, sent to an OpenTelemetry collector where one is named. Nothing of OpenTelemetry is
-# loaded before `send_to`: without a collector a span is two function calls.
+# Spans of turns and builds, sent to an OpenTelemetry collector where one is named. Nothing of
+# OpenTelemetry is loaded before `send_to`: without a collector a span is two function calls.
 Fact: TypeAlias = str | bool | int | float | Sequence[str]
 SERVICE = "hades"
 _SEND_SECONDS = 5.0  # a collector that does not answer must not hold a command that is done
@@ -204,13 +243,15 @@ class Mark:
             self._span.set_attributes({f"hades.{name}": fact for name, fact in facts.items()})
 
 
-_UNSEEN = Mark()
+_NO_MARK = Mark()
 
 
 def send_to(endpoint: str) -> None:
-    """Send spans to the OTLP/HTTP collector at this address (without `/v1/traces`); the first call decides.
+    """Send spans to the OTLP/HTTP collector at this address (without `/v1/traces`); the first call
+    decides.
 
-    The name of the service and other attributes may be given by OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES.
+    The name of the service and other attributes may be given by OTEL_SERVICE_NAME and
+    OTEL_RESOURCE_ATTRIBUTES.
     """
     with _sending.lock:
         if _sending.provider is not None:
@@ -226,7 +267,9 @@ def send_to(endpoint: str) -> None:
                 "install hades-graphrag[otel], or unset it"
             ) from error
         resource = Resource({SERVICE_NAME: SERVICE}).merge(OTELResourceDetector().detect())
-        exporter = OTLPSpanExporter(endpoint=f"{endpoint.rstrip('/')}/v1/traces", timeout=_SEND_SECONDS)
+        exporter = OTLPSpanExporter(
+            endpoint=f"{endpoint.rstrip('/')}/v1/traces", timeout=_SEND_SECONDS
+        )
         provider = TracerProvider(resource=resource, shutdown_on_exit=False)
         provider.add_span_processor(BatchSpanProcessor(exporter))
         _sending.provider, _sending.tracer = provider, provider.get_tracer(SERVICE)
@@ -244,10 +287,12 @@ def stop_sending() -> None:
 
 @contextmanager
 def span(name: str, **facts: Fact) -> Iterator[Mark]:
-    """A span around a piece of work, inside the one that is open; an exception marks it as failed."""
+    """A span around a piece of work, inside the one that is open; an exception marks it as
+    failed.
+    """
     tracer = _sending.tracer
     if tracer is None:
-        yield _UNSEEN
+        yield _NO_MARK
         return
     with tracer.start_as_current_span(name) as opened:
         mark = Mark(opened)
@@ -255,9 +300,11 @@ def span(name: str, **facts: Fact) -> Iterator[Mark]:
         yield mark
 
 
-# Lineage events of builds are appended to `logs/lineage.jsonl` under the home, and sent to HADES_LINEAGE_URL where
-# that is set. Lineage never stops a build: what cannot be delivered is logged as a warning.
-FILE = "lineage.jsonl"
+# Lineage events of builds are appended to `logs/lineage.jsonl` under the home, and sent to
+# HADES_LINEAGE_URL where that is set. Lineage never stops a build: what cannot be delivered is
+# logged as a warning.
+FILE, FORMER = "lineage.jsonl", "lineage.former.jsonl"
+FILE_BYTES = 16 << 20  # some fifty nights of a folder; a full file becomes FORMER, replacing it
 _TIMEOUT_SECONDS = 5.0
 Emit = Callable[[dict[str, Any]], None]
 
@@ -271,7 +318,9 @@ def emitter(folder: Path, url: str | None) -> Emit:
 
     def emit(event: dict[str, Any]) -> None:
         try:
-            append_line(folder / FILE, event)
+            written = append_line(folder / FILE, event)
+            if written.stat().st_size >= FILE_BYTES:
+                written.replace(folder / FORMER)
         except OSError as error:
             logger.warning("a lineage event was not written: %s", error)
         if url is not None:

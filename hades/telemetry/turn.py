@@ -12,16 +12,18 @@ from dataclasses import dataclass
 
 from hades.telemetry.logs import span
 from schemas.answer import ContextFactor, Conveyance
-from schemas.plan import Reason
+from schemas.plan import CUT_SHORT, Reason
 
-# One turn's ledger: every read, every scanned edge and every millisecond, against the caps of its plan. Retrieval
-# asks before it reads and is told how much it may have; what it is denied leaves a reason. A cap is therefore a
-# guarantee and not a hint: nothing is read and counted afterwards.
+# One turn's ledger: every read, every scanned edge and every millisecond, against the caps of its
+# plan. Retrieval requests its reads before it makes them; a request that is cut leaves a reason. A
+# cap is therefore a guarantee and not a hint: nothing is read and counted afterwards.
 
 
 @dataclass(frozen=True)
 class Caps:
-    """What a turn may spend: documents and edges read, adjacency entries scanned in memory, time."""
+    """What a turn may spend: documents and edges read, adjacency entries scanned in memory,
+    time.
+    """
 
     docs_max: int
     work_max: int
@@ -30,7 +32,9 @@ class Caps:
 
 @dataclass
 class Stage:
-    """What one stage spent; `taken` and `given` are candidates in and out, `repeats` those met before."""
+    """What one stage spent; `taken` and `given` are candidates in and out, `repeats` those that an
+    earlier stage had.
+    """
 
     name: str
     reads: int = 0
@@ -44,7 +48,8 @@ class Stage:
     early_stop: bool = False
 
 
-read_clock: Callable[[], float] = time.perf_counter  # tests count processor time, which a busy machine does not stretch
+# Tests count processor time, which a busy machine does not stretch.
+read_clock: Callable[[], float] = time.perf_counter
 
 
 def budget_seconds() -> float:
@@ -58,7 +63,9 @@ _watcher: ContextVar[Watcher | None] = ContextVar("watcher of turns", default=No
 
 @contextmanager
 def watched(watcher: Watcher) -> Iterator[None]:
-    """Tell the watcher of each stage that ends, in turns opened inside this block of this thread or task."""
+    """Call the watcher with each stage that ends, in turns opened inside this block of this thread
+    or task.
+    """
     token = _watcher.set(watcher)
     try:
         yield
@@ -69,42 +76,50 @@ def watched(watcher: Watcher) -> Iterator[None]:
 class Turn:
     """The open account of one question. Stages follow each other; they do not nest."""
 
-    def __init__(self, caps: Caps, clock: Callable[[], float] = budget_seconds, *, loading_ms: float = 0.0) -> None:
-        """The clock runs from here on and never stops; `loading_ms` is what the process spent loading before."""
+    def __init__(
+        self, caps: Caps, clock: Callable[[], float] = budget_seconds, *, loading_ms: float = 0.0
+    ) -> None:
+        """The clock runs from here on and never stops; `loading_ms` is what the process spent
+        loading before.
+        """
         self.caps = caps
         self.loading_ms = loading_ms
         self.stages: list[Stage] = []
         self.reasons: list[Reason] = []
         self.round_trips = 0  # questions to a view over a network
-        self.approximate_searches = 0  # searches by vector that scanned a part of a large collection
+        self.approximate_searches = 0  # that scanned a part of a large collection's vectors
         self.clock = clock
-        self._began = clock()
-        self._deadline = self._began + caps.latency_ms / 1000
+        self._started = clock()
+        self._deadline = self._started + caps.latency_ms / 1000
         self._stage_deadline = self._deadline
-        self._outside = Stage("turn")  # what is spent between stages
-        self._stage = self._outside
+        self._between = Stage("turn")  # what is spent between stages
+        self._stage = self._between
 
     def branch(self) -> Turn:
         """The same account up to here, on the same clock, for an answer that may be given up."""
-        own = copy(self)
-        own.stages, own.reasons = list(self.stages), list(self.reasons)
-        own._outside = own._stage = copy(self._outside)
-        return own
+        branch = copy(self)
+        branch.stages, branch.reasons = list(self.stages), list(self.reasons)
+        branch._between = branch._stage = copy(self._between)
+        return branch
 
     @contextmanager
     def stage(self, name: str, timeout_ms: float | None = None) -> Iterator[Stage]:
-        """Account for what happens inside under this name; `expired` is true once its time is over."""
+        """Account for what happens inside under this name; `expired` is true once its time is
+        over.
+        """
         stage = Stage(name)
         self.stages.append(stage)
-        began = self.clock()
-        limit = self._deadline if timeout_ms is None else began + timeout_ms / 1000
-        self._stage, self._stage_deadline = stage, min(self._deadline, limit)
+        started = self.clock()
+        deadline = self._deadline
+        if timeout_ms is not None:
+            deadline = min(deadline, started + timeout_ms / 1000)
+        self._stage, self._stage_deadline = stage, deadline
         with span(f"hades.turn.{name}") as mark:
             try:
                 yield stage
             finally:
-                stage.ms = (self.clock() - began) * 1000
-                self._stage, self._stage_deadline = self._outside, self._deadline
+                stage.ms = (self.clock() - started) * 1000
+                self._stage, self._stage_deadline = self._between, self._deadline
                 mark.note(reads=stage.reads, work=stage.work, taken=stage.taken, given=stage.given)
                 mark.note(capped=stage.capped, early_stop=stage.early_stop)
                 if (watcher := _watcher.get()) is not None:
@@ -120,27 +135,27 @@ class Turn:
         finally:
             self._stage_deadline = deadline
 
-    def reads(self, wanted: int) -> int:
+    def reads(self, requested: int) -> int:
         """How many of these documents may be read; they count as read from now on."""
-        allowed = max(0, min(wanted, self.caps.docs_max - self.reads_spent))
+        allowed = max(0, min(requested, self.caps.docs_max - self.reads_spent))
         self._stage.reads += allowed
-        if allowed < wanted:
+        if allowed < requested:
             self.trimmed(Reason.BUDGET_DOCS)
         return allowed
 
     def worked(self, entries: int, *, capped: bool = False) -> None:
-        """Count adjacency entries that were scanned; whoever scans asks `work_left` first."""
+        """Count adjacency entries that were scanned; callers check `work_left` before."""
         self._stage.work += entries
         if capped:
             self.trimmed(Reason.CAP_EXCEEDED)
 
     def trimmed(self, reason: Reason) -> None:
-        """Say that this stage was given less than it wanted, and which cap did it."""
+        """Note that this stage got less than it requested, and which cap did it."""
         self._stage.capped = True
         self.because(reason)
 
     def note_early_end(self, reason: Reason) -> None:
-        """Say that this stage stopped before its caps did, because what it wanted was reached."""
+        """Note that this stage ended before its caps, because its goal was reached."""
         self._stage.early_stop = True
         self.because(reason)
 
@@ -150,7 +165,9 @@ class Turn:
             self.reasons.append(reason)
 
     def expired(self) -> bool:
-        """Whether this stage's time or the turn's is over; loops ask this and stop in the middle."""
+        """Whether this stage's time or the turn's is over; loops check this and stop in the
+        middle.
+        """
         if self.clock() < self._stage_deadline:
             return False
         self._stage.early_stop = True
@@ -158,7 +175,9 @@ class Turn:
         return True
 
     def has_time(self, ms: float) -> bool:
-        """Whether this much of the turn's time is left, whatever the stage's; the reason is given where it is not."""
+        """Whether this much of the turn's time is left, whatever the stage's; the reason is given
+        where it is not.
+        """
         if self._deadline - self.clock() > ms / 1000:
             return True
         self._stage.early_stop = True
@@ -166,8 +185,15 @@ class Turn:
         return False
 
     @property
+    def is_cut_short(self) -> bool:
+        """Whether time or reads ran out, so that not all was searched that the plan asks for."""
+        return not CUT_SHORT.isdisjoint(self.reasons)
+
+    @property
     def current(self) -> Stage:
-        """The stage that is open, for whoever counts candidates; between stages, the turn itself."""
+        """The stage that is open, for callers that count candidates; between stages, the turn
+        itself.
+        """
         return self._stage
 
     @property
@@ -178,7 +204,7 @@ class Turn:
     @property
     def ms(self) -> float:
         """Milliseconds since the turn began, without what was loaded meanwhile."""
-        return (self.clock() - self._began) * 1000
+        return (self.clock() - self._started) * 1000
 
     @property
     def reads_left(self) -> int:
@@ -193,35 +219,39 @@ class Turn:
     @property
     def reads_spent(self) -> int:
         """Documents and edges read so far."""
-        return self._outside.reads + sum(stage.reads for stage in self.stages)
+        return self._between.reads + sum(stage.reads for stage in self.stages)
 
     @property
     def work_spent(self) -> int:
         """Adjacency entries scanned so far."""
-        return self._outside.work + sum(stage.work for stage in self.stages)
+        return self._between.work + sum(stage.work for stage in self.stages)
 
 
-# Conveyance: how much of what was found reaches the reader, for the time it took. C = (W * R * H / T) * Ctx ** 1.7
-# (specification 002), each factor measured from the turn: - W, what: the share of the question's words that the
-# answer speaks of. - R, where: the share of the answer's facts (edges of paths, passages) that say document and
-# span. - H, who: the share of the evidence offered to the reader's window that fitted into it. - T, time:
-# milliseconds taken over the 2,000 of a default turn, whatever the plan allows. - Ctx: the mean of L, what was handed
-# on that was not a repeat; I, stages that ran to their own end, neither capped nor cut; A, evidence given over
-# evidence asked for; G, seeds that the answer still speaks of. C is 0 when W, R or H is, and when the turn took for
-# ever.
+# Conveyance: how much of what was found reaches the reader, for the time it took.
+# C = (W * R * H / T) * Ctx ** 1.7 (specification 002), each factor measured from the turn:
+# - W, what: the share of the question's words that the answer speaks of.
+# - R, where: the share of the answer's facts (edges of paths, passages) that say document and span.
+# - H, who: the share of the evidence offered to the reader's window that fitted into it.
+# - T, time: milliseconds taken over the 2,000 of a default turn, whatever the plan allows.
+# - Ctx: the mean of L, what was handed on that was not a repeat; I, stages that ran to their own
+#   end, neither capped nor cut; A, evidence given over evidence requested; G, seeds that the answer
+#   still speaks of.
+# C is 0 when W, R or H is, and when the turn took for ever.
 ALPHA = 1.7
 DEFAULT_TURN_MS = 2000.0
 
 
 @dataclass(frozen=True)
 class ConveyanceParts:
-    """What conveyance is computed from: the time taken, and pairs of a part and the whole it is a part of."""
+    """What conveyance is computed from: the time taken, and pairs of a part and the whole it is a
+    part of.
+    """
 
     words: tuple[int, int]
     cited: tuple[int, int]
     fitted: tuple[int, int]
     ms: float
-    wanted: tuple[int, int]
+    evidence: tuple[int, int]
     seeds: tuple[int, int]
     stages: Sequence[Stage] = ()
     reach: Sequence[float] = ()
@@ -230,35 +260,35 @@ class ConveyanceParts:
 def convey(measured: ConveyanceParts) -> Conveyance:
     """The factors and their product."""
     stages = measured.stages
-    taken = sum(stage.taken for stage in stages)
+    candidates_in = sum(stage.taken for stage in stages)
     repeats = sum(stage.repeats for stage in stages)
     undisturbed = sum(not (stage.capped or stage.early_stop) for stage in stages)
-    parts = (
-        1.0 - _share(repeats, taken, empty=0.0),
-        _share(undisturbed, len(stages), empty=1.0),
-        _share(*measured.wanted),
-        _share(*measured.seeds),
-    )
-    local, intent, action, ground = parts
-    context = ContextFactor(local=local, intent=intent, action=action, ground=ground, value=sum(parts) / len(parts))
-    what, where, who = _share(*measured.words), _share(*measured.cited), _share(*measured.fitted)
+    local = 1.0 - _share(repeats, candidates_in)
+    intent = _share(undisturbed, len(stages), empty=1.0)
+    action = _share(*measured.evidence)
+    ground = _share(*measured.seeds)
+    mean = (local + intent + action + ground) / 4
+    context = ContextFactor(local=local, intent=intent, action=action, ground=ground, value=mean)
+    words = _share(*measured.words)
+    cited = _share(*measured.cited)
+    fitted = _share(*measured.fitted)
     time = max(measured.ms, 1.0) / DEFAULT_TURN_MS
     return Conveyance(
-        what=what,
-        where=where,
-        who=who,
+        what=words,
+        where=cited,
+        who=fitted,
         time=time,
         context=context,
-        value=conveyance(what, where, who, time, context.value),
+        value=conveyance(words, cited, fitted, time, context.value),
         reach=tuple(measured.reach),
     )
 
 
-def conveyance(what: float, where: float, who: float, time: float, context: float) -> float:
+def conveyance(words: float, cited: float, fitted: float, time: float, context: float) -> float:
     """(W * R * H / T) * Ctx ** ALPHA; 0 when a factor is missing or the time has no end."""
-    if min(what, where, who) <= 0.0 or math.isinf(time) or context <= 0.0:
+    if min(words, cited, fitted) <= 0.0 or math.isinf(time) or context <= 0.0:
         return 0.0
-    return what * where * who / time * math.pow(context, ALPHA)
+    return words * cited * fitted / time * math.pow(context, ALPHA)
 
 
 def _share(part: float, whole: float, *, empty: float = 0.0) -> float:

@@ -1,4 +1,6 @@
-"""A page as the blocks a person sees: paragraphs, list items, table rows, terms and code, each as plain Markdown."""
+"""A page as the blocks a person sees: paragraphs, list items, table rows, terms and code, each as
+plain Markdown.
+"""
 
 from __future__ import annotations
 
@@ -16,14 +18,16 @@ class BlockKind(StrEnum):
     HEADING = "heading"
     PARAGRAPH = "paragraph"
     ITEM = "item"  # of a list
-    TERM = "term"  # a name or an option with what is said of it
+    TERM = "term"  # a name or an option with its description
     ROW = "row"  # of a table
     CODE = "code"
 
 
 @dataclass(frozen=True)
 class Block:
-    """One block. `markdown` shows it without directives, labels and roles; `source` is how it stands in the page."""
+    """One block. `markdown` shows it without directives, labels and roles; `source` is how it
+    stands in the page.
+    """
 
     kind: BlockKind
     markdown: str
@@ -41,15 +45,22 @@ class Block:
         return 0 if self.kind is BlockKind.CODE else len(self.markdown.split())
 
 
-# Directives of reStructuredText, MyST and MkDocs whose body is prose; a name with a colon or in `_CODE` holds code,
-# and the others show nothing here (tables of contents, pictures, generated pages).
+# Directives of reStructuredText, MyST and MkDocs whose body is prose; a name with a colon or in
+# `_CODE` holds code, and the others show nothing here (tables of contents, pictures, generated
+# pages).
 _PROSE = re.compile(
-    r"admonition|attention|caution|danger|error|hint|important|note|seealso|sidebar|tip|topic|warning|rubric|option"
-    r"|versionadded|versionchanged|deprecated|describe|function|class|method|attribute|data|exception|glossary"
+    r"admonition|attention|caution|danger|error|hint|important|note|seealso|sidebar|tip|topic"
+    r"|warning|rubric|option"
+    r"|versionadded|versionchanged|deprecated|describe|function|class|method|attribute|data"
+    r"|exception|glossary"
     r"|info|abstract|success|question|failure|bug|example|quote|tab|details|list-table"
 )
 _CODE = re.compile(r"code|code-block|code-cell|sourcecode|parsed-literal|doctest|testcode|prompt")
-_VERSION = {"versionadded": "Added in", "versionchanged": "Changed in", "deprecated": "Deprecated since"}
+_VERSION = {
+    "versionadded": "Added in",
+    "versionchanged": "Changed in",
+    "deprecated": "Deprecated since",
+}
 
 _DEEPEST = 12  # blocks inside blocks
 _FENCE = re.compile(r"\s*(`{3,}|~{3,}|:{3,})\s*(.*?)\s*$")
@@ -61,20 +72,31 @@ _ITEM = re.compile(r"(\s*)([-*+•]|\d{1,3}[.)]|#\.)(\s+)(?=\S)")
 _DIRECTIVE = re.compile(r"(\s*)\.\. ([\w:+.-]+)::\s*(.*)$")
 _MKDOCS = re.compile(r"(\s*)(?:!!!|\?\?\?\+?|===)\s+([\w-]*)\s*(?:\"(.*)\")?\s*$")
 _FIELD = re.compile(r"\s*:([\w -]+):(?!`)\s*(.*)$")
-_SKIPPED = re.compile(r"\s*(?:\.\.(?:\s|$)|\([\w-]+\)=\s*$|<!--.*-->\s*$|\[[^\]]+\]:\s|__? |(?:\|\w[\w-]*\|\s*)+$)")
+_SKIPPED = re.compile(
+    r"\s*(?:\.\.(?:\s|$)|\([\w-]+\)=\s*$|<!--.*-->\s*$|\[[^\]]+\]:\s|__? |(?:\|\w[\w-]*\|\s*)+$)"
+)
 _ROW, _ROW_RULE = re.compile(r"\s{0,3}\|.*\|?\s*$"), re.compile(r"\s{0,3}\|[\s:|-]+\|?\s*$")
-_NAMED_ONLY = re.compile(r"\s*\|[^|]*\|(?:\s*\|){2,}\s*$")  # a row that names a part of the table and says nothing
-_OWN_LINE = re.compile(r"\s*[^\W_a-z].{0,59}$")  # three such lines are a list that was written without marks
+_NAMED_ONLY = re.compile(
+    r"\s*\|[^|]*\|(?:\s*\|){2,}\s*$"
+)  # a row that names a part of the table and says nothing
+_OWN_LINE = re.compile(
+    r"\s*[^\W_a-z].{0,59}$"
+)  # three such lines are a list that was written without marks
 _SHORT_LINE = 60
-_OPTION_LINE = re.compile(r"`{0,2}-{1,2}[A-Za-z?][^\s`]*`{0,2}[^\n]*?\s{2,}\S")  # with what is said of it
+_OPTION_LINE = re.compile(
+    r"`{0,2}-{1,2}[A-Za-z?][^\s`]*`{0,2}[^\n]*?\s{2,}\S"
+)  # with its description
 _LITERAL = re.compile(r"(?:(?<=\S)(:)|(?:^|\s+):):\s*$")  # the mark that a block of code follows
 _CONSOLE = re.compile(r"\s*(?:>>> |\$ |% |C:\\)")
 
 _ROLE = re.compile(r"(?::([\w:+.-]+):|\{([\w:+.-]+)\})`([^`]+)`")
 _TARGET = re.compile(r"\s*<[^<>]*>$")
-_SPOKEN_ROLES = frozenset(("ref", "doc", "term", "numref", "any", "abbr", "std:ref", "std:doc", "gh", "issue", "pr"))
+_SPOKEN_ROLES = frozenset(
+    ("ref", "doc", "term", "numref", "any", "abbr", "std:ref", "std:doc", "gh", "issue", "pr")
+)
 _TAGS = (
-    "a|b|br|center|code|details|div|em|figure|font|hr|i|img|kbd|li|ol|p|picture|pre|section|small|source|span|strong"
+    "a|b|br|center|code|details|div|em|figure|font|hr|i|img|kbd|li|ol|p|picture|pre|section"
+    "|small|source|span|strong"
     "|sub|summary|sup|table|tbody|td|th|thead|tr|u|ul|video"
 )
 _INLINE = (
@@ -86,28 +108,40 @@ _INLINE = (
     (re.compile(r"\[([^\]\[]+)\]\[[^\]]*\]"), r"\1"),
     (re.compile(r"\[\[(?:[^\]|]*\|)?([^\]|]+)\]\]"), r"\1"),  # a link of a vault
     (re.compile(r"\[[#\d]+\]_|\[\^[\w-]+\]|\\ "), ""),  # a footnote, an escaped blank
-    (re.compile(rf"(`[^`]*`)|</?(?:{_TAGS})\b[^<>]*>"), r"\1"),  # a tag, but not one that code speaks of
+    (
+        re.compile(rf"(`[^`]*`)|</?(?:{_TAGS})\b[^<>]*>"),
+        r"\1",
+    ),  # a tag, but not one that code speaks of
 )
 
 
 def read_blocks(text: str, begins_in_code: bool = False) -> list[Block]:
-    """The blocks of a text in Markdown, MyST, reStructuredText or none of them, in reading order."""
+    """The blocks of a text in Markdown, MyST, reStructuredText or none of them, in reading
+    order.
+    """
     lines = text.expandtabs(4).split("\n")
     if begins_in_code:
-        closing = next((found[1] for line in lines if (found := _FENCE.match(line)) and not found[2]), "```")
-        lines = [closing, *lines]
+        marks = filter(None, map(_FENCE.match, lines))
+        fence = next((mark[1] for mark in marks if not mark[2]), "```")
+        lines = [fence, *lines]
     return list(_read(lines))
 
 
 def as_markdown(text: str, begins_in_code: bool = False, most: int = 0) -> str:
-    """A page as plain Markdown without its headings: a blank line between blocks, rows of one table together.
+    """A page as plain Markdown without its headings: a blank line between blocks, rows of one table
+    together.
 
-    With `most`, its beginning: blocks until there are that many characters, the last cut at a line or a word.
+    With `most`, its beginning: blocks until there are that many characters, the last cut at a line
+    or a word.
     """
-    blocks = [one for one in read_blocks(text, begins_in_code) if one.kind is not BlockKind.HEADING]
+    blocks = [
+        block for block in read_blocks(text, begins_in_code) if block.kind is not BlockKind.HEADING
+    ]
     if most:
         blocks = list(_begin(blocks, most))
-    tables = (list(group) for _, group in groupby(blocks, key=lambda one: one.head or id(one)))
+    tables = (
+        list(group) for _, group in groupby(blocks, key=lambda block: block.head or id(block))
+    )
     return "\n\n".join(join_rows(rows) for rows in tables)
 
 
@@ -129,11 +163,13 @@ def _begin(blocks: Sequence[Block], most: int) -> Iterator[Block]:
 def join_rows(blocks: Sequence[Block]) -> str:
     """Rows of one table below its heading, or another block alone, as Markdown."""
     head = [blocks[0].head] if blocks[0].head else []
-    return "\n".join([*head, *(one.markdown for one in blocks)])
+    return "\n".join([*head, *(block.markdown for block in blocks)])
 
 
 def inline_markdown(text: str) -> str:
-    """One line of text with emphasis and code in line kept, and roles, links and escapes reduced to their words."""
+    """One line of text with emphasis and code in line kept, and roles, links and escapes reduced to
+    their words.
+    """
     plain = _ROLE.sub(_role_words, " ".join(text.split()))
     for pattern, replacement in _INLINE:
         plain = pattern.sub(replacement, plain)
@@ -141,10 +177,14 @@ def inline_markdown(text: str) -> str:
 
 
 def plain_words(text: str) -> str:
-    """The prose of a text as one line without any markup; where it has none, the words of headings and code."""
+    """The prose of a text as one line without any markup; where it has none, the words of headings
+    and code.
+    """
     blocks = read_blocks(text)
-    shown = [one for one in blocks if one.kind not in (BlockKind.HEADING, BlockKind.CODE)] or blocks
-    return " ".join(strip_marks(one.markdown) for one in shown)
+    prose = [
+        block for block in blocks if block.kind not in (BlockKind.HEADING, BlockKind.CODE)
+    ] or blocks
+    return " ".join(strip_marks(block.markdown) for block in prose)
 
 
 _MARKS = (
@@ -160,16 +200,16 @@ _MARKS = (
 
 def strip_marks(markdown: str) -> str:
     """A block of Markdown as one line of plain words."""
-    for pattern, kept in _MARKS:
-        markdown = pattern.sub(kept, markdown)
+    for pattern, replacement in _MARKS:
+        markdown = pattern.sub(replacement, markdown)
     return " ".join(markdown.split())
 
 
-def _role_words(found: re.Match[str]) -> str:
-    role, said = found[1] or found[2], found[3]
+def _role_words(match: re.Match[str]) -> str:
+    role, target = match[1] or match[2], match[3]
     if role in _SPOKEN_ROLES:
-        return _TARGET.sub("", said).lstrip("~!")
-    name = _TARGET.sub("", said)
+        return _TARGET.sub("", target).lstrip("~!")
+    name = _TARGET.sub("", target)
     return f"`{name.rpartition('.')[2] if name.startswith('~') else name.lstrip('!')}`"
 
 
@@ -179,92 +219,120 @@ def _read(lines: Sequence[str], depth: int = 0) -> Iterator[Block]:
         return
     place, is_literal = 0, False
     while place < len(lines):
-        line = lines[place]
-        if not line.strip():
+        if not lines[place].strip():
             place += 1
             continue
-        following = lines[place + 1] if place + 1 < len(lines) else ""
-        indent, end = _indent(line), place + 1
-        blocks: Iterable[Block] = ()
-        if fence := _FENCE.match(line):
-            end = _fence_end(lines, place, fence[1]) + 1
-            blocks = _directive(fence[2], lines[place + 1 : end - 1], depth)
-        elif "<!--" in line and "-->" not in line:
-            end = next((n + 1 for n in range(place, len(lines)) if "-->" in lines[n]), len(lines))
-        elif found := _DIRECTIVE.match(line):
-            end = _indented_end(lines, place + 1, len(found[1]) + 1)
-            blocks = _directive(f"{{{found[2]}}} {found[3]}", lines[place + 1 : end], depth)
-        elif found := _MKDOCS.match(line):
-            end = _indented_end(lines, place + 1, len(found[1]) + 1)
-            title = [Block(BlockKind.PARAGRAPH, f"**{inline_markdown(found[3])}**", line)] if found[3] else []
-            blocks = chain(title, _read(_dedent(lines[place + 1 : end]), depth + 1))
-        elif _SKIPPED.match(line):
-            end = _indented_end(lines, place + 1, indent + 1) if line.lstrip().startswith("..") else place + 1
-        elif is_literal and indent:
-            end = _indented_end(lines, place, 1)
-            blocks = _code("", lines[place:end])
-        elif heading := _HEADING.match(line):
-            blocks = [Block(BlockKind.HEADING, inline_markdown(heading[2]), line)]
-        elif _UNDERLINE.match(line) and _is_over(lines, place):
-            blocks, end = [Block(BlockKind.HEADING, inline_markdown(following), following)], place + 3
-        elif _UNDERLINE.match(following) and indent < 2 and len(following.strip()) >= min(4, len(line.strip())):
-            blocks, end = [Block(BlockKind.HEADING, inline_markdown(line), line)], place + 2
-        elif _SIMPLE_TABLE.match(line):
-            end = _while(lines, place, str.strip)
-            blocks = _code("", lines[place:end])
-        elif _RULE.match(line):
-            pass  # it shows nothing
-        elif _ROW.match(line):
-            end = _while(lines, place, _ROW.match)
-            blocks = _rows(lines[place:end])
-        elif _CONSOLE.match(line):
-            end = _while(lines, place, str.strip)
-            blocks = _code("python" if line.lstrip().startswith(">>>") else "", lines[place:end])
-        elif item := _ITEM.match(line):
-            end = _indented_end(lines, _paragraph_end(lines, place), len(item[1]) + 1)
-            blocks = _item(item, lines[place:end], depth)
-        elif line.lstrip().startswith("> "):
-            end = _while(lines, place, lambda one: one.lstrip().startswith(">"))
-            blocks = _read([one.lstrip()[1:].removeprefix(" ") for one in lines[place:end]], depth + 1)
-        elif indent:
-            end = _indented_end(lines, place, 1)
-            body = _dedent(lines[place:end])
-            blocks = _code("", body) if indent >= 4 and looks_like_code(body) else _read(body, depth + 1)
-        else:
-            end = _paragraph_end(lines, place)
-            blocks = _paragraph(lines[place:end])
+        blocks, place = _read_next(lines, place, depth, is_literal)
         yield from blocks
-        place = end
         is_literal = lines[min(place, len(lines)) - 1].rstrip().endswith("::")
+
+
+def _read_next(
+    lines: Sequence[str], place: int, depth: int, is_literal: bool
+) -> tuple[Iterable[Block], int]:
+    """The blocks of what begins at a line that is not blank, and the place behind it."""
+    line = lines[place]
+    following = lines[place + 1] if place + 1 < len(lines) else ""
+    indent = _indent(line)
+    if fence := _FENCE.match(line):
+        end = _fence_end(lines, place, fence[1]) + 1
+        return _directive(fence[2], lines[place + 1 : end - 1], depth), end
+    if "<!--" in line and "-->" not in line:
+        last = _while(lines, place, lambda text: "-->" not in text)
+        return (), min(last + 1, len(lines))
+    if directive := _DIRECTIVE.match(line):
+        end = _indented_end(lines, place + 1, len(directive[1]) + 1)
+        info = f"{{{directive[2]}}} {directive[3]}"
+        return _directive(info, lines[place + 1 : end], depth), end
+    if directive := _MKDOCS.match(line):
+        end = _indented_end(lines, place + 1, len(directive[1]) + 1)
+        body = _read(_dedent(lines[place + 1 : end]), depth + 1)
+        if not directive[3]:
+            return body, end
+        title = Block(BlockKind.PARAGRAPH, f"**{inline_markdown(directive[3])}**", line)
+        return chain([title], body), end
+    if _SKIPPED.match(line):
+        is_directive = line.lstrip().startswith("..")
+        return (), _indented_end(lines, place + 1, indent + 1) if is_directive else place + 1
+    if is_literal and indent:
+        end = _indented_end(lines, place, 1)
+        return _code("", lines[place:end]), end
+    if heading := _HEADING.match(line):
+        return [Block(BlockKind.HEADING, inline_markdown(heading[2]), line)], place + 1
+    if _UNDERLINE.match(line) and _is_over(lines, place):
+        return [Block(BlockKind.HEADING, inline_markdown(following), following)], place + 3
+    is_long_enough = len(following.strip()) >= min(4, len(line.strip()))
+    if _UNDERLINE.match(following) and indent < 2 and is_long_enough:
+        return [Block(BlockKind.HEADING, inline_markdown(line), line)], place + 2
+    if _SIMPLE_TABLE.match(line):
+        end = _while(lines, place, str.strip)
+        return _code("", lines[place:end]), end
+    if _RULE.match(line):  # it shows nothing
+        return (), place + 1
+    if _ROW.match(line):
+        end = _while(lines, place, _ROW.match)
+        return _rows(lines[place:end]), end
+    if _CONSOLE.match(line):
+        end = _while(lines, place, str.strip)
+        language = "python" if line.lstrip().startswith(">>>") else ""
+        return _code(language, lines[place:end]), end
+    if mark := _ITEM.match(line):
+        end = _indented_end(lines, _paragraph_end(lines, place), len(mark[1]) + 1)
+        return _item(mark, lines[place:end], depth), end
+    if line.lstrip().startswith("> "):
+        end = _while(lines, place, lambda text: text.lstrip().startswith(">"))
+        quoted = [text.lstrip()[1:].removeprefix(" ") for text in lines[place:end]]
+        return _read(quoted, depth + 1), end
+    if indent:
+        end = _indented_end(lines, place, 1)
+        lines = _dedent(lines[place:end])
+        is_code = indent >= 4 and looks_like_code(lines)
+        return _code("", lines) if is_code else _read(lines, depth + 1), end
+    end = _paragraph_end(lines, place)
+    return _paragraph(lines[place:end]), end
 
 
 def _while(lines: Sequence[str], place: int, holds: Callable[[str], object]) -> int:
     """The place of the first line for which it does not hold."""
-    return next((number for number in range(place, len(lines)) if not holds(lines[number])), len(lines))
+    return next(
+        (number for number in range(place, len(lines)) if not holds(lines[number])), len(lines)
+    )
 
 
 def _directive(info: str, body: Sequence[str], depth: int) -> Iterator[Block]:
     """What a fence or a directive shows; `info` is the language of code, or `{name} argument`."""
-    found = re.match(r"\{([\w:+.-]+)\}\s*(.*)|([\w:+#.-]*)", info)
-    name, argument = (found[1] or "", found[2] or "") if found else ("", "")
+    match = re.match(r"\{([\w:+.-]+)\}\s*(.*)|([\w:+#.-]*)", info)
+    name, argument = (match[1] or "", match[2] or "") if match else ("", "")
     if not name:
-        yield from _code(found[3] if found else "", body)
+        yield from _code(match[3] if match else "", body)
         return
-    while body and (not body[0].strip() or (found := _FIELD.match(body[0]))):
+    while body and (not body[0].strip() or (match := _FIELD.match(body[0]))):
         body = body[1:]
     kind = re.sub(r"^(?:py|c|cpp|js|std):", "", name)
     if name in ("eval-rst", "div", "tab-set", "tab-item"):
         yield from _read(body, depth + 1)
     elif _PROSE.fullmatch(kind):
         if kind in _VERSION:
-            body = [f"{_VERSION[kind]} {argument}: {' '.join(one.strip() for one in body).strip()}".rstrip(": ")]
-        elif argument and kind in ("option", "function", "class", "method", "attribute", "data", "exception"):
+            body = [f"{_VERSION[kind]} {argument}: {_joined(body)}".rstrip(": ")]
+        elif argument and kind in (
+            "option",
+            "function",
+            "class",
+            "method",
+            "attribute",
+            "data",
+            "exception",
+        ):
             yield Block(BlockKind.PARAGRAPH, f"`{argument}`", argument)
         elif argument:
             body = [argument, "", *body]
         yield from _read(_dedent(body), depth + 1)
     elif _CODE.fullmatch(name) or ":" in kind:
         yield from _code("" if ":" in kind else argument, body)
+
+
+def _joined(lines: Sequence[str]) -> str:
+    return " ".join(line.strip() for line in lines).strip()
 
 
 def _code(language: str, lines: Sequence[str]) -> Iterator[Block]:
@@ -291,7 +359,11 @@ def _item(mark: re.Match[str], lines: Sequence[str], depth: int) -> Iterator[Blo
 
 def _rows(lines: Sequence[str]) -> Iterator[Block]:
     """The rows of a table; lines with bars before each (`line blocks`) are read as text."""
-    head = "\n".join(line.strip() for line in lines[:2]) if len(lines) > 1 and _ROW_RULE.match(lines[1]) else ""
+    head = (
+        "\n".join(line.strip() for line in lines[:2])
+        if len(lines) > 1 and _ROW_RULE.match(lines[1])
+        else ""
+    )
     if not head and not lines[0].rstrip().endswith("|"):
         yield from _paragraph([line.strip().strip("|") for line in lines])
         return
@@ -301,33 +373,43 @@ def _rows(lines: Sequence[str]) -> Iterator[Block]:
 
 
 def _paragraph(lines: Sequence[str]) -> Iterator[Block]:
-    """A paragraph, a field, a term with its definition below it, or short lines that each begin anew."""
+    """A paragraph, a field, a term with its definition below it, or short lines that each begin
+    anew.
+    """
     source = "\n".join(lines)
-    if found := _FIELD.match(lines[0]):
-        name, said = found[1].split()[-1], inline_markdown(" ".join([found[2], *lines[1:]]))
-        yield Block(BlockKind.TERM, f"**{name}**: {said}", source)
+    if field := _FIELD.match(lines[0]):
+        name, description = field[1].split()[-1], inline_markdown(" ".join([field[2], *lines[1:]]))
+        yield Block(BlockKind.TERM, f"**{name}**: {description}", source)
     elif (
         len(lines) > 1
         and _indent(lines[1]) >= 2
         and not lines[0].rstrip().endswith(("::", ","))
         and (term := inline_markdown(lines[0]).rstrip(":"))  # a tag alone is no term
     ):
-        said = inline_markdown(" ".join(line for line in lines[1:] if line.strip()))
-        yield Block(BlockKind.TERM, f"**{term}**: {said}", source)
+        description = inline_markdown(" ".join(line for line in lines[1:] if line.strip()))
+        yield Block(BlockKind.TERM, f"**{term}**: {description}", source)
     elif _OPTION_LINE.match(lines[0]):
         begins = [place for place, line in enumerate(lines) if _OPTION_LINE.match(line)]
         for begin, end in zip(begins, [*begins[1:], len(lines)], strict=True):
-            name, _, said = re.sub(r"\s{2,}", "\0", lines[begin].strip(), count=1).partition("\0")
-            said = inline_markdown(" ".join([said, *lines[begin + 1 : end]]))
-            yield Block(BlockKind.TERM, f"`{name.strip('`')}`: {said}", "\n".join(lines[begin:end]))
+            name, _, description = re.sub(r"\s{2,}", "\0", lines[begin].strip(), count=1).partition(
+                "\0"
+            )
+            description = inline_markdown(" ".join([description, *lines[begin + 1 : end]]))
+            yield Block(
+                BlockKind.TERM, f"`{name.strip('`')}`: {description}", "\n".join(lines[begin:end])
+            )
     elif len(lines) > 2 and (all(map(_OWN_LINE.match, lines)) or _break_by_choice(lines)):
-        yield from (Block(BlockKind.ITEM, f"- {inline_markdown(line)}", line.strip()) for line in lines)
-    elif said := inline_markdown(_LITERAL.sub(r"\1", " ".join(lines))):
-        yield Block(BlockKind.PARAGRAPH, said, source)
+        yield from (
+            Block(BlockKind.ITEM, f"- {inline_markdown(line)}", line.strip()) for line in lines
+        )
+    elif description := inline_markdown(_LITERAL.sub(r"\1", " ".join(lines))):
+        yield Block(BlockKind.PARAGRAPH, description, source)
 
 
 def _break_by_choice(lines: Sequence[str]) -> bool:
-    """Whether short lines each begin anew, as a list without marks: the next word had room on the line before."""
+    """Whether short lines each begin anew, as a list without marks: the next word had room on the
+    line before.
+    """
     width = max(map(len, lines))
     if (
         width > _SHORT_LINE
@@ -335,14 +417,22 @@ def _break_by_choice(lines: Sequence[str]) -> bool:
         or any(line.rstrip().endswith((".", ",", ";", ":", "!", "?", "\\", "-")) for line in lines)
     ):
         return False
-    pairs = [(len(one.rstrip()), following.split(maxsplit=1)[0]) for one, following in pairwise(lines)]
-    return sum(before + 1 + len(word) > width for before, word in pairs) <= sum(len(one) == width for one in lines[:-1])
+    overfull = 0
+    for line, following in pairwise(lines):
+        first_word = following.split(maxsplit=1)[0]
+        overfull += len(line.rstrip()) + 1 + len(first_word) > width
+    return overfull <= sum(len(line) == width for line in lines[:-1])
 
 
 def _paragraph_end(lines: Sequence[str], place: int) -> int:
     for number in range(place + 1, len(lines)):
         line = lines[number]
-        starts_another = _FENCE.match(line) or _HEADING.match(line) or _ITEM.match(line) or _DIRECTIVE.match(line)
+        starts_another = (
+            _FENCE.match(line)
+            or _HEADING.match(line)
+            or _ITEM.match(line)
+            or _DIRECTIVE.match(line)
+        )
         if not line.strip() or starts_another or (_ROW.match(line) and line.rstrip().endswith("|")):
             return number
         if number + 1 < len(lines) and _UNDERLINE.match(lines[number + 1]) and not _indent(line):
@@ -352,7 +442,10 @@ def _paragraph_end(lines: Sequence[str], place: int) -> int:
 
 def _is_over(lines: Sequence[str], place: int) -> bool:
     """Whether a heading with a line above and below begins here."""
-    return place + 2 < len(lines) and lines[place + 2].strip() == lines[place].strip() != lines[place + 1].strip()
+    return (
+        place + 2 < len(lines)
+        and lines[place + 2].strip() == lines[place].strip() != lines[place + 1].strip()
+    )
 
 
 def _fence_end(lines: Sequence[str], place: int, mark: str) -> int:
@@ -361,7 +454,9 @@ def _fence_end(lines: Sequence[str], place: int, mark: str) -> int:
 
 
 def _indented_end(lines: Sequence[str], place: int, indent: int) -> int:
-    """The end of the lines that are blank or stand at least `indent` to the right; blank ones at the end are left."""
+    """The end of the lines that are blank or stand at least `indent` to the right; blank ones at
+    the end are left.
+    """
     end = place
     for number in range(place, len(lines)):
         if lines[number].strip():
@@ -372,17 +467,22 @@ def _indented_end(lines: Sequence[str], place: int, indent: int) -> int:
 
 
 CODE_SIGN = re.compile(
-    r"\w\(|\)\s*$|[={};$|\\]|->|::|^\s*(?:#|//) |--\w|^\s*(?:import|from|def|class|await|pip)\s", re.M
+    r"\w\(|\)\s*$|[={};$|\\]|->|::|^\s*(?:#|//) |--\w|^\s*(?:import|from|def|class|await|pip)\s",
+    re.M,
 )
 
 _PROSE_SIGN = re.compile(r"^\s*(?:[-*+] +)?\*\*[^\s*][^*]*\*\*|\]\(https?://|^\s*(?:```|~~~)", re.M)
 
 
 def looks_like_code(lines: Sequence[str]) -> bool:
-    """Whether lines that stand to the right of the prose are code rather than a quotation or the body of an item."""
+    """Whether lines that stand to the right of the prose are code rather than a quotation or the
+    body of an item.
+    """
     if _PROSE_SIGN.search("\n".join(lines)):
         return False
-    return CODE_SIGN.search("\n".join(lines)) is not None or not lines[0].rstrip().endswith((".", "?", "!"))
+    return CODE_SIGN.search("\n".join(lines)) is not None or not lines[0].rstrip().endswith(
+        (".", "?", "!")
+    )
 
 
 def _indent(line: str) -> int:

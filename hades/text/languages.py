@@ -1,7 +1,8 @@
 """Which language a text is in, and the words it is found by in that language.
 
-Full text search reads every text as English. A text in another language, or in a script without blanks between words,
-is stored with further words: stems of its own language, pairs of characters. A question gets the same ones.
+Full text search reads every text as English. A text in another language, or in a script without
+blanks between words, is stored with further words: stems of its own language, pairs of characters.
+A question gets the same ones.
 """
 
 from __future__ import annotations
@@ -18,9 +19,15 @@ from hades.text.word_lists import COMMON_WORDS, FUNCTION_WORDS
 ENGLISH = "en"
 _SAMPLE = 4_000  # characters; enough to know a language by
 _LEAST_HITS = 2  # words of a language that a text must hold; one stands in texts of any language
-# Letters of scripts, as classes of characters. A script that several languages share says the commonest of them.
-_HAN, _KANA, _HANGUL = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002ffff", "\u3040-\u30ff", "\uac00-\ud7af"
-_UNSPACED = f"{_HAN}{_KANA}{_HANGUL}\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"  # ... Thai, Lao, Burmese, Khmer
+# Letters of scripts, as classes of characters. A script that several languages share says the
+# commonest of them.
+_HAN, _KANA, _HANGUL = (
+    "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002ffff",
+    "\u3040-\u30ff",
+    "\uac00-\ud7af",
+)
+# ... Thai, Lao, Burmese, Khmer
+_UNSPACED = f"{_HAN}{_KANA}{_HANGUL}\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
 _UNSPACED_LANGUAGES = frozenset(("ja", "zh", "ko", "th"))
 _SCRIPTS = {
     "ja": re.compile(f"[{_KANA}]"),
@@ -35,9 +42,9 @@ _SCRIPTS = {
     "hy": re.compile("[\u0530-\u058f]"),
 }
 _STEMMER_NAMES = """
-    ar:arabic ca:catalan cs:czech da:danish de:german el:greek es:spanish et:estonian fi:finnish fr:french hi:hindi
-    hu:hungarian hy:armenian id:indonesian it:italian lt:lithuanian nl:dutch no:norwegian pl:polish pt:portuguese
-    ro:romanian ru:russian sv:swedish ta:tamil tr:turkish
+    ar:arabic ca:catalan cs:czech da:danish de:german el:greek es:spanish et:estonian fi:finnish
+    fr:french hi:hindi hu:hungarian hy:armenian id:indonesian it:italian lt:lithuanian nl:dutch
+    no:norwegian pl:polish pt:portuguese ro:romanian ru:russian sv:swedish ta:tamil tr:turkish
 """
 _STEMMERS = dict(pair.split(":") for pair in _STEMMER_NAMES.split())
 _LATIN = {language: words for language, words in COMMON_WORDS.items() if language != "ru"}
@@ -50,37 +57,53 @@ _local = threading.local()  # a Snowball stemmer is not safe across threads
 
 
 def detect_language(text: str) -> str:
-    """The language of a text (ISO 639-1) by its script or its commonest words; English where neither tells."""
+    """The language of a text (ISO 639-1) by its script or its commonest words; English where
+    neither tells.
+    """
     sample = unicodedata.normalize("NFC", text[:_SAMPLE]).lower()
     if not sample.isascii() and (script := _script(sample)):
         return script
     used = frozenset([*_WORD.findall(sample), *_MARKED.findall(sample)])
     hits = {language: len(used & words) for language, words in _LATIN.items()}
     best = max(hits, key=lambda language: hits[language])
-    return best if hits[best] >= _LEAST_HITS and hits[best] > len(used & FUNCTION_WORDS) else ENGLISH
+    return (
+        best if hits[best] >= _LEAST_HITS and hits[best] > len(used & FUNCTION_WORDS) else ENGLISH
+    )
 
 
 def language_words(text: str, language: str) -> list[str]:
-    """What a text is found by beside its words: stems of its language without common words, pairs of characters."""
+    """What a text is found by beside its words: stems of its language without common words, pairs
+    of characters.
+    """
     if language == ENGLISH and (text.isascii() or not _UNSPACED_RUN.search(text)):
         return []
     common = COMMON_WORDS.get(language, frozenset())
     stemmer = stemmer_named(_STEMMERS[language]) if language in _STEMMERS else None
-    spoken = split_unspaced(_WORD.findall(unicodedata.normalize("NFC", text).lower()))
-    return [word if stemmer is None else stemmer.stemWord(word) for word in spoken if word not in common]
+    text_words = split_unspaced(_WORD.findall(unicodedata.normalize("NFC", text).lower()))
+    return [
+        word if stemmer is None else stemmer.stemWord(word)
+        for word in text_words
+        if word not in common
+    ]
 
 
 def split_unspaced(words: Iterable[str]) -> list[str]:
-    """The words, with pairs of characters instead of each run of characters that are written without blanks."""
-    found: list[str] = []
+    """The words, with pairs of characters instead of each run of characters that are written
+    without blanks.
+    """
+    units: list[str] = []
     for word in words:
         if not _UNSPACED_RUN.search(word):
-            found.append(word)
+            units.append(word)
             continue
         for part in _PARTS.findall(word):
-            pairs = [part[place : place + 2] for place in range(len(part) - 1)] if _UNSPACED_RUN.match(part) else []
-            found += pairs or [part]
-    return found
+            pairs = (
+                [part[place : place + 2] for place in range(len(part) - 1)]
+                if _UNSPACED_RUN.match(part)
+                else []
+            )
+            units += pairs or [part]
+    return units
 
 
 def _script(sample: str) -> str:
@@ -88,8 +111,12 @@ def _script(sample: str) -> str:
     counts = {language: len(pattern.findall(sample)) for language, pattern in _SCRIPTS.items()}
     best = max(counts, key=lambda language: counts[language])
     # A character of an unspaced script says about as much as a word in Latin letters.
-    others = len(_LATIN_WORD.findall(sample)) if best in _UNSPACED_LANGUAGES else 2 * sum(map(str.isalpha, sample)) / 3
-    if counts[best] <= others:
+    other_count = (
+        len(_LATIN_WORD.findall(sample))
+        if best in _UNSPACED_LANGUAGES
+        else 2 * sum(map(str.isalpha, sample)) / 3
+    )
+    if counts[best] <= other_count:
         return ""
     return "ja" if best == "zh" and counts["ja"] * 10 > counts["zh"] else best
 

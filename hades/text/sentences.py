@@ -14,9 +14,12 @@ from hades.text.word_lists import ABBREVIATIONS, CONNECTORS, FUNCTION_WORDS, HON
 from hades.text.words import CAPITAL, DOT, LINK, QUOTE, SINGLE, SPACE, STOP, Flags, Tokens
 
 # A closing mark, quotes or brackets behind it, then a blank and what may open a sentence.
-_END = re.compile(r"[.!?…][.!?…]*[\"'”’)\]]*(?=\s+[\"'“‘(\[]*[^\W_a-z]|\s*$|\s*\n)|\n\s*\n|[。！？]+")
+_END = re.compile(
+    r"[.!?…][.!?…]*[\"'”’)\]]*(?=\s+[\"'“‘(\[]*[^\W_a-z]|\s*$|\s*\n)|\n\s*\n|[。！？]+"
+)
 _ABBREVIATION = re.compile(
-    r"(?:mrs?|ms|dr|prof|st|sr|jr|vs|etc|inc|ltd|corp|gen|col|sgt|capt|rev|hon|figs?|eqs?|nos|vols?|pp|eds?|al|cf|"
+    r"(?:mrs?|ms|dr|prof|st|sr|jr|vs|etc|inc|ltd|corp|gen|col|sgt|capt|rev|hon|figs?|eqs?|nos"
+    r"|vols?|pp|eds?|al|cf|"
     r"approx|dept|jan|feb|apr|jun|jul|aug|sept?|oct|nov|dec|(?:[a-z]\.)+[a-z])",
     re.IGNORECASE,
 )
@@ -25,7 +28,9 @@ _LONGEST_ABBREVIATION = 40  # characters that are looked at
 
 
 def sentences(text: str) -> list[tuple[int, int]]:
-    """Spans [start, end) of the sentences of a text, without the blanks around them; together they hold every word."""
+    """Spans [start, end) of the sentences of a text, without the blanks around them; together they
+    hold every word.
+    """
     return list(each_sentence(text))
 
 
@@ -33,7 +38,11 @@ def each_sentence(text: str) -> Iterator[tuple[int, int]]:
     """The spans of `sentences` one at a time, for callers that need the first ones only."""
     start, written = 0, len(text.rstrip())
     for match in _END.finditer(text):
-        if text[match.start()] == "." and match.end() < written and _is_abbreviation(text, start, match.start()):
+        if (
+            text[match.start()] == "."
+            and match.end() < written
+            and _is_abbreviation(text, start, match.start())
+        ):
             continue
         yield from _trim(text, start, match.end())
         start = match.end()
@@ -42,9 +51,9 @@ def each_sentence(text: str) -> Iterator[tuple[int, int]]:
 
 def _trim(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     """The span without the blanks around it; nothing where it holds only blanks."""
-    said = text[start:end]
-    if plain := said.strip():
-        begin = start + len(said) - len(said.lstrip())
+    span_text = text[start:end]
+    if plain := span_text.strip():
+        begin = start + len(span_text) - len(span_text.lstrip())
         yield begin, begin + len(plain)
 
 
@@ -54,17 +63,23 @@ def first_sentence(text: str) -> str:
 
 
 def _is_abbreviation(text: str, start: int, stop: int) -> bool:
-    """Whether the full stop at `stop` belongs to `Dr.`, `e.g.` or the initial `J.`; the sentence begins at `start`."""
-    found = _LAST_WORD.search(text[max(start, stop - _LONGEST_ABBREVIATION) : stop])
-    spelled = found.group() if found else ""
-    return _ABBREVIATION.fullmatch(spelled) is not None or (len(spelled) == 1 and spelled.isupper() and spelled != "I")
+    """Whether the full stop at `stop` belongs to `Dr.`, `e.g.` or the initial `J.`; the sentence
+    begins at `start`.
+    """
+    match = _LAST_WORD.search(text[max(start, stop - _LONGEST_ABBREVIATION) : stop])
+    spelled = match.group() if match else ""
+    return _ABBREVIATION.fullmatch(spelled) is not None or (
+        len(spelled) == 1 and spelled.isupper() and spelled != "I"
+    )
 
 
 def sentence_starts(tokens: Tokens) -> Flags:
     """Which words open a sentence, a line or a quotation after a stop."""
     gap = tokens.gap
     dot = ((gap & DOT) != 0) & ((gap & (SPACE | QUOTE)) != 0)
-    is_short = tokens.among(ABBREVIATIONS) | ((tokens.shape & (SINGLE | CAPITAL)) == (SINGLE | CAPITAL))
+    is_short = tokens.among(ABBREVIATIONS) | (
+        (tokens.shape & (SINGLE | CAPITAL)) == (SINGLE | CAPITAL)
+    )
     starts: Flags = ((gap & STOP) != 0) | (dot & ~np.append(False, is_short)[:-1])
     return starts
 
@@ -76,15 +91,17 @@ def join_to_last(tokens: Tokens, starts: Flags) -> Flags:
 
 
 def fragments(tokens: Tokens, starts: Flags) -> Flags:
-    """Which words, taken alone, are only a piece of a longer capitalised name: Peter in "Peter Andreas Thiel"."""
+    """Which words, taken alone, are only a piece of a longer capitalised name: Peter in "Peter
+    Andreas Thiel".
+    """
     joined = join_to_last(tokens, starts)
     capital = ((tokens.shape & CAPITAL) != 0) & ~tokens.among(FUNCTION_WORDS)
     piece = np.zeros(len(tokens), dtype=np.bool_)
     if len(tokens) < 2:
         return piece
-    after = capital[1:] & joined[1:]
-    piece[:-1] |= after
-    bridged = joined[1:-1] & tokens.among(CONNECTORS)[1:-1] & after[1:]
+    continued = capital[1:] & joined[1:]
+    piece[:-1] |= continued
+    bridged = joined[1:-1] & tokens.among(CONNECTORS)[1:-1] & continued[1:]
     piece[:-2] |= bridged
     title = starts | tokens.among(HONORIFICS)
     piece[1:] |= capital[:-1] & joined[1:] & ~title[:-1]
@@ -94,7 +111,9 @@ def fragments(tokens: Tokens, starts: Flags) -> Flags:
 _ITEM = re.compile(r"[ \t]*(?:[-*+•]|\d{1,3}[.)]|>)[ \t]+")
 _FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})[ \t]*(\S*)")
 _DIRECTIVE = re.compile(r"\s*(?:\.\. ([\w:-]+)|code-block|sourcecode)::")
-_NO_LINE = re.compile(r"\s*(?:\.\. _[^\n]*:|:[\w-]+:(?!`)|>>> |\$ )")  # a label, an option, a console
+_NO_LINE = re.compile(
+    r"\s*(?:\.\. _[^\n]*:|:[\w-]+:(?!`)|>>> |\$ )"
+)  # a label, an option, a console
 _CODE_DIRECTIVES = re.compile(
     r"code|code-block|sourcecode|parsed-literal|literalinclude|doctest|testcode|prompt|highlight"
 )
@@ -104,7 +123,10 @@ _CODE_LINE = re.compile(
     r"|[\w.\[\]\"']+ ?[-+|]?= ?\S|[a-z_][\w.]*\(\S.*\)\s*$)|.*[{\[(]\s*$"
 )
 _SPOKEN_CODE = re.compile(r"[\w.-]+(?:\(\))?|[A-Za-z][\w-]*(?: [A-Za-z][\w-]*){1,2}")
-_KEYWORD = re.compile(r"(?:await|async|import|from|def|class|return|raise|yield|lambda|del|assert|const|let|var|new)\s")
+_KEYWORD = re.compile(
+    r"(?:await|async|import|from|def|class|return|raise|yield|lambda|del|assert|const|let|var"
+    r"|new)\s"
+)
 _CALL = re.compile(r"[A-Za-z_][\w.]*(?=\([^()]*\)$)")
 _LINK = re.compile(r"\s<[^<>]+>$")  # behind the words of a link or of a role
 _INLINE_CODE = re.compile(r"(?<!`)(`{1,2})(?=[^\s`])((?:(?!\'\')[^`\n]){1,120}?)(?<=[^\s`])\1(?!`)")
@@ -122,17 +144,21 @@ _ADDRESS = re.compile(
 def code_spans(text: str) -> list[tuple[int, int]]:
     """Spans of a text that are code: blocks, lines, and code inside lines.
 
-    Code inside a line stays where it reads as a name: an identifier, also of a call, or a few words such as
-    `CREATE TABLE`.
+    Code inside a line stays where it reads as a name: an identifier, also of a call, or a few words
+    such as `CREATE TABLE`.
     """
-    inline = [one for one in _INLINE_CODE.finditer(text) if not _is_spoken(one[2])]
-    spans = [(one.start(2) + call.end() if (call := _CALL.match(one[2])) else one.start(), one.end()) for one in inline]
-    return [*_code_lines(text), *spans]
+    spans = list(_code_lines(text))
+    for match in _INLINE_CODE.finditer(text):
+        if not _is_spoken(match[2]):
+            call = _CALL.match(match[2])
+            start = match.start(2) + call.end() if call else match.start()
+            spans.append((start, match.end()))
+    return spans
 
 
 def address_spans(text: str) -> list[tuple[int, int]]:
     """Spans of a text that are addresses, paths, targets of links or marks of a role."""
-    return [one.span() for one in _ADDRESS.finditer(text)]
+    return [match.span() for match in _ADDRESS.finditer(text)]
 
 
 def _is_spoken(code: str) -> bool:
@@ -141,20 +167,22 @@ def _is_spoken(code: str) -> bool:
 
 
 def _code_lines(text: str) -> Iterator[tuple[int, int]]:
-    """Lines inside fences, lines below a directive of code or a `::`, and indented lines that look like code."""
+    """Lines inside fences, lines below a directive of code or a `::`, and indented lines that look
+    like code.
+    """
     lines = text.splitlines(keepends=True)
-    fences = [found[2] for line in lines if (found := _FENCE.match(line))]
-    in_fence = len(fences) % 2 == 1 and not fences[0]  # the text begins inside a block
+    fences = list(filter(None, map(_FENCE.match, lines)))
+    in_fence = len(fences) % 2 == 1 and not fences[0][2]  # the text begins inside a block
     begin, prose_indent, is_literal, after_blank, block_indent = 0, 0, False, True, -1
     for place, line in enumerate(lines):
-        end, said = begin + len(line), line.strip()
+        end, content = begin + len(line), line.strip()
         indent = len(line.expandtabs(4)) - len(line.expandtabs(4).lstrip())
         if _FENCE.match(line):
             in_fence, block_indent = not in_fence, -1
             yield begin, end
         elif in_fence:
             yield begin, end
-        elif said:
+        elif content:
             if block_indent >= 0 and indent < block_indent:
                 block_indent = -1
             if block_indent < 0 and after_blank:
@@ -167,14 +195,20 @@ def _code_lines(text: str) -> Iterator[tuple[int, int]]:
                 if directive:
                     yield begin, begin + directive.end()
                 begins_code = directive and _CODE_DIRECTIVES.fullmatch(directive[1] or "code")
-                is_literal = bool(begins_code) if directive else said.endswith("::")
-                prose_indent = indent + (2 if _ITEM.match(line) else 4 if directive and not is_literal else 0)
-        after_blank = not said
+                is_literal = bool(begins_code) if directive else content.endswith("::")
+                prose_indent = indent
+                if _ITEM.match(line):
+                    prose_indent += 2
+                elif directive and not is_literal:
+                    prose_indent += 4
+        after_blank = not content
         begin = end
 
 
 def _is_code(lines: Sequence[str], indent: int, is_literal: bool) -> bool:
-    """Whether the lines up to the next blank one are code; `indent` is how far they stand to the right of the prose."""
+    """Whether the lines up to the next blank one are code; `indent` is how far they stand to the
+    right of the prose.
+    """
     if is_literal and indent > 0:
         return True
     block = list(takewhile(str.strip, lines))
@@ -191,10 +225,10 @@ _LEAST_WORDS = 4
 
 def documentation_sentences(code: str) -> list[tuple[int, int]]:
     """Spans of the whole sentences in the first paragraph of the first docstring of a unit."""
-    found = _DOCSTRING.search(code)
-    if found is None:
+    docstring = _DOCSTRING.search(code)
+    if docstring is None:
         return []
-    start, end = found.span(found.lastindex or 0)
+    start, end = docstring.span(docstring.lastindex or 0)
     body = code[start:end].rstrip()
     offset = start + len(body) - len(body.lstrip())
     paragraph = body.lstrip()
@@ -207,20 +241,19 @@ def documentation_sentences(code: str) -> list[tuple[int, int]]:
     ]
 
 
-# Which words a text is about; small and fixed, so that the same texts give the same words everywhere.
+# Which words a text is about; small and fixed, so that the same texts give the same words
+# everywhere.
 _WORD = re.compile(r"[^\W_]+")
 _EMPTY = """
-    a an and are as at be been but by for from had has have in is it its no not now of on or so than that the their
-    then there these they this to was we were which will with
+    a an and are as at be been but by for from had has have in is it its no not now of on or so than
+    that the their then there these they this to was we were which will with
 """
 _WITHOUT_MEANING = frozenset(_EMPTY.split())
 
 
 def words_of(text: str) -> frozenset[str]:
     """The words that carry meaning, in small letters."""
-    return frozenset(
-        word for word in (found.casefold() for found in _WORD.findall(text)) if word not in _WITHOUT_MEANING
-    )
+    return frozenset(map(str.casefold, _WORD.findall(text))) - _WITHOUT_MEANING
 
 
 def topic_words(topic: str) -> frozenset[str]:
@@ -230,13 +263,16 @@ def topic_words(topic: str) -> frozenset[str]:
 
 def names_topic(text: str, topic: str) -> bool:
     """Whether a text speaks of a topic: it holds every word of its name."""
-    wanted = topic_words(topic)
-    return bool(wanted) and wanted <= words_of(text)
+    name_words = topic_words(topic)
+    return bool(name_words) and name_words <= words_of(text)
 
 
 def sentences_of(text: str) -> list[str]:
     """The sentences of a text, without blanks around them."""
-    return [sentence for line in text.splitlines() for start, end in sentences(line) if (sentence := line[start:end])]
+    stripped: list[str] = []
+    for line in text.splitlines():
+        stripped += [line[start:end] for start, end in sentences(line)]
+    return stripped
 
 
 def day(moment: datetime | None) -> str:

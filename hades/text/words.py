@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from hashlib import blake2b
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,29 +25,43 @@ Gaps = NDArray[np.uint16]
 Flags = NDArray[np.bool_]
 
 
-def strongest(left: Longs, right: Longs, worth: NDArray[np.float64], most: int) -> Flags:
-    """Which pairs are among the `most` strongest of both their ends; ties go to the smaller partner."""
-    end, partner = np.concatenate([left, right]), np.concatenate([right, left])
+def strongest(first_ends: Longs, right: Longs, worth: NDArray[np.float64], most: int) -> Flags:
+    """Which pairs are among the `most` strongest of both their ends; ties go to the smaller
+    partner.
+    """
+    end, partner = np.concatenate([first_ends, right]), np.concatenate([right, first_ends])
     order = np.lexsort((partner, -np.concatenate([worth, worth]), end))
     rank = np.empty(len(end), dtype=np.int64)
     rank[order] = np.arange(len(end)) - np.searchsorted(end[order], end[order])
     strong: Flags = rank < most
-    return strong[: len(left)] & strong[len(left) :]
+    return strong[: len(first_ends)] & strong[len(first_ends) :]
 
 
 def running(flags: Flags) -> Ints:
-    """How many flags are set before each place and before the end, so that a difference counts those in a span."""
+    """How many flags are set before each place and before the end, so that a difference counts
+    those in a span.
+    """
     counts = np.zeros(len(flags) + 1, dtype=np.int32)
     np.cumsum(flags, out=counts[1:])
     return counts
 
 
-# How letters fold, and the kinds of mark that part words. Folding is letter by letter, so that a folded text has the
-# length of the text and offsets mean the same in both.
+# How letters fold, and the kinds of mark that part words. Folding is letter by letter, so that a
+# folded text has the length of the text and offsets mean the same in both.
 
 # What may stand between a word and the one before it.
 SPACE, LINK, DOT, COMMA, OPEN, CLOSE, QUOTE, STOP, NEWLINE = 1, 2, 4, 8, 16, 32, 64, 128, 256
-_UNDECOMPOSED = {"ł": "l", "ø": "o", "đ": "d", "ı": "i", "ð": "d", "þ": "t", "æ": "a", "œ": "o", "ß": "s"}
+_UNDECOMPOSED = {
+    "ł": "l",
+    "ø": "o",
+    "đ": "d",
+    "ı": "i",
+    "ð": "d",
+    "þ": "t",
+    "æ": "a",
+    "œ": "o",
+    "ß": "s",
+}
 _GAPS = {
     SPACE: " \t\u00a0\u2009\u202f",
     LINK: "-'’‘&/–‐‑+",
@@ -57,7 +72,9 @@ _GAPS = {
     QUOTE: '"“”«»`„',
     NEWLINE: "\n\r",
 }
-_GAP_BITS = {sign: bit for bit, signs in _GAPS.items() for sign in signs}
+_GAP_BITS: dict[str, int] = {}
+for _bit, _signs in _GAPS.items():
+    _GAP_BITS |= dict.fromkeys(_signs, _bit)
 
 
 def fold_letters(text: str) -> str:
@@ -76,22 +93,30 @@ class _Folding(dict[int, str]):
 
 _FOLDING = _Folding()
 
-# Words of many texts as arrays: where each stands, how it is written, and what parts it from the word before; every
-# later step works on these columns. A word is a maximal run of letters, digits and underscores, or an option such as
-# `--no-create`; folding drops case and diacritics, so punctuation, hyphens, apostrophes and possessives cannot keep two
-# spellings of a name apart. Word identity is a 64-bit hash of the folded letters.
+# Words of many texts as arrays: where each stands, how it is written, and what parts it from the
+# word before; every later step works on these columns. A word is a maximal run of letters, digits
+# and underscores, or an option such as
+# `--no-create`; folding drops case and diacritics, so punctuation, hyphens, apostrophes and
+# possessives cannot keep two spellings of a name apart. Word identity is a 64-bit hash of the
+# folded letters.
 
 # How a word is written.
 CAPITAL, ALL_CAPS, DIGIT_FIRST, CODE_LIKE, SINGLE = 1, 2, 4, 8, 16
 _WIDEST_GAP = 8
-_PLAIN = "|".join(map(re.escape, sorted(FUNCTION_WORDS)))  # behind a dash that is written "--" in prose
-_TOKEN = re.compile(rf"(?<![\w-])--(?!(?:{_PLAIN})(?![\w-]))[a-z][a-z0-9]+(?:-[a-z0-9]+)*(?![\w-])|\w+")
+_PLAIN = "|".join(
+    map(re.escape, sorted(FUNCTION_WORDS))
+)  # behind a dash that is written "--" in prose
+_TOKEN = re.compile(
+    rf"(?<![\w-])--(?!(?:{_PLAIN})(?![\w-]))[a-z][a-z0-9]+(?:-[a-z0-9]+)*(?![\w-])|\w+"
+)
 WORD_BASE = 0xD6E8FEB86659FD93
 
 
 @dataclass(frozen=True)
 class Tokens:
-    """Words of a list of texts, in order: one row a word, and each distinct word's hash and folded letters."""
+    """Words of a list of texts, in order: one row a word, and each distinct word's hash and folded
+    letters.
+    """
 
     text: Ints  # index of the text
     start: Ints  # [start, end) in characters of that text
@@ -110,16 +135,26 @@ class Tokens:
         return self.where(words.__contains__)
 
     def where(self, holds: Callable[[str], bool]) -> Flags:
-        """Which rows hold a word that satisfies the test, given in its folded form; asked once a distinct word."""
+        """Which rows hold a word that satisfies the test, given in its folded form; asked once a
+        distinct word.
+        """
         answers = np.fromiter(map(holds, self.folded), dtype=np.bool_, count=len(self.folded))
         return answers[self.word]
 
-    def only(self, kept: Flags) -> Tokens:
-        """These words; what is left out before a word parts it from the one before, and ends a sentence if it did."""
-        rows = np.flatnonzero(kept)
-        gap = np.bitwise_or.reduceat(self.gap, np.append(0, rows[:-1] + 1)) if len(rows) else self.gap[rows]
+    def only(self, is_kept: Flags) -> Tokens:
+        """These words; what is left out before a word parts it from the one before, and ends a
+        sentence if it did.
+        """
+        rows = np.flatnonzero(is_kept)
+        gap = (
+            np.bitwise_or.reduceat(self.gap, np.append(0, rows[:-1] + 1))
+            if len(rows)
+            else self.gap[rows]
+        )
         gap[np.diff(rows, prepend=-1) > 1] |= COMMA
-        columns = {name: getattr(self, name)[rows] for name in ("text", "start", "end", "word", "shape")}
+        columns = {
+            name: getattr(self, name)[rows] for name in ("text", "start", "end", "word", "shape")
+        }
         return replace(self, gap=gap, **columns)
 
 
@@ -130,78 +165,100 @@ def tokenize(texts: Sequence[str]) -> Tokens:
     shapes, gaps = array("B"), array("H")
     for index, text in enumerate(texts):
         end, is_code = -1, False
-        for found in _TOKEN.finditer(text):
-            word, start = found.group(), found.start()
-            shape, was_code, is_code = _shape(word), is_code, word[0] == "-" or "_" in word[1:]
+        for match in _TOKEN.finditer(text):
+            word, start = match.group(), match.start()
+            shape = _shape(word)
+            was_code, is_code = is_code, word[0] == "-" or "_" in word[1:]
             gap = STOP if end < 0 else _gap(text[end : min(start, end + _WIDEST_GAP + 1)], shape)
-            end = found.end()
+            if is_code or was_code:  # code is no part of the name beside it
+                gap |= COMMA
+            end = match.end()
             owner.append(index)
             starts.append(start)
             ends.append(end)
             words.append(numbers.setdefault(word, len(numbers)))
             shapes.append(shape)
-            gaps.append(gap | COMMA if is_code or was_code else gap)  # code is no part of the name beside it
+            gaps.append(gap)
     folded = [fold_letters(word) for word in numbers]
-    digests = b"".join(blake2b(word.encode("utf-8", "replace"), digest_size=8).digest() for word in folded)
+    digests = b"".join(
+        blake2b(word.encode("utf-8", "replace"), digest_size=8).digest() for word in folded
+    )
     vocabulary, place = np.unique(np.frombuffer(digests, "<u8"), return_inverse=True)
     spelled = dict(zip(place.tolist(), folded, strict=True))
     return Tokens(
-        np.array(owner, np.int32),
-        np.array(starts, np.int32),
-        np.array(ends, np.int32),
-        place.astype(np.int32)[words],
-        np.array(shapes, np.uint8),
-        np.array(gaps, np.uint16),
-        vocabulary,
-        tuple(spelled[number] for number in range(len(vocabulary))),
+        text=np.array(owner, np.int32),
+        start=np.array(starts, np.int32),
+        end=np.array(ends, np.int32),
+        word=place.astype(np.int32)[words],
+        shape=np.array(shapes, np.uint8),
+        gap=np.array(gaps, np.uint16),
+        vocabulary=vocabulary,
+        folded=tuple(spelled[number] for number in range(len(vocabulary))),
     )
 
 
 def span_hashes(tokens: Tokens, first: Longs, last: Longs) -> Hashes:
-    """One hash for each run of words [first, last); equal runs of folded words have equal hashes."""
+    """One hash for each run of words [first, last); equal runs of folded words have equal
+    hashes.
+    """
     hashes, sums = tokens.vocabulary, np.zeros(len(first), dtype=np.uint64)
     width = int((last - first).max(initial=0))
     power = 1
     for step in range(width):
-        here = first + step
-        inside = here < last
-        sums[inside] += hashes[tokens.word[here[inside]]] * np.uint64(power)
+        rows = first + step
+        inside = rows < last
+        sums[inside] += hashes[tokens.word[rows[inside]]] * np.uint64(power)
         power = power * WORD_BASE & 0xFFFFFFFFFFFFFFFF
     return sums ^ (sums >> np.uint64(31))
 
 
 @lru_cache(1 << 16)
 def _shape(word: str) -> int:
-    """How a word is written: bits for capital first, all capitals, digit first, mixed like code, one letter."""
+    """How a word is written: bits for capital first, all capitals, digit first, mixed like code,
+    one letter.
+    """
     inner = sum(map(str.isupper, word[1:]))
     is_capital = word[0].isupper()
     is_full = is_capital and inner == len(word) - 1 > 0
     is_code = word[0] in "-_" or "_" in word[1:] or (inner and not is_full)
-    shape = (CAPITAL if is_capital else 0) | (ALL_CAPS if is_full else 0) | (CODE_LIKE if is_code else 0)
+    shape = (
+        (CAPITAL if is_capital else 0)
+        | (ALL_CAPS if is_full else 0)
+        | (CODE_LIKE if is_code else 0)
+    )
     return shape | (DIGIT_FIRST if word[0].isdigit() else 0) | (SINGLE if len(word) == 1 else 0)
 
 
 @lru_cache(1 << 12)
 def _gap(between: str, shape: int) -> int:
-    """The kinds of character before a word of this shape: the first of them, and a stop where they are many."""
+    """The kinds of character before a word of this shape: the first of them, and a stop where they
+    are many.
+    """
     bits = STOP if len(between) > _WIDEST_GAP else 0
     for sign in between[:_WIDEST_GAP]:
         bits |= _GAP_BITS.get(sign, STOP)
-    if bits & NEWLINE:  # a wrapped line goes on in lower case; anything else on a new line is a new sentence
+    if (
+        bits & NEWLINE
+    ):  # a wrapped line goes on in lower case; anything else on a new line is a new sentence
         return STOP if shape & CAPITAL else (bits ^ NEWLINE) | SPACE
     return bits
 
 
 def stem(word: str) -> str:
-    """The stem of one word in lower case: Snowball 2 ("Porter2"), as ArangoDB's text analyzers have it."""
-    found: str = stemmer_named("english").stemWord(word)
-    return found
+    """The stem of one word in lower case: Snowball 2 ("Porter2"), as ArangoDB's text analyzers have
+    it.
+    """
+    stemmed: str = stemmer_named("english").stemWord(word)
+    return stemmed
 
 
 _WORD = re.compile(r"[\w\u0300-\u036f]+")
 _CACHED_WORDS = 1 << 20
-# What the pattern does, for ASCII, several times faster: letters in lower case, blanks for what is in no word.
-_ASCII = bytes(ord(c.lower()) if c.isalnum() or c == "_" else 32 for c in map(chr, range(128))).ljust(256)
+# What the pattern does, for ASCII, several times faster: letters in lower case, blanks for what is
+# in no word.
+_ASCII = bytes(
+    ord(c.lower()) if c.isalnum() or c == "_" else 32 for c in map(chr, range(128))
+).ljust(256)
 
 
 def fold(text: str) -> str:
@@ -233,7 +290,9 @@ stem_word = lru_cache(1 << 16)(stem)  # the stem of a folded word; words come ba
 
 
 class Vocabulary(dict[str, int]):
-    """Word to term number, filled as words are met; the words are a bounded cache, the terms are kept."""
+    """Word to term number, filled as words are met; the words are a bounded cache, the terms are
+    kept.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -251,9 +310,10 @@ class Vocabulary(dict[str, int]):
         return [self[word] for word in words(text)]
 
 
-# Identifiers as words: `maxRetries`, `max_retries` and `http.Client` are found by their parts and as a whole. One
-# rule serves what is stored and what is asked, so that every store finds the same. Words that texts hold anyway are
-# not repeated: only the parts of compound names and the joined form of dotted ones are given.
+# Identifiers as words: `maxRetries`, `max_retries` and `http.Client` are found by their parts and
+# as a whole. One rule serves what is stored and what is asked, so that every store finds the same.
+# Words that texts hold anyway are not repeated: only the parts of compound names and the joined
+# form of dotted ones are given.
 _NAME = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")
 _COMPOUND = re.compile(r"[a-z\d][A-Z]|[A-Z]{2}[a-z]|[^_]_+[^_]|[^\W\d_]\d|\w\.\w")
 _PART = re.compile(r"[A-Z]+(?![^\W\d_A-Z])|[A-Z]?[^\W\d_A-Z]+|\d+")
@@ -263,29 +323,34 @@ _MAX_NAME = 200  # longer runs are data
 
 
 def identifier_words(text: str) -> list[str]:
-    """Parts of the compound names in a text, in order, and each dotted name joined by underscores, once."""
+    """Parts of the compound names in a text, in order, and each dotted name joined by underscores,
+    once.
+    """
     if not _COMPOUND.search(text):
         return []
-    seen: set[str] = set()
-    found: list[str] = []
+    seen_names: set[str] = set()
+    result_words: list[str] = []
     for name in _NAME.findall(text):
         joined, parts = _words_of_name(name)
-        if name not in seen:
-            seen.add(name)
-            found += joined
-        found += parts
-    return found
+        if name not in seen_names:
+            seen_names.add(name)
+            result_words += joined
+        result_words += parts
+    return result_words
 
 
 def split_identifier(name: str) -> list[str]:
     """The parts of a compound name in lower case; none for a plain word.
 
-    A capitalised word of two parts whose first has at most two letters is a surname (`McDonald`), not an identifier.
+    A capitalised word of two parts whose first has at most two letters is a surname (`McDonald`),
+    not an identifier.
     """
     if not _COMPOUND.search(name):
         return []
     parts = _PART.findall(name)
-    if len(parts) < 2 or (len(parts) == 2 and len(parts[0]) <= 2 and parts[0].istitle() and parts[1].istitle()):
+    if len(parts) < 2 or (
+        len(parts) == 2 and len(parts[0]) <= 2 and parts[0].istitle() and parts[1].istitle()
+    ):
         return []
     return [part.lower() for part in parts if len(part) >= _SHORTEST]
 
@@ -298,11 +363,18 @@ def with_search_words(text: str) -> str:
 
 @lru_cache(1 << 16)
 def _words_of_name(name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What a dotted name adds as a whole, and the parts of its components; nothing for a plain word."""
+    """What a dotted name adds as a whole, and the parts of its components; nothing for a plain
+    word.
+    """
     if len(name) > _MAX_NAME:
         return (), ()
     components = name.split(".")
-    kept = [one.strip("_").lower() for one in components if one not in _RECEIVERS] if len(components) > 1 else []
-    kept = [one for one in kept if len(one) >= _SHORTEST]
-    joined = ["_".join(kept)] if len(kept) > 1 else []
-    return (*joined, *kept), tuple(part for one in components for part in split_identifier(one))
+    parts = tuple(chain.from_iterable(map(split_identifier, components)))
+    if len(components) == 1:
+        return (), parts
+    names = [
+        component.strip("_").lower() for component in components if component not in _RECEIVERS
+    ]
+    names = [name for name in names if len(name) >= _SHORTEST]
+    joined = ["_".join(names)] if len(names) > 1 else []
+    return (*joined, *names), parts

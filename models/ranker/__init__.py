@@ -1,1 +1,3 @@
-"""A ranker fitted to questions: states of nodes from a graph network, and small networks over a candidate's numbers."""
+"""A ranker fitted to questions: states of nodes from a graph network, and small networks over a
+candidate's numbers.
+"""

@@ -1,4 +1,6 @@
-"""Fit the states of nodes with torch and torch-geometric: GraphSAGE over the graph, beside the choices of questions."""
+"""Fit the states of nodes with torch and torch-geometric: GraphSAGE over the graph, beside the
+choices of questions.
+"""
 
 from __future__ import annotations
 
@@ -23,11 +25,13 @@ HELD_EDGES = 0.05  # kept out of messages and losses, to know when to stop
 HOPS = 2  # as many as there are layers
 
 
-def _silent(what: str, done: int, of: int) -> None: ...
+def _silent(task: str, done: int, of: int) -> None: ...
 
 
 class States(nn.Module):
-    """Where nodes and questions lie: rows of length 1, near where an edge or a preference says so."""
+    """Where nodes and questions lie: rows of length 1, near where an edge or a preference says
+    so.
+    """
 
     def __init__(self, n_features: int, dimension: int, rules: StateRules) -> None:
         super().__init__()
@@ -40,23 +44,34 @@ class States(nn.Module):
         self.asked_scale = nn.Parameter(torch.tensor(4.0))
 
     def nodes(self, features: Tensor, adjacency: Tensor) -> Tensor:
-        """(n, state), rows of length 1, from (n, features) and an edge list (2, e) or a sparse adjacency (n, n)."""
+        """(n, state), rows of length 1, from (n, features) and an edge list (2, e) or a sparse
+        adjacency (n, n).
+        """
         hidden = self.dropout(functional.relu(self.first(features, adjacency)))
         return functional.normalize(self.second(hidden, adjacency), dim=1)
 
-    def link_loss(self, states: Tensor, edges: Tensor, other: Tensor) -> Tensor:
+    def link_loss(self, states: Tensor, edges: Tensor, drawn: Tensor) -> Tensor:
         """The ends of edges (2, e) lie nearer to each other than to nodes (e,) drawn at random."""
-        left, right = states[edges[0]], states[edges[1]]
-        near = self.link_scale * (left * right).sum(dim=1) + self.link_bias
-        far = self.link_scale * (left * states[other]).sum(dim=1) + self.link_bias
+        tails, right = states[edges[0]], states[edges[1]]
+        near = self.link_scale * (tails * right).sum(dim=1) + self.link_bias
+        far = self.link_scale * (tails * states[drawn]).sum(dim=1) + self.link_bias
         return functional.softplus(-near).mean() + functional.softplus(far).mean()
 
-    def choice_loss(self, states: Tensor, vectors: Tensor, nodes: Tensor, wanted: Tensor, there: Tensor) -> Tensor:
+    def choice_loss(
+        self,
+        states: Tensor,
+        vectors: Tensor,
+        nodes: Tensor,
+        is_wanted: Tensor,
+        is_candidate: Tensor,
+    ) -> Tensor:
         """What was wanted lies nearer to the question than the other candidates."""
-        asked = functional.normalize(self.tower(vectors), dim=1)
-        scores = self.asked_scale * torch.einsum("qs,qns->qn", asked, states[nodes])
-        logs = torch.log_softmax(scores.masked_fill(~there, -1e9), dim=-1).masked_fill(~there, 0.0)
-        return (-(logs * wanted).sum(-1) / wanted.sum(-1).clamp(min=1.0)).mean()
+        questions = functional.normalize(self.tower(vectors), dim=1)
+        scores = self.asked_scale * torch.einsum("qs,qns->qn", questions, states[nodes])
+        logs = torch.log_softmax(scores.masked_fill(~is_candidate, -1e9), dim=-1).masked_fill(
+            ~is_candidate, 0.0
+        )
+        return (-(logs * is_wanted).sum(-1) / is_wanted.sum(-1).clamp(min=1.0)).mean()
 
     def exported(self) -> dict[str, Singles]:
         """The arrays that serving needs, by name, rows in and columns out."""
@@ -65,7 +80,9 @@ class States(nn.Module):
             arrays[f"{name}.own"] = layer.lin_r.weight.T
             arrays[f"{name}.neighbours"] = layer.lin_l.weight.T
             arrays[f"{name}.bias"] = layer.lin_l.bias
-        return {name: one.detach().cpu().contiguous().numpy().copy() for name, one in arrays.items()}
+        return {
+            name: array.detach().cpu().contiguous().numpy().copy() for name, array in arrays.items()
+        }
 
 
 def fit_states(
@@ -84,18 +101,29 @@ def fit_states(
     features = torch.from_numpy(graph.features)
     padded = _pad(choices) if choices else {}
     if padded and len(graph) > rules.full_batch:
-        asked = padded["nodes"].unique()  # type: ignore[no-untyped-call]
-        seen, edges, _, _ = k_hop_subgraph(asked, HOPS, edges, relabel_nodes=True, num_nodes=len(graph))
-        features, padded["nodes"] = features[seen], torch.searchsorted(seen, padded["nodes"])
-    split = RandomLinkSplit(HELD_EDGES, 0.0, is_undirected=True, add_negative_train_samples=False, neg_sampling_ratio=0)
-    fitted, held, _ = split(Data(x=features, edge_index=edges))
-    adjacency = to_torch_csr_tensor(fitted.edge_index, size=(len(features), len(features))).to(rules.device)
+        candidates = padded["nodes"].unique()  # type: ignore[no-untyped-call]
+        near_nodes, edges, _, _ = k_hop_subgraph(
+            candidates, HOPS, edges, relabel_nodes=True, num_nodes=len(graph)
+        )
+        features, padded["nodes"] = (
+            features[near_nodes],
+            torch.searchsorted(near_nodes, padded["nodes"]),
+        )
+    split = RandomLinkSplit(
+        HELD_EDGES, 0.0, is_undirected=True, add_negative_train_samples=False, neg_sampling_ratio=0
+    )
+    fitted, held_out, _ = split(Data(x=features, edge_index=edges))
+    size = (len(features), len(features))
+    adjacency = to_torch_csr_tensor(fitted.edge_index, size=size).to(rules.device)
     features = features.to(rules.device)
-    fitted_edges, held_edges = (one.edge_label_index.to(rules.device) for one in (fitted, held))
+    fitted_edges = fitted.edge_label_index.to(rules.device)
+    held_edges = held_out.edge_label_index.to(rules.device)
     held_other = torch.randint(len(features), (held_edges.shape[1],)).to(rules.device)
-    padded = {name: one.to(rules.device) for name, one in padded.items()}
+    padded = {name: tensor.to(rules.device) for name, tensor in padded.items()}
 
-    network = States(features.shape[1], padded["vectors"].shape[1] if padded else 1, rules).to(rules.device)
+    network = States(features.shape[1], padded["vectors"].shape[1] if padded else 1, rules).to(
+        rules.device
+    )
     learner = torch.optim.AdamW(network.parameters(), lr=rules.rate, weight_decay=rules.decay)
     best, arrays, waited = np.inf, network.exported(), 0
     curve: list[tuple[float, float]] = []
@@ -104,8 +132,8 @@ def fit_states(
         learner.zero_grad()
         states = network.nodes(features, adjacency)
         drawn = torch.randint(fitted_edges.shape[1], (min(rules.links, fitted_edges.shape[1]),))
-        other = torch.randint(len(features), (len(drawn),)).to(rules.device)
-        loss = network.link_loss(states, fitted_edges[:, drawn.to(rules.device)], other)
+        far_nodes = torch.randint(len(features), (len(drawn),)).to(rules.device)
+        loss = network.link_loss(states, fitted_edges[:, drawn.to(rules.device)], far_nodes)
         if padded:
             loss = loss + rules.choice * network.choice_loss(states, **padded)
         loss.backward()  # type: ignore[no-untyped-call]
@@ -114,7 +142,11 @@ def fit_states(
         network.eval()
         with torch.no_grad():
             states = network.nodes(features, adjacency)
-            loss = network.link_loss(states, held_edges, held_other) if held_edges.shape[1] else torch.zeros(())
+            loss = (
+                network.link_loss(states, held_edges, held_other)
+                if held_edges.shape[1]
+                else torch.zeros(())
+            )
         curve.append((fitted_loss, float(loss)))
         progress("states", epoch + 1, rules.epochs)
         if float(loss) < best - rules.gain:
@@ -127,11 +159,17 @@ def fit_states(
 
 
 def _pad(choices: Sequence[AskedNodes]) -> dict[str, Tensor]:
-    """Vectors (q, dim), and as rectangles (q, most) nodes, what was wanted, and which places hold a candidate."""
-    vectors, nodes, wanted = zip(*choices, strict=True)
-    lists = {"nodes": nodes, "wanted": wanted, "there": [np.ones(len(one), np.bool_) for one in nodes]}
-    padded = {
-        name: pad_sequence([torch.from_numpy(np.ascontiguousarray(one)) for one in rows], batch_first=True)
-        for name, rows in lists.items()
+    """Vectors (q, dim), and as rectangles (q, most) nodes, what was wanted, and which places hold a
+    candidate.
+    """
+    vectors, nodes, is_wanted = zip(*choices, strict=True)
+    lists = {
+        "nodes": nodes,
+        "is_wanted": is_wanted,
+        "is_candidate": [np.ones(len(candidates), np.bool_) for candidates in nodes],
     }
-    return {"vectors": torch.from_numpy(np.stack(vectors)), **padded}
+    padded = {"vectors": torch.from_numpy(np.stack(vectors))}
+    for name, rows in lists.items():
+        tensors = [torch.from_numpy(np.ascontiguousarray(row)) for row in rows]
+        padded[name] = pad_sequence(tensors, batch_first=True)
+    return padded

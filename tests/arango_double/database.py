@@ -1,7 +1,8 @@
-"""Databases and collections in memory: committed documents, their indexes, and what names are legal.
+"""Databases and collections in memory: committed documents, their indexes, and what names are
+legal.
 
-Committed documents of a collection are one dictionary that is never changed: a commit makes another, so whoever holds
-the old one has a snapshot.
+Committed documents of a collection are one dictionary that is never changed: a commit makes
+another, so whoever holds the old one has a snapshot.
 """
 
 import re
@@ -37,16 +38,27 @@ class Index:
     more: dict[str, Any] = field(default_factory=dict)
 
     def body(self, collection: str) -> dict[str, Any]:
-        own = {"id": f"{collection}/{self.id}", "type": self.type, "name": self.name, "fields": self.fields}
+        own = {
+            "id": f"{collection}/{self.id}",
+            "type": self.type,
+            "name": self.name,
+            "fields": self.fields,
+        }
         return {**own, "unique": self.type == "primary", "sparse": self.sparse, **self.more}
 
     def check_document(self, document: Document) -> None:
-        """A vector index wants vectors of one dimension, and one in every document unless it is sparse."""
+        """A vector index wants vectors of one dimension, and one in every document unless it is
+        sparse.
+        """
         if self.type != "vector":
             return
         value, dimension = document.get(self.fields[0]), self.more["params"]["dimension"]
-        if not (value is None and self.sparse) and (not isinstance(value, list) or len(value) != dimension):
-            raise ServerError(10, f"vector field '{self.fields[0]}' must be an array of {dimension} numbers")
+        if not (value is None and self.sparse) and (
+            not isinstance(value, list) or len(value) != dimension
+        ):
+            raise ServerError(
+                10, f"vector field '{self.fields[0]}' must be an array of {dimension} numbers"
+            )
 
 
 class Collection:
@@ -66,7 +78,9 @@ class Collection:
         return self.name.startswith("_")
 
     def apply(self, changes: dict[str, Document | None]) -> None:
-        """Make committed changes; a changed document moves to the end, as its new revision does on disk."""
+        """Make committed changes; a changed document moves to the end, as its new revision does on
+        disk.
+        """
         held = dict(self.documents)
         for key, document in changes.items():
             old = held.pop(key, None)
@@ -95,7 +109,12 @@ class Collection:
 
     def summary(self) -> dict[str, Any]:
         """The collection as listings show it."""
-        named = {"id": self.name, "name": self.name, "globallyUniqueId": f"h/{self.name}", "statusString": "loaded"}
+        named = {
+            "id": self.name,
+            "name": self.name,
+            "globallyUniqueId": f"h/{self.name}",
+            "statusString": "loaded",
+        }
         return {**named, "status": 3, "type": self.type, "isSystem": self.is_system}
 
 
@@ -112,7 +131,9 @@ class Database:
     views: dict[str, View] = field(default_factory=dict)
     graphs: dict[str, dict[str, Any]] = field(default_factory=dict)
     analyzers: dict[str, Analyzer] = field(default_factory=built_in_analyzers)
-    condition: threading.Condition = field(default_factory=lambda: threading.Condition(threading.RLock()))
+    condition: threading.Condition = field(
+        default_factory=lambda: threading.Condition(threading.RLock())
+    )
     locks: "dict[tuple[str, str], Transaction]" = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -146,11 +167,21 @@ class Database:
         return made, True
 
     def _make_index(self, definition: dict[str, Any], documents: list[Document]) -> Index:
-        number, kind, fields = str(self.next_number()), definition.get("type"), definition.get("fields")
+        number, kind, fields = (
+            str(self.next_number()),
+            definition.get("type"),
+            definition.get("fields"),
+        )
         if not isinstance(fields, list) or not fields or definition.get("unique"):
-            raise ServerError(10, "index fields must be a non-empty array, and no index of ours is unique")
+            raise ServerError(
+                10, "index fields must be a non-empty array, and no index of ours is unique"
+            )
         made = Index(
-            number, str(kind), definition.get("name") or f"idx_{number}", fields, bool(definition.get("sparse"))
+            number,
+            str(kind),
+            definition.get("name") or f"idx_{number}",
+            fields,
+            bool(definition.get("sparse")),
         )
         if kind == "persistent":
             check_names("index attribute", definition, _DEFINED)
@@ -166,7 +197,9 @@ class Database:
             raise ServerError(10, "sparse vector indexes need 3.12.6")
         usable = sum(isinstance(document.get(fields[0]), list) for document in documents)
         if not 0 < params["nLists"] <= usable:
-            raise ServerError(10, f"number of training points should be at least as large as nLists, got {usable}")
+            raise ServerError(
+                10, f"number of training points should be at least as large as nLists, got {usable}"
+            )
         return Index(number, "vector", made.name, fields, made.sparse, {"params": params})
 
     def drop_index(self, name: str, index_id: str) -> None:
@@ -187,9 +220,13 @@ class Database:
             for end in {*definition["from"], *definition["to"]} - set(self.collections):
                 self.create_collection(end, DOCUMENT_COLLECTION)
         self.graphs[name] = {
-            "_key": name, "_id": f"_graphs/{name}", "_rev": self.new_revision(), "name": name,
-            "edgeDefinitions": body.get("edgeDefinitions") or [], "orphanCollections": [],
-        }  # fmt: skip
+            "_key": name,
+            "_id": f"_graphs/{name}",
+            "_rev": self.new_revision(),
+            "name": name,
+            "edgeDefinitions": body.get("edgeDefinitions") or [],
+            "orphanCollections": [],
+        }
         return self.graphs[name]
 
     def new_revision(self) -> str:

@@ -15,12 +15,22 @@ _NUMBERS = {
 }
 _STATUS = {number: status for status, numbers in _NUMBERS.items() for number in numbers}
 _TEXTS = {
-    11: "forbidden", 1200: "conflict", 1202: "document not found", 1203: "collection or view not found",
-    1205: "illegal document identifier", 1212: "index not found", 1221: "illegal document key",
-    1227: "invalid document type", 1230: "operation only allowed in system database",
-    1233: "edge attribute missing or invalid", 1500: "query killed", 1600: "cursor not found",
-    1654: "transaction aborted", 1702: "duplicate user", 1703: "user not found",
-}  # fmt: skip
+    11: "forbidden",
+    1200: "conflict",
+    1202: "document not found",
+    1203: "collection or view not found",
+    1205: "illegal document identifier",
+    1212: "index not found",
+    1221: "illegal document key",
+    1227: "invalid document type",
+    1230: "operation only allowed in system database",
+    1233: "edge attribute missing or invalid",
+    1500: "query killed",
+    1600: "cursor not found",
+    1654: "transaction aborted",
+    1702: "duplicate user",
+    1703: "user not found",
+}
 
 
 class ServerError(Exception):
@@ -34,7 +44,12 @@ class ServerError(Exception):
 
     def body(self) -> dict[str, object]:
         """The JSON error document of the HTTP protocol."""
-        return {"error": True, "code": self.status, "errorNum": self.number, "errorMessage": self.message}
+        return {
+            "error": True,
+            "code": self.status,
+            "errorNum": self.number,
+            "errorMessage": self.message,
+        }
 
 
 class NotInDouble(ServerError):

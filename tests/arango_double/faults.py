@@ -1,4 +1,6 @@
-"""Faults on demand: conflicts, HTTP errors, delays and dropped connections, for tests of retries and lost updates."""
+"""Faults on demand: conflicts, HTTP errors, delays and dropped connections, for tests of retries
+and lost updates.
+"""
 
 import itertools
 import threading
@@ -21,7 +23,9 @@ class Sent:
 
     def is_write(self) -> bool:
         """Whether the request changes documents."""
-        return self.method in ("POST", "PUT", "PATCH", "DELETE") and self.path.startswith("/_api/document")
+        return self.method in ("POST", "PUT", "PATCH", "DELETE") and self.path.startswith(
+            "/_api/document"
+        )
 
 
 @dataclass(slots=True)
@@ -45,7 +49,9 @@ class Fault:
 
 
 class Faults:
-    """The faults waiting to happen, oldest first. `matching` is text in "METHOD /path" or in the AQL, or a function."""
+    """The faults waiting to happen, oldest first. `matching` is text in "METHOD /path" or in the
+    AQL, or a function.
+    """
 
     def __init__(self) -> None:
         self._waiting: list[Fault] = []
@@ -55,9 +61,13 @@ class Faults:
         """Answer writes with 409 and error 1200, without executing them."""
         self._add(Fault("error", times, matching, 409, 1200, message="write-write conflict"))
 
-    def http_error(self, status: int, error_num: int | None = None, times: int = 1, matching: Matching = None) -> None:
+    def http_error(
+        self, status: int, error_num: int | None = None, times: int = 1, matching: Matching = None
+    ) -> None:
         """Answer with an HTTP status and an error number, without executing."""
-        self._add(Fault("error", times, matching, status, error_num if error_num is not None else status))
+        self._add(
+            Fault("error", times, matching, status, error_num if error_num is not None else status)
+        )
 
     def error(self, error_num: int, times: int = 1, matching: Matching = None) -> None:
         """Answer with an error number and the HTTP status that belongs to it."""
@@ -100,7 +110,9 @@ class Faults:
             self._waiting.append(fault)
 
 
-def every(step: int, text: str = "", before: Callable[[], None] | None = None) -> Callable[[Sent], bool]:
+def every(
+    step: int, text: str = "", before: Callable[[], None] | None = None
+) -> Callable[[Sent], bool]:
     """Hits each `step`-th request that matches the text; `before` is done first."""
     count = itertools.count(1)
 

@@ -34,9 +34,13 @@ FUNCTIONS: dict[str, Function] = {}
 def function(call: Implementation) -> Implementation:
     """Make it a function of the language, by its name in capitals without a last underscore."""
     parameters = list(inspect.signature(call).parameters.values())[1:]
-    least = sum(one.default is one.empty and one.kind is not one.VAR_POSITIONAL for one in parameters)
+    least = sum(
+        one.default is one.empty and one.kind is not one.VAR_POSITIONAL for one in parameters
+    )
     endless = any(one.kind is one.VAR_POSITIONAL for one in parameters)
-    FUNCTIONS[call.__name__.rstrip("_").upper()] = Function(least, 65536 if endless else len(parameters), call)
+    FUNCTIONS[call.__name__.rstrip("_").upper()] = Function(
+        least, 65536 if endless else len(parameters), call
+    )
     return call
 
 
@@ -60,7 +64,12 @@ def length(query: "Query", value: Value) -> int:
 
 @function
 def union(query: "Query", one: Value, other: Value, *more: Value) -> Value:
-    return [value for array in (one, other, *more) if _is_array(query, "UNION", array) for value in array]
+    return [
+        value
+        for array in (one, other, *more)
+        if _is_array(query, "UNION", array)
+        for value in array
+    ]
 
 
 @function
@@ -75,8 +84,8 @@ def minus(query: "Query", values: Value, other: Value, *more: Value) -> Value:
 
 
 @function
-def concat(query: "Query", part: Value, *more: Value) -> str:
-    return "".join(to_text(member) for member in (part, *more))
+def has(query: "Query", value: Value, name: Value) -> bool:
+    return isinstance(value, dict) and to_text(name) in value
 
 
 @function
@@ -107,23 +116,17 @@ def not_null(query: "Query", value: Value, *more: Value) -> Value:
 def keep(query: "Query", held: Value, name: Value, *more: Value) -> Value:
     if not isinstance(held, dict):
         return _invalid(query, "KEEP")
-    wanted = [to_text(one) for part in (name, *more) for one in (part if isinstance(part, list) else [part])]
+    wanted = [
+        to_text(one)
+        for part in (name, *more)
+        for one in (part if isinstance(part, list) else [part])
+    ]
     return {one: held[one] for one in wanted if one in held}
 
 
 @function
 def date_now(query: "Query") -> int:
     return int(time.time() * 1000)
-
-
-@function
-def document(query: "Query", handle: Value) -> Value:
-    """Null, without a warning, where the collection or the key is missing."""
-    name, _, key = handle.partition("/") if isinstance(handle, str) else ("", "", "")
-    if name not in query.database.collections:
-        return None
-    query.transaction.allow_read(name)
-    return query.transaction.get(name, key)
 
 
 def cosine(one: list[float], other: list[float]) -> float | None:
@@ -134,7 +137,9 @@ def cosine(one: list[float], other: list[float]) -> float | None:
 
 
 def _array(values: list[float]) -> tuple[NDArray[np.float64], float]:
-    """A vector and its length. Documents are never changed, so what was made of a list is kept with it."""
+    """A vector and its length. Documents are never changed, so what was made of a list is kept with
+    it.
+    """
     held = _ARRAYS.get(id(values))
     if held is None:
         made = np.array(values, np.float64)

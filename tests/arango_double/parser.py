@@ -1,7 +1,9 @@
-"""AQL, as far as `aql/` uses it, from text to a tree of tuples whose first member says what they are.
+"""AQL, as far as `aql/` uses it, from text to a tree of tuples whose first member says what they
+are.
 
-Expressions: value, bind, ref (a variable), source (a collection or view), item (`a.b` and `a[b]`), each (`a[* .. ]`),
-call, not, binary, quantified, if, range, array, object, query. Statements carry their keyword; WALK is a traversal.
+Expressions: value, bind, ref (a variable), source (a collection or view), item (`a.b` and `a[b]`),
+each (`a[* .. ]`), call, not, binary, quantified, if, range, array, object, query. Statements carry
+their keyword; WALK is a traversal.
 """
 
 import re
@@ -15,12 +17,13 @@ from tests.arango_double.functions import FUNCTIONS
 
 Node = tuple[Any, ...]
 _WORDS = """
-FOR LET FILTER RETURN COLLECT SORT LIMIT WINDOW DISTINCT AGGREGATE ASC DESC NOT AND OR IN INTO WITH REMOVE INSERT UPDATE
-REPLACE UPSERT GRAPH SHORTEST_PATH K_SHORTEST_PATHS K_PATHS ALL_SHORTEST_PATHS OUTBOUND INBOUND ANY ALL NONE LIKE NULL
-TRUE FALSE
+FOR LET FILTER RETURN COLLECT SORT LIMIT WINDOW DISTINCT AGGREGATE ASC DESC NOT AND OR IN INTO WITH
+REMOVE INSERT UPDATE REPLACE UPSERT GRAPH SHORTEST_PATH K_SHORTEST_PATHS K_PATHS ALL_SHORTEST_PATHS
+OUTBOUND INBOUND ANY ALL NONE LIKE NULL TRUE FALSE
 """
 KEYWORDS = frozenset(_WORDS.split())
-# Only inside SEARCH, next to a view, or where a vector index answers: how many arguments at least and at most.
+# Only inside SEARCH, next to a view, or where a vector index answers: how many arguments at least
+# and at most.
 SPECIAL_FUNCTIONS = {"ANALYZER": (2, 2), "BM25": (1, 3), "APPROX_NEAR_COSINE": (2, 3)}
 _TOKEN = re.compile(
     r"""(?P<skip>\s+|//[^\n]*)
@@ -32,7 +35,19 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 _LITERALS = {"NULL": None, "TRUE": True, "FALSE": False}
-_POWER = {"OR": 1, "AND": 2, "==": 4, "!=": 4, "IN": 5, "NOT IN": 5, "<": 6, "<=": 6, ">": 6, ">=": 6, "..": 7}
+_POWER = {
+    "OR": 1,
+    "AND": 2,
+    "==": 4,
+    "!=": 4,
+    "IN": 5,
+    "NOT IN": 5,
+    "<": 6,
+    "<=": 6,
+    ">": 6,
+    ">=": 6,
+    "..": 7,
+}
 _POWER.update({"+": 8, "-": 8})
 _QUANTIFIER = 3
 _UNARY = 9
@@ -93,7 +108,7 @@ class _Parser:
         self.binds: set[str] = set()
         self.visible: set[str] = set()
 
-    # -- tokens: kind, value -----------------------------------------------------------------------------------------
+    # -- tokens: kind, value -----------------------------------------------------------------------
 
     @property
     def kind(self) -> str:
@@ -121,7 +136,7 @@ class _Parser:
     def fail(self, message: str, number: int = 1501) -> NoReturn:
         aql_error(number, f"{message} near token {self.place} of {self.text[:60]!r}")
 
-    # -- statements --------------------------------------------------------------------------------------------------
+    # -- statements --------------------------------------------------------------------------------
 
     def statements(self, outer: set[str]) -> list[Node]:
         """The statements of a query or subquery up to the one that ends it."""
@@ -197,20 +212,19 @@ class _Parser:
 
     def _collect(self, outer: set[str]) -> Node:
         groups: list[tuple[str, Node]] = []
-        while self.kind == "name" and (not groups or self.accept(",")):
+        while self.kind == "name" if not groups else self.accept(","):
             name = self.expect("name")
             self.expect("=")
             groups.append((name, self.expression()))
         sums: list[tuple[str, Node]] = []
         if self.accept("AGGREGATE"):
-            name = self.expect("name")
-            self.expect("=")
-            if not self.word("SUM"):
-                self.fail("only SUM is known here")
-            self.expect("(")
-            sums.append((name, self.expression()))
-            self.expect(")")
-        self.visible = {*outer, *(name for name, _ in (*groups, *sums))}  # what was there before is hidden
+            sums.append(self._sum())
+        while sums and self.accept(","):
+            sums.append(self._sum())
+        self.visible = {
+            *outer,
+            *(name for name, _ in (*groups, *sums)),
+        }  # what was there before is hidden
         count = None
         if self.accept("WITH"):
             if not self.word("COUNT"):
@@ -218,9 +232,21 @@ class _Parser:
             self.expect("INTO")
             count = self.expect("name")
             self.declare(count)
+        if self.word("OPTIONS"):
+            self.object()  # how the server groups, which changes no group
         return ("COLLECT", groups, sums, count)
 
-    # -- expressions -------------------------------------------------------------------------------------------------
+    def _sum(self) -> tuple[str, Node]:
+        name = self.expect("name")
+        self.expect("=")
+        if not self.word("SUM"):
+            self.fail("only SUM is known here")
+        self.expect("(")
+        summed = self.expression()
+        self.expect(")")
+        return name, summed
+
+    # -- expressions -------------------------------------------------------------------------------
 
     def expression(self, power: int = 0) -> Node:
         left = self.unary()
@@ -299,7 +325,11 @@ class _Parser:
         return ("source", name[1:], True) if name.startswith("@@") else ("bind", name[1:])
 
     def _argument(self) -> Node:
-        return ("query", self.statements(self.visible)) if self.kind in ("FOR", "LET") else self.expression()
+        return (
+            ("query", self.statements(self.visible))
+            if self.kind in ("FOR", "LET")
+            else self.expression()
+        )
 
     def _list(self, end: str, read: Any) -> list[Any]:
         found: list[Any] = []
@@ -323,12 +353,17 @@ class _Parser:
     def _call(self, name: str, arguments: list[Node]) -> Node:
         if name in FUNCTIONS:
             least, most = FUNCTIONS[name].least, FUNCTIONS[name].most
-        elif name in SPECIAL_FUNCTIONS and (name != "APPROX_NEAR_COSINE" or self.language.has_vectors):
+        elif name in SPECIAL_FUNCTIONS and (
+            name != "APPROX_NEAR_COSINE" or self.language.has_vectors
+        ):
             least, most = SPECIAL_FUNCTIONS[name]
         else:
             self.fail(f"usage of unknown function '{name}()'", 1540)
         if not least <= len(arguments) <= most:
-            self.fail(f"invalid number of arguments for function '{name}()', expected {least} to {most}", 1541)
+            self.fail(
+                f"invalid number of arguments for function '{name}()', expected {least} to {most}",
+                1541,
+            )
         return ("call", name, arguments)
 
 

@@ -1,4 +1,6 @@
-"""Queries: a tree compiled to Python closures over a row of variables, one generator of rows a statement."""
+"""Queries: a tree compiled to Python closures over a row of variables, one generator of rows a
+statement.
+"""
 
 import operator
 import time
@@ -12,7 +14,17 @@ from tests.arango_double.errors import NotInDouble, aql_error
 from tests.arango_double.functions import FUNCTIONS, cosine
 from tests.arango_double.parser import Node, Parsed, walk
 from tests.arango_double.transactions import Transaction
-from tests.arango_double.values import Row, Value, equal, hash_key, normal, order, to_number, to_text, truthy
+from tests.arango_double.values import (
+    Row,
+    Value,
+    equal,
+    hash_key,
+    normal,
+    order,
+    to_number,
+    to_text,
+    truthy,
+)
 
 Evaluator = Callable[[Row], Value]
 Stage = Callable[[Iterator[Row]], Iterator[Row]]
@@ -23,7 +35,9 @@ _ENDS = {"OUTBOUND": "_from", "INBOUND": "_to"}
 
 @dataclass
 class Query:
-    """One run of a query: what it may see, its limits, and the warnings and counts it leaves behind."""
+    """One run of a query: what it may see, its limits, and the warnings and counts it leaves
+    behind.
+    """
 
     database: Database
     transaction: Transaction
@@ -68,7 +82,7 @@ class Query:
         self.transaction.allow_read(name)
         return str(name)
 
-    # -- expressions -------------------------------------------------------------------------------------------------
+    # -- expressions -------------------------------------------------------------------------------
 
     def compile(self, node: Node) -> Evaluator:
         if node[0] == "source":
@@ -120,7 +134,9 @@ class Query:
 
         def expand(row: Row) -> list[Value]:
             items = base(row)
-            inner = ({**row, "CURRENT": item} for item in (items if isinstance(items, list) else ()))
+            inner = (
+                {**row, "CURRENT": item} for item in (items if isinstance(items, list) else ())
+            )
             return [result(one) for one in inner if truthy(condition(one))]
 
         return expand
@@ -172,36 +188,56 @@ class Query:
 
     def _quantified(self, node: Node) -> Evaluator:
         _, quantifier, kind, values, other = node
-        left, right, holds = self.compile(values), self.compile(other), all if quantifier == "ALL" else any
+        left, right, holds = (
+            self.compile(values),
+            self.compile(other),
+            all if quantifier == "ALL" else any,
+        )
         return lambda row: (
-            isinstance(found := left(row), list) and holds(_holds(one, kind, right(row)) for one in found)
+            isinstance(found := left(row), list)
+            and holds(_holds(one, kind, right(row)) for one in found)
         )
 
     def _call(self, node: Node) -> Evaluator:
         _, name, arguments = node
         if name == "BM25":
             hit = f"$hit:{arguments[0][1]}"
-            return lambda row: normal(sum(index.bm25(row[hit][0], term) for index, term in row[hit][1]))
+            return lambda row: normal(
+                sum(index.bm25(row[hit][0], term) for index, term in row[hit][1])
+            )
         if name == "APPROX_NEAR_COSINE":
             stored, wanted = self.compile(arguments[0]), self.compile(arguments[1])
-            return lambda row: cosine(held, wanted(row)) if isinstance(held := stored(row), list) else None
+            return lambda row: (
+                cosine(held, wanted(row)) if isinstance(held := stored(row), list) else None
+            )
         if name not in FUNCTIONS:
-            aql_error(9, f"function '{name}()' is designed to be used with ArangoSearch view only", "executing")
+            aql_error(
+                9,
+                f"function '{name}()' is designed to be used with ArangoSearch view only",
+                "executing",
+            )
         if name == "LENGTH" and arguments[0][0] == "source":
             collection = self.source(arguments[0])
             return lambda row: len(self.transaction.scan(collection))
         call, values = FUNCTIONS[name].call, [self.compile(one) for one in arguments]
         return lambda row: call(self, *[value(row) for value in values])
 
-    # -- statements --------------------------------------------------------------------------------------------------
+    # -- statements --------------------------------------------------------------------------------
 
     def _stage(self, statement: Node, following: list[Node]) -> Stage:
         maker = getattr(self, f"_{statement[0].lower()}_stage")
-        stage: Stage = maker(*statement[1:], following) if statement[0] == "FOR" else maker(*statement[1:])
+        stage: Stage = (
+            maker(*statement[1:], following) if statement[0] == "FOR" else maker(*statement[1:])
+        )
         return stage
 
     def _for_stage(
-        self, variable: str, source: Node, search: Node | None, options: Node | None, following: list[Node]
+        self,
+        variable: str,
+        source: Node,
+        search: Node | None,
+        options: Node | None,
+        following: list[Node],
     ) -> Stage:
         if source[0] != "source":
             return self._list_stage(variable, self.compile(source))
@@ -232,11 +268,25 @@ class Query:
 
         return self._loop(variable, members)
 
-    def _fetch(self, variable: str, name: str, following: list[Node]) -> Callable[[Row], list[Document]]:
-        """The documents that the filters may keep: by key or by an index where one of them says which."""
+    def _fetch(
+        self, variable: str, name: str, following: list[Node]
+    ) -> Callable[[Row], list[Document]]:
+        """The documents that the filters may keep: by key or by an index where one of them says
+        which.
+        """
         collection, transaction = self.database.collection(name), self.transaction
-        wishes = {wish: (many, self.compile(node)) for wish, many, node in self._wishes(variable, following)}
-        indexed = next((one for one in ("_key", "_id", *wishes) if one in wishes and _answers(collection, one)), None)
+        wishes = {
+            wish: (many, self.compile(node))
+            for wish, many, node in self._wishes(variable, following)
+        }
+        indexed = next(
+            (
+                one
+                for one in ("_key", "_id", *wishes)
+                if one in wishes and _answers(collection, one)
+            ),
+            None,
+        )
         if indexed is None:
             return lambda row: transaction.scan(name)
         many, value = wishes[indexed]
@@ -247,13 +297,20 @@ class Query:
             values = {hash_key(one): one for one in (wanted or () if many else [wanted])}.values()
             if lookup is not None:
                 return [document for one in values for document in lookup(one)]
-            keys = [to_text(one) if indexed == "_key" else to_text(one).removeprefix(f"{name}/") for one in values]
-            return [document for key in keys if (document := transaction.get(name, key)) is not None]
+            keys = [
+                to_text(one) if indexed == "_key" else to_text(one).removeprefix(f"{name}/")
+                for one in values
+            ]
+            return [
+                document for key in keys if (document := transaction.get(name, key)) is not None
+            ]
 
         return find
 
     def _wishes(self, variable: str, following: list[Node]) -> Iterator[tuple[str, bool, Node]]:
-        """Conditions `variable.field == value` or `IN values` in the FILTERs right after a FOR, known before it."""
+        """Conditions `variable.field == value` or `IN values` in the FILTERs right after a FOR,
+        known before it.
+        """
         hidden = {variable}
         for statement in following:
             if statement[0] == "LET":
@@ -261,14 +318,20 @@ class Query:
             elif statement[0] != "FILTER":
                 return
             for part in _conjuncts(statement[1]) if statement[0] == "FILTER" else ():
-                if part[0] != "binary" or part[1] not in ("==", "IN") or part[2][:2] != ("item", ("ref", variable)):
+                if (
+                    part[0] != "binary"
+                    or part[1] not in ("==", "IN")
+                    or part[2][:2] != ("item", ("ref", variable))
+                ):
                     continue
                 known = all(one[0] != "ref" or one[1] not in hidden for one in walk(part[3]))
                 if known and part[2][2][0] in ("value", "bind"):
                     yield str(self.compile(part[2][2])({})), part[1] == "IN", part[3]
 
     def _check_vector_search(self, name: str, following: list[Node]) -> None:
-        """An approximate search is FOR, FILTER, LET, SORT by exactly that value, LIMIT; and has an index."""
+        """An approximate search is FOR, FILTER, LET, SORT by exactly that value, LIMIT; and has an
+        index.
+        """
         calls = [one for one in walk(following) if one[:2] == ("call", "APPROX_NEAR_COSINE")]
         if not calls:
             return
@@ -279,14 +342,26 @@ class Query:
         fits = any(index.type == "vector" and index.fields == [field_name] for index in indexes)
         sorts = following[2][1] if kinds == ["FILTER", "LET", "SORT", "LIMIT"] else []
         if not fits or sorts != [(("ref", following[1][1]), False)]:
-            aql_error(1554, f"failed vector search over {stored}: not in a form that an index can answer", "planning")
+            aql_error(
+                1554,
+                f"failed vector search over {stored}: not in a form that an index can answer",
+                "planning",
+            )
 
-    def _walk_stage(self, vertex: str, edge: str, direction: str, start: Node, edges: list[Node]) -> Stage:
-        """One row for each edge of the start vertex; the vertex itself, which no query reads, is not loaded."""
+    def _walk_stage(
+        self, vertex: str, edge: str, direction: str, start: Node, edges: list[Node]
+    ) -> Stage:
+        """One row for each edge of the start vertex; the vertex itself, which no query reads, is
+        not loaded.
+        """
         names = [self.source(one) for one in edges]
         for name in names:
             if self.database.collection(name).type != EDGE_COLLECTION:
-                aql_error(1218, f"collection type invalid for collection '{name}': expecting edge", "planning")
+                aql_error(
+                    1218,
+                    f"collection type invalid for collection '{name}': expecting edge",
+                    "planning",
+                )
         handle = self.compile(start)
         lookups = [self.transaction.lookup_in(name, _ENDS[direction]) for name in names]
 
@@ -294,7 +369,11 @@ class Query:
             for row in rows:
                 node = handle(row)
                 if not isinstance(node, str) or "/" not in node:
-                    self.warn(10, "Invalid input for traversal: Only id strings or objects with _id are allowed")
+                    self.warn(
+                        10,
+                        "Invalid input for traversal: Only id strings or objects with _id are "
+                        "allowed",
+                    )
                     continue
                 for lookup in lookups:
                     for found in lookup(node):
@@ -303,11 +382,20 @@ class Query:
 
         return stage
 
-    def _view_stage(self, variable: str, name: str, search: Node | None, options: Node | None) -> Stage:
+    def _view_stage(
+        self, variable: str, name: str, search: Node | None, options: Node | None
+    ) -> Stage:
         """Documents of a view that fulfil SEARCH, each with what BM25() needs."""
-        if search is None or (options is not None and [one for one, _ in options[1]] != ["waitForSync"]):
-            raise NotInDouble("FOR over a view without SEARCH or with another option than waitForSync")
-        condition, hit = self._condition(self.database.views[name], variable, search, "identity"), f"$hit:{variable}"
+        if search is None or (
+            options is not None and [one for one, _ in options[1]] != ["waitForSync"]
+        ):
+            raise NotInDouble(
+                "FOR over a view without SEARCH or with another option than waitForSync"
+            )
+        condition, hit = (
+            self._condition(self.database.views[name], variable, search, "identity"),
+            f"$hit:{variable}",
+        )
 
         def stage(rows: Iterator[Row]) -> Iterator[Row]:
             for row in rows:
@@ -319,7 +407,9 @@ class Query:
 
         return stage
 
-    def _condition(self, view: Any, variable: str, node: Node, analyzer: str) -> Callable[[Row], Matches]:
+    def _condition(
+        self, view: Any, variable: str, node: Node, analyzer: str
+    ) -> Callable[[Row], Matches]:
         if node[:2] == ("call", "ANALYZER"):
             return self._condition(view, variable, node[2][0], str(self.compile(node[2][1])({})))
         if node[:2] == ("binary", "OR"):
@@ -352,12 +442,20 @@ class Query:
     def _limit_stage(self, node: Node) -> Stage:
         count = self.compile(node)({}) if node[0] in ("value", "bind") else None
         if not isinstance(count, int) or count < 0:
-            aql_error(1504, "number out of range: LIMIT values must be constant non-negative numbers", "planning")
+            aql_error(
+                1504,
+                "number out of range: LIMIT values must be constant non-negative numbers",
+                "planning",
+            )
         return lambda rows: islice(rows, count)
 
-    def _collect_stage(self, groups: list[tuple[str, Node]], sums: list[tuple[str, Node]], count: str | None) -> Stage:
+    def _collect_stage(
+        self, groups: list[tuple[str, Node]], sums: list[tuple[str, Node]], count: str | None
+    ) -> Stage:
         """One row a group, in the order of the groups' values; without groups one row."""
-        compiled, added = ([(name, self.compile(value)) for name, value in one] for one in (groups, sums))
+        compiled, added = (
+            [(name, self.compile(value)) for name, value in one] for one in (groups, sums)
+        )
 
         def stage(rows: Iterator[Row]) -> Iterator[Row]:
             found: dict[tuple[Any, ...], tuple[Row, list[Row]]] = {} if compiled else {(): ({}, [])}
@@ -365,7 +463,10 @@ class Query:
                 values = {name: value(row) for name, value in compiled}
                 found.setdefault(tuple(map(order, values.values())), (values, []))[1].append(row)
             for _, (values, members) in sorted(found.items(), key=lambda one: one[0]):
-                totals = {name: normal(sum(to_number(value(row)) for row in members)) for name, value in added}
+                totals = {
+                    name: normal(sum(to_number(value(row)) for row in members))
+                    for name, value in added
+                }
                 yield {**values, **totals, **({count: len(members)} if count else {})}
 
         return stage
@@ -391,20 +492,27 @@ class Query:
 def _holds(value: Value, kind: str, other: Value) -> bool:
     """Whether a comparison of AQL is true."""
     if kind in ("IN", "NOT IN"):
-        return (isinstance(other, list) and any(equal(value, member) for member in other)) is (kind == "IN")
+        return (isinstance(other, list) and any(equal(value, member) for member in other)) is (
+            kind == "IN"
+        )
     if kind in ("==", "!="):
         return equal(value, other) is (kind == "==")
     return bool(_ORDER[kind](order(value), order(other)))
 
 
 def _member(value: Evaluator, values: Evaluator, is_in: bool) -> Evaluator:
-    """Whether an array holds a value; what it holds is hashed once, as long as it stays the same."""
+    """Whether an array holds a value; what it holds is hashed once, as long as it stays the
+    same.
+    """
     held: list[Value] = [None, frozenset()]
 
     def test(row: Row) -> bool:
         found = values(row)
         if found is not held[0]:
-            held[:] = found, {hash_key(one) for one in found} if isinstance(found, list) else frozenset()
+            held[:] = (
+                found,
+                {hash_key(one) for one in found} if isinstance(found, list) else frozenset(),
+            )
         return (hash_key(value(row)) in held[1]) is is_in
 
     return test
@@ -418,7 +526,9 @@ def _sorted(rows: list[Row], keys: list[tuple[Evaluator, bool]]) -> list[Row]:
     groups: dict[Any, list[Row]] = {}
     for row in rows:
         groups.setdefault(order(value(row)), []).append(row)
-    return [row for key in sorted(groups, reverse=not ascends) for row in _sorted(groups[key], rest)]
+    return [
+        row for key in sorted(groups, reverse=not ascends) for row in _sorted(groups[key], rest)
+    ]
 
 
 def _is_fixed(node: Node) -> bool:

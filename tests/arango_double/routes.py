@@ -1,4 +1,6 @@
-"""The HTTP routes that the adapter and the driver ask: a function each, found by method and path."""
+"""The HTTP routes that the adapter and the driver ask: a function each, found by method and
+path.
+"""
 
 import json
 import re
@@ -22,7 +24,16 @@ _MISSING: Any = object()
 _QUERY = {"query", "count", "batchSize", "ttl", "bindVars", "memoryLimit", "options", "cache"}
 _OPTIONS = {"failOnWarning", "maxRuntime", "stream", "allowRetry", "fullCount", "cache", "profile"}
 # Sent by the driver with every write of documents.
-_WRITE = {"returnNew", "returnOld", "silent", "overwrite", "overwriteMode", "keepNull", "mergeObjects", "ignoreRevs"}
+_WRITE = {
+    "returnNew",
+    "returnOld",
+    "silent",
+    "overwrite",
+    "overwriteMode",
+    "keepNull",
+    "mergeObjects",
+    "ignoreRevs",
+}
 
 
 @dataclass
@@ -35,7 +46,9 @@ class Response:
 
 @dataclass
 class Cursor:
-    """A result that did not fit into one batch; `last` is the batch that was given last, to give it again."""
+    """A result that did not fit into one batch; `last` is the batch that was given last, to give it
+    again.
+    """
 
     id: str
     rest: list[Any]
@@ -74,14 +87,18 @@ class Request:
         return body  # type: ignore[no-any-return]
 
     def changes_structure(self) -> None:
-        """Databases, collections, indexes: database rights, and never inside a stream transaction."""
+        """Databases, collections, indexes: database rights, and never inside a stream
+        transaction.
+        """
         self.access.require_database(self.database.name, "rw")
         if "x-arango-trx-id" in self.headers:
             raise ServerError(1653, "disallowed operation inside transaction")
 
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:
-        """The stream transaction named in the header, or one for this request that commits at the end."""
+        """The stream transaction named in the header, or one for this request that commits at the
+        end.
+        """
         wanted = self.headers.get("x-arango-trx-id")
         if wanted is not None:
             with self.state.transactions.lease(self.database, wanted) as leased:
@@ -100,8 +117,12 @@ Handler = Callable[..., Response]
 ROUTES: list[tuple[str, re.Pattern[str], set[str], Handler]] = []
 
 
-def route(methods: str, pattern: str, params: set[str] = frozenset()) -> Callable[[Handler], Handler]:  # type: ignore[assignment]
-    """Answer these methods on paths such as `/_api/index/{name}/{index_id}`, with these query parameters."""
+def route(
+    methods: str, pattern: str, params: set[str] = frozenset()
+) -> Callable[[Handler], Handler]:  # type: ignore[assignment]
+    """Answer these methods on paths such as `/_api/index/{name}/{index_id}`, with these query
+    parameters.
+    """
     compiled = re.compile(re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", pattern))
 
     def register(handler: Handler) -> Handler:
@@ -123,13 +144,15 @@ def _answer(body: dict[str, Any], status: int = 200) -> Response:
     return Response(status, {**body, "error": False, "code": status})
 
 
-# -- the server itself -------------------------------------------------------------------------------------------
+# -- the server itself -----------------------------------------------------------------------------
 
 
 @route("GET", "/_api/version", {"details"})
 def version(request: Request) -> Response:
     body = {"server": "arango", "license": "community", "version": request.state.language.version}
-    return Response(200, {**body, "details": {"platform": "double"}} if request.flag("details") else body)
+    return Response(
+        200, {**body, "details": {"platform": "double"}} if request.flag("details") else body
+    )
 
 
 @route("GET", "/_admin/server/role")
@@ -141,7 +164,9 @@ def role(request: Request) -> Response:
 def options(request: Request) -> Response:
     if not request.state.tells_options:
         raise ServerError(11)
-    return Response(200, {"transaction.streaming-max-transaction-size": request.state.transaction_size_limit})
+    return Response(
+        200, {"transaction.streaming-max-transaction-size": request.state.transaction_size_limit}
+    )
 
 
 @route("GET", "/_api/database/current")
@@ -193,7 +218,9 @@ def change_user(request: Request, name: str) -> Response:
 
 
 @route("GET PUT", "/_api/user/{name}/database/{database}(/{collection})?")
-def permission(request: Request, name: str, database: str, collection: str | None = None) -> Response:
+def permission(
+    request: Request, name: str, database: str, collection: str | None = None
+) -> Response:
     user = request.state.users.find(name)
     if request.method == "GET" and request.access.user is user:
         return _answer({"result": user.level(database, collection or "")})
@@ -208,7 +235,7 @@ def permission(request: Request, name: str, database: str, collection: str | Non
     return _answer({f"{database}/{collection}" if collection else database: level})
 
 
-# -- transactions ------------------------------------------------------------------------------------------------
+# -- transactions ----------------------------------------------------------------------------------
 
 
 @route("POST", "/_api/transaction/begin")
@@ -227,33 +254,50 @@ def transaction(request: Request, number: str) -> Response:
     if request.method == "GET":
         status = registry.status(database, number)
     else:
-        status = registry.finish(database, number, "committed" if request.method == "PUT" else "aborted")
+        status = registry.finish(
+            database, number, "committed" if request.method == "PUT" else "aborted"
+        )
     return _answer({"result": {"id": number, "status": status}})
 
 
-# -- queries -----------------------------------------------------------------------------------------------------
+# -- queries ---------------------------------------------------------------------------------------
 
 
 @route("POST", "/_api/cursor")
 def create_cursor(request: Request) -> Response:
     body = request.json()
-    options = {**(body.get("options") or {}), **{name: body[name] for name in body if name in _OPTIONS}}
+    options = {
+        **(body.get("options") or {}),
+        **{name: body[name] for name in body if name in _OPTIONS},
+    }
     check_names("query option", {*(set(body) - _OPTIONS - _QUERY), *options}, _OPTIONS)
     if options.get("stream") and body.get("count"):
         raise ServerError(10, "cannot use 'count' with a stream query")
     parsed = parse(body["query"], request.state.language)
     with request.transaction() as inside:
         query = Query(
-            request.database, inside, body.get("bindVars") or {}, bool(options.get("failOnWarning")),
+            request.database,
+            inside,
+            body.get("bindVars") or {},
+            bool(options.get("failOnWarning")),
             float(options.get("maxRuntime") or 0.0),
-        )  # fmt: skip
+        )
         found = query.run(parsed)
     number, size = str(request.state.next_number()), body.get("batchSize", 1000)
     cursor = Cursor(number, found, size, bool(options.get("allowRetry")), 0)
     request.state.cursors[number] = cursor
-    stats = {"writesExecuted": query.written, "writesIgnored": 0, "scannedFull": 0, "scannedIndex": 0, "filtered": 0}
+    stats = {
+        "writesExecuted": query.written,
+        "writesIgnored": 0,
+        "scannedFull": 0,
+        "scannedIndex": 0,
+        "filtered": 0,
+    }
     first = _next(request, cursor)
-    return _answer({**first, "extra": {"warnings": query.warnings, "stats": {**stats, "executionTime": 0.0}}}, 201)
+    return _answer(
+        {**first, "extra": {"warnings": query.warnings, "stats": {**stats, "executionTime": 0.0}}},
+        201,
+    )
 
 
 @route("POST", "/_api/cursor/{number}(/{batch})?")
@@ -291,17 +335,21 @@ def _next(request: Request, cursor: Cursor) -> dict[str, Any]:
 def parse_query(request: Request) -> Response:
     parsed = parse(request.object("query")["query"], request.state.language)
     named = [one[1] for one in walk(parsed.statements) if one[0] == "source" and not one[2]]
-    return _answer({"parsed": True, "collections": named, "bindVars": sorted(parsed.binds), "ast": []})
+    return _answer(
+        {"parsed": True, "collections": named, "bindVars": sorted(parsed.binds), "ast": []}
+    )
 
 
 @route("POST", "/_api/explain")
 def explain_query(request: Request) -> Response:
     """A plan without nodes: how the double reaches rows says nothing of a server."""
     parse(request.object("query options bindVars")["query"], request.state.language)
-    return _answer({"plan": {"nodes": [], "rules": [], "collections": [], "variables": []}, "warnings": []})
+    return _answer(
+        {"plan": {"nodes": [], "rules": [], "collections": [], "variables": []}, "warnings": []}
+    )
 
 
-# -- documents ---------------------------------------------------------------------------------------------------
+# -- documents -------------------------------------------------------------------------------------
 
 
 @route("POST", "/_api/document/{collection}", _WRITE)
@@ -334,7 +382,9 @@ def remove_document(request: Request, collection: str, key: str) -> Response:
     return Response(200, _shown(request, old, None))
 
 
-def _write(request: Request, collection: str, write: Callable[[Transaction, Any], tuple[Any, Any]]) -> Response:
+def _write(
+    request: Request, collection: str, write: Callable[[Transaction, Any], tuple[Any, Any]]
+) -> Response:
     """Write one document, or several of which each succeeds or fails alone."""
     body = request.json()
     answers: list[Any] = []
@@ -358,14 +408,16 @@ def _shown(request: Request, old: Any, new: Any) -> dict[str, Any]:
     return {**shown, "_oldRev": old["_rev"]} if old and new else shown
 
 
-# -- collections, indexes, views, analyzers, graphs --------------------------------------------------------------
+# -- collections, indexes, views, analyzers, graphs ------------------------------------------------
 
 
 @route("GET", "/_api/collection", {"excludeSystem"})
 def list_collections(request: Request) -> Response:
     user, database = request.access.user, request.database
     held = sorted(database.collections.values(), key=lambda one: one.name)
-    return _answer({"result": [one.summary() for one in held if user.level(database.name, one.name) != "none"]})
+    return _answer(
+        {"result": [one.summary() for one in held if user.level(database.name, one.name) != "none"]}
+    )
 
 
 @route("POST", "/_api/collection", {"waitForSyncReplication", "enforceReplicationFactor"})
@@ -376,14 +428,18 @@ def create_collection(request: Request) -> Response:
     if kind not in (DOCUMENT_COLLECTION, EDGE_COLLECTION):
         raise ServerError(1218, "collection type invalid")
     made = request.database.create_collection(body.get("name"), kind)
-    return _answer({**made.summary(), "waitForSync": False, "keyOptions": body.get("keyOptions") or {}})
+    return _answer(
+        {**made.summary(), "waitForSync": False, "keyOptions": body.get("keyOptions") or {}}
+    )
 
 
 @route("GET", "/_api/collection/{name}/count")
 def count_documents(request: Request, name: str) -> Response:
     request.access.require_read(request.database.name, name)
     with request.transaction() as inside:
-        return _answer({**request.database.collection(name).summary(), "count": len(inside.scan(name))})
+        return _answer(
+            {**request.database.collection(name).summary(), "count": len(inside.scan(name))}
+        )
 
 
 @route("PUT", "/_api/collection/{name}/truncate", {"waitForSync", "compact"})
@@ -417,7 +473,10 @@ def list_indexes(request: Request) -> Response:
 def create_index(request: Request) -> Response:
     request.changes_structure()
     index, is_new = request.database.add_index(request.params["collection"], request.json())
-    return _answer({**index.body(request.params["collection"]), "isNewlyCreated": is_new}, 201 if is_new else 200)
+    return _answer(
+        {**index.body(request.params["collection"]), "isNewlyCreated": is_new},
+        201 if is_new else 200,
+    )
 
 
 @route("DELETE", "/_api/index/{name}/{index_id}")

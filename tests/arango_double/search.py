@@ -1,7 +1,9 @@
-"""Views: analyzers, the terms of attributes, the conditions of SEARCH, and the BM25 of what is found.
+"""Views: analyzers, the terms of attributes, the conditions of SEARCH, and the BM25 of what is
+found.
 
-The conditions that `aql/` uses: `terms ANY IN d.field` under ANALYZER(), joined by OR. Terms are those of committed
-documents when a search starts, so a view never lags, as with waitForSync on a server.
+The conditions that `aql/` uses: `terms ANY IN d.field` under ANALYZER(), joined by OR. Terms are
+those of committed documents when a search starts, so a view never lags, as with waitForSync on a
+server.
 """
 
 import math
@@ -20,12 +22,25 @@ if TYPE_CHECKING:
 
 # Common words among those that the two versions of Snowball stem differently.
 _SNOWBALL_2 = {
-    "evening": "even", "evenings": "even", "added": "ad", "adding": "ad", "university": "univers",
-    "universities": "univers", "international": "intern", "internal": "intern", "organization": "organ",
-    "organized": "organ", "organism": "organ", "emergency": "emerg", "interval": "interv", "lateral": "later",
-    "biologist": "biologist", "psychologist": "psychologist",
-}  # fmt: skip
-# Unicode word boundaries, near enough: apostrophes, dots and colons join letters, dots and commas join digits.
+    "evening": "even",
+    "evenings": "even",
+    "added": "ad",
+    "adding": "ad",
+    "university": "univers",
+    "universities": "univers",
+    "international": "intern",
+    "internal": "intern",
+    "organization": "organ",
+    "organized": "organ",
+    "organism": "organ",
+    "emergency": "emerg",
+    "interval": "interv",
+    "lateral": "later",
+    "biologist": "biologist",
+    "psychologist": "psychologist",
+}
+# Unicode word boundaries, near enough: apostrophes, dots and colons join letters, dots and commas
+# join digits.
 _WORD = re.compile(r"[^\W\d_]+(?:['\u2019.:\u00b7]?[\w]+)*|\w+(?:[.,;']\d+)*", re.UNICODE)
 _PROPERTIES = {"identity": set(), "text": {"locale", "case", "accent", "stemming", "stopwords"}}
 _PROPERTIES["norm"] = {"locale", "case", "accent"}
@@ -50,14 +65,20 @@ class Analyzer:
             return [self._change(text, "none", True)]
         stems = self.properties.get("stemming", True)
         words = [self._change(word, "lower", False) for word in _WORD.findall(text)]
-        return [stem(one) if stems else one for one in words if one not in self.properties.get("stopwords", ())]
+        return [
+            stem(one) if stems else one
+            for one in words
+            if one not in self.properties.get("stopwords", ())
+        ]
 
     def _change(self, text: str, case: str, accent: bool) -> str:
         if self.properties.get("case", case) == "lower":
             text = text.lower()
         if not self.properties.get("accent", accent) and not text.isascii():
             letters = unicodedata.normalize("NFD", text)
-            text = unicodedata.normalize("NFC", "".join(one for one in letters if not unicodedata.combining(one)))
+            text = unicodedata.normalize(
+                "NFC", "".join(one for one in letters if not unicodedata.combining(one))
+            )
         return text
 
     def body(self, database: str) -> dict[str, Any]:
@@ -68,7 +89,9 @@ class Analyzer:
 
 @lru_cache(maxsize=65536)
 def stem(word: str) -> str:
-    """The stem by the English rules of Snowball 2, which the server has; PyStemmer has those of Snowball 3."""
+    """The stem by the English rules of Snowball 2, which the server has; PyStemmer has those of
+    Snowball 3.
+    """
     return _SNOWBALL_2.get(word) or str(Stemmer.Stemmer("english", 0).stemWord(word))
 
 
@@ -83,7 +106,9 @@ def built_in_analyzers() -> dict[str, Analyzer]:
 
 def make_analyzer(body: dict[str, Any]) -> Analyzer:
     """A checked analyzer; unknown types, properties and features are refused."""
-    name, kind, properties, features = (body.get(one) for one in ("name", "type", "properties", "features"))
+    name, kind, properties, features = (
+        body.get(one) for one in ("name", "type", "properties", "features")
+    )
     properties, features = properties or {}, features or []
     if not isinstance(name, str) or not re.fullmatch(r"[a-zA-Z][a-zA-Z0-9_-]*", name):
         raise ServerError(1208, f"illegal name: invalid analyzer name '{name}'")
@@ -108,7 +133,9 @@ class TermIndex:
         if self.attribute not in document:
             return
         members = value if isinstance(value, list) else [value]
-        terms = [term for one in members if isinstance(one, str) for term in self.analyzer.terms(one)]
+        terms = [
+            term for one in members if isinstance(one, str) for term in self.analyzer.terms(one)
+        ]
         for term in terms:
             holders = self.postings.setdefault(term, {})
             holders[document["_id"]] = holders.get(document["_id"], 0) + 1
@@ -124,7 +151,9 @@ class TermIndex:
     def bm25(self, handle: str, term: str) -> float:
         """What a term adds to the score of a document that has it."""
         frequency, documents = self.postings[term][handle], len(self.terms)
-        rarity = math.log(1 + (documents - len(self.postings[term]) + 0.5) / (len(self.postings[term]) + 0.5))
+        rarity = math.log(
+            1 + (documents - len(self.postings[term]) + 0.5) / (len(self.postings[term]) + 0.5)
+        )
         average = self.total / documents
         scale = _K * (1 - _B + _B * len(self.terms[handle]) / average) if average else _K
         return rarity * (_K + 1) * frequency / (frequency + scale)
@@ -144,7 +173,9 @@ class View:
     def links(self) -> dict[str, Any]:
         return self.properties["links"]  # type: ignore[no-any-return]
 
-    def search(self, analyzer: str, attribute: str, terms: list[str]) -> "dict[str, list[tuple[TermIndex, str]]]":
+    def search(
+        self, analyzer: str, attribute: str, terms: list[str]
+    ) -> "dict[str, list[tuple[TermIndex, str]]]":
         """The documents that have one of the terms, with what BM25 is computed from."""
         self._refresh()
         index = self._index(attribute, analyzer)
@@ -162,13 +193,24 @@ class View:
         self._seen.clear()
 
     def body(self) -> dict[str, Any]:
-        shown = {"id": self.name, "name": self.name, "type": "arangosearch", "globallyUniqueId": f"h/{self.name}"}
+        shown = {
+            "id": self.name,
+            "name": self.name,
+            "type": "arangosearch",
+            "globallyUniqueId": f"h/{self.name}",
+        }
         return {**shown, **self.properties}
 
     def _refresh(self) -> None:
-        """Bring the terms up to the committed documents, which are a new dictionary after each change."""
+        """Bring the terms up to the committed documents, which are a new dictionary after each
+        change.
+        """
         for name in self.links:
-            held = self.database.collections[name].documents if name in self.database.collections else {}
+            held = (
+                self.database.collections[name].documents
+                if name in self.database.collections
+                else {}
+            )
             seen = self._seen.get(name, {})
             if held is seen:
                 continue
@@ -186,13 +228,17 @@ class View:
         if (attribute, analyzer) not in self._indexes:
             index = TermIndex(attribute, self.database.analyzer(analyzer))
             for name, documents in self._seen.items():
-                for document in documents.values() if self._is_linked(name, attribute, analyzer) else ():
+                for document in (
+                    documents.values() if self._is_linked(name, attribute, analyzer) else ()
+                ):
                     index.add(document)
             self._indexes[attribute, analyzer] = index
         return self._indexes[attribute, analyzer]
 
     def _is_linked(self, collection: str, attribute: str, analyzer: str) -> bool:
-        return analyzer in self.links[collection].get("fields", {}).get(attribute, {}).get("analyzers", ())
+        return analyzer in self.links[collection].get("fields", {}).get(attribute, {}).get(
+            "analyzers", ()
+        )
 
 
 def make_view(database: "Database", body: dict[str, Any]) -> View:

@@ -1,6 +1,7 @@
 """A loopback ArangoDB for tests: `with ArangoDouble() as double: ArangoClient(double.url) ...`.
 
-HTTP/1.1 over TCP and UNIX sockets: one thread a connection, keep-alive, and connections that can be dropped.
+HTTP/1.1 over TCP and UNIX sockets: one thread a connection, keep-alive, and connections that can be
+dropped.
 """
 
 import argparse
@@ -61,7 +62,9 @@ class State:
     def create_database(self, name: str) -> Database:
         if name in self.databases:
             raise ServerError(1207, f"duplicate database name: {name}")
-        self.databases[name] = Database(name, self.language, self.next_number, self.write_lock_seconds)
+        self.databases[name] = Database(
+            name, self.language, self.next_number, self.write_lock_seconds
+        )
         return self.databases[name]
 
     def database(self, name: str) -> Database:
@@ -73,10 +76,11 @@ class State:
 class ArangoDouble:
     """A server in this process; closed by `close()` or at the end of a `with` block.
 
-    write_lock_seconds: how long a write waits for a key that another transaction holds before it conflicts.
-    transaction_size_limit: bytes that one stream transaction may write; by default 128 MiB up to 3.12.3, 512 MiB later.
-    clock: what idle time of stream transactions is measured by.
-    tells_options: whether GET /_admin/options answers; by default a server tells only whoever holds its JWT secret.
+    write_lock_seconds: how long a write waits for a key that another transaction holds before it
+    conflicts. transaction_size_limit: bytes that one stream transaction may write; by default 128
+    MiB up to 3.12.3, 512 MiB later. clock: what idle time of stream transactions is measured by.
+    tells_options: whether GET /_admin/options answers; by default a server tells only whoever holds
+    its JWT secret.
     """
 
     def __init__(
@@ -91,9 +95,13 @@ class ArangoDouble:
         tells_options: bool = False,
     ) -> None:
         language = Language(version, vector_index)
-        limit = transaction_size_limit or (512 if language.at_least(3, 12, 4) else 128) * 1024 * 1024
+        limit = (
+            transaction_size_limit or (512 if language.at_least(3, 12, 4) else 128) * 1024 * 1024
+        )
         registry = TransactionRegistry(60.0, limit, clock)
-        self.state = State(language, Users(root_password), write_lock_seconds, limit, tells_options, registry)
+        self.state = State(
+            language, Users(root_password), write_lock_seconds, limit, tells_options, registry
+        )
         listener = TCPListener(("127.0.0.1", port), Handler)
         listener.prepare(self.state)
         self.port = int(listener.server_address[1])
@@ -191,7 +199,9 @@ class Handler(BaseHTTPRequestHandler):
             hit = kinds["error"]
             response = Response(hit.status, ServerError(hit.number, hit.message, hit.status).body())
         else:
-            response = self._answer(state, sent, dict(parse_qsl(parts.query, keep_blank_values=True)), raw)
+            response = self._answer(
+                state, sent, dict(parse_qsl(parts.query, keep_blank_values=True)), raw
+            )
         if "drop_after" in kinds:
             return self._drop()
         return self._send(response)
@@ -201,25 +211,37 @@ class Handler(BaseHTTPRequestHandler):
     def _answer(self, state: State, sent: Sent, params: dict[str, str], raw: bytes) -> Response:
         headers = {name.lower(): value for name, value in self.headers.items()}
         try:
-            check_names("header", {name for name in headers if name.startswith("x-arango-")}, _HEADERS)
+            check_names(
+                "header", {name for name in headers if name.startswith("x-arango-")}, _HEADERS
+            )
             access = Access(state.users.authenticate(headers.get("authorization")))
             database = state.database(sent.database)
             access.require_database(sent.database)
             handler, captured, params_known = find_route(sent.method, sent.path)
             check_names("query parameter", params, params_known)
             with database.condition:
-                return handler(Request(state, sent.method, params, headers, raw, database, access), **captured)
+                return handler(
+                    Request(state, sent.method, params, headers, raw, database, access), **captured
+                )
         except ServerError as error:
             return Response(error.status, error.body())
         except Exception:
             logger.exception("the double failed on %s %s", sent.method, sent.path)
-            return Response(500, ServerError(4, "internal error of the test double; see its log").body())
+            return Response(
+                500, ServerError(4, "internal error of the test double; see its log").body()
+            )
 
     def _send(self, response: Response) -> None:
         payload = orjson.dumps(response.body)
         lines = [f"HTTP/1.1 {response.status} {self.responses.get(response.status, ('',))[0]}"]
-        lines += ["Server: ArangoDB", "Connection: Keep-Alive", "Content-Type: application/json; charset=utf-8"]
-        head = ("\r\n".join([*lines, f"Content-Length: {len(payload)}"]) + "\r\n\r\n").encode("latin-1")
+        lines += [
+            "Server: ArangoDB",
+            "Connection: Keep-Alive",
+            "Content-Type: application/json; charset=utf-8",
+        ]
+        head = ("\r\n".join([*lines, f"Content-Length: {len(payload)}"]) + "\r\n\r\n").encode(
+            "latin-1"
+        )
         self.wfile.write(head if self.command == "HEAD" else head + payload)
         self.wfile.flush()
 
@@ -276,7 +298,9 @@ def main() -> None:
     parser.add_argument("--vector-index", action="store_true")
     parser.add_argument("--root-password", default="")
     options: Any = parser.parse_args()
-    with ArangoDouble(options.version, options.vector_index, options.root_password, options.port) as double:
+    with ArangoDouble(
+        options.version, options.vector_index, options.root_password, options.port
+    ) as double:
         sys.stdout.write(f"{double.url}\n")
         sys.stdout.flush()
         threading.Event().wait()

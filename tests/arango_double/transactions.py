@@ -1,7 +1,8 @@
-"""Transactions: a snapshot of the committed state plus own writes, with conflicts as RocksDB finds them.
+"""Transactions: a snapshot of the committed state plus own writes, with conflicts as RocksDB finds
+them.
 
-Every request runs in one. A key changed by someone else after the snapshot, or held by another running transaction,
-is a write-write conflict (1200).
+Every request runs in one. A key changed by someone else after the snapshot, or held by another
+running transaction, is a write-write conflict (1200).
 """
 
 import re
@@ -19,9 +20,9 @@ from tests.arango_double.values import Value, equal
 if TYPE_CHECKING:
     from tests.arango_double.users import Access
 
-# What a write takes of a transaction's size: the lock of the key, the document, the index entries out and in. The
-# constants give what was seen on a 3.12 server: about 230 bytes for a lock, 1.8 KB for a mention, 2.6 KB for a
-# relation and 5.1 KB for an entity with its vector.
+# What a write takes of a transaction's size: the lock of the key, the document, the index entries
+# out and in. The constants give what was seen on a 3.12 server: about 230 bytes for a lock, 1.8 KB
+# for a mention, 2.6 KB for a relation and 5.1 KB for an entity with its vector.
 _LOCK_BYTES = 230
 _ENTRY_BYTES = 110
 _NUMBER_BYTES = 9  # a number of a vector, in the server's binary form
@@ -30,9 +31,13 @@ _HANDLE = re.compile(r"[a-zA-Z_][a-zA-Z0-9_-]*/" + _KEY.pattern)
 
 
 class Transaction:
-    """Reads and writes of one request or, with `declared` collections to write, of a stream transaction."""
+    """Reads and writes of one request or, with `declared` collections to write, of a stream
+    transaction.
+    """
 
-    def __init__(self, database: Database, access: "Access", declared: set[str] | None = None) -> None:
+    def __init__(
+        self, database: Database, access: "Access", declared: set[str] | None = None
+    ) -> None:
         self.database, self.access, self.declared = database, access, declared
         self.status = "running"
         self.writes: dict[str, dict[str, Document | None]] = {}
@@ -43,7 +48,7 @@ class Transaction:
     def _take_snapshot(self) -> None:
         self._held = {name: one.documents for name, one in self.database.collections.items()}
 
-    # -- permission --------------------------------------------------------------------------------------------------
+    # -- permission --------------------------------------------------------------------------------
 
     def allow_read(self, name: str) -> None:
         self.access.require_read(self.database.name, name)
@@ -53,7 +58,7 @@ class Transaction:
         if self.declared is not None and name not in self.declared:
             raise ServerError(1652, f"unregistered collection used in transaction: {name} [write]")
 
-    # -- reading -----------------------------------------------------------------------------------------------------
+    # -- reading -----------------------------------------------------------------------------------
 
     def get(self, name: str, key: str) -> Document | None:
         own = self.writes.get(name, {})
@@ -77,7 +82,7 @@ class Transaction:
         self.database.collection(name)
         return self._held.get(name, {})
 
-    # -- writing -----------------------------------------------------------------------------------------------------
+    # -- writing -----------------------------------------------------------------------------------
 
     def insert(self, name: str, body: Any, mode: str) -> tuple[Document | None, Document]:
         """Insert one document, or replace the one of its key; before and after."""
@@ -89,7 +94,9 @@ class Transaction:
         old = self.get(name, key)
         if old is not None and mode != "replace":
             raise ServerError(
-                1210, f"unique constraint violated - in index primary over '_key'; conflicting key: {key}"
+                1210,
+                "unique constraint violated - in index primary over '_key'; conflicting key: "
+                f"{key}",
             )
         return old, self._put(collection, key, body)
 
@@ -115,7 +122,12 @@ class Transaction:
         return old
 
     def _put(self, collection: Collection, key: str, body: Document) -> Document:
-        document = {**body, "_key": key, "_id": f"{collection.name}/{key}", "_rev": self.database.new_revision()}
+        document = {
+            **body,
+            "_key": key,
+            "_id": f"{collection.name}/{key}",
+            "_rev": self.database.new_revision(),
+        }
         if collection.type == EDGE_COLLECTION:
             for end in ("_from", "_to"):
                 if not isinstance(body.get(end), str) or not _HANDLE.fullmatch(body[end]):
@@ -127,7 +139,9 @@ class Transaction:
 
     def _write(self, collection: Collection, key: str, document: Document | None) -> None:
         own = self.writes.get(collection.name, {})
-        if key not in own and collection.documents.get(key) is not self._snapshot(collection.name).get(key):
+        if key not in own and collection.documents.get(key) is not self._snapshot(
+            collection.name
+        ).get(key):
             raise ServerError(1200, f"write-write conflict; key: {key}")
         if self.size_limit:
             self.size += _write_size(collection, self.get(collection.name, key), document)
@@ -135,14 +149,18 @@ class Transaction:
                 limit = self.size_limit
                 self.end("aborted")
                 raise ServerError(
-                    32, f"aborting transaction because maximal transaction size limit of {limit} bytes is reached"
+                    32,
+                    f"aborting transaction because maximal transaction size limit of {limit} bytes "
+                    "is reached",
                 )
         own = self.writes.setdefault(collection.name, {})
         own.pop(key, None)
         own[key] = document
 
     def _lock(self, name: str, key: str) -> None:
-        """Wait for another writer of the key; a request that has written nothing yet then works on the newest state."""
+        """Wait for another writer of the key; a request that has written nothing yet then works on
+        the newest state.
+        """
         if self.status != "running":
             raise ServerError(1654)
         database, deadline = self.database, time.monotonic() + self.database.write_lock_seconds
@@ -150,7 +168,10 @@ class Transaction:
             if holder.is_given_up():
                 holder.end("aborted")
                 continue
-            if not database.condition.wait(deadline - time.monotonic()) and time.monotonic() >= deadline:
+            if (
+                not database.condition.wait(deadline - time.monotonic())
+                and time.monotonic() >= deadline
+            ):
                 raise ServerError(1200, "conflict: timeout waiting to lock key")
             if self.declared is None and not self.writes:
                 self._take_snapshot()
@@ -183,7 +204,9 @@ def _write_size(collection: Collection, old: Document | None, new: Document | No
     size = _LOCK_BYTES + _ENTRY_BYTES + (entries * _ENTRY_BYTES if old is not None else 0)
     if new is None:
         return size
-    vectors = {name: value for name, value in new.items() if isinstance(value, list) and len(value) > 32}
+    vectors = {
+        name: value for name, value in new.items() if isinstance(value, list) and len(value) > 32
+    }
     rest = {name: value for name, value in new.items() if name not in vectors} if vectors else new
     numbers = sum(len(value) * _NUMBER_BYTES for value in vectors.values())
     return size + entries * _ENTRY_BYTES * 2 + len(orjson.dumps(rest)) + numbers
@@ -211,7 +234,10 @@ class TransactionRegistry:
         """Use a running transaction for one request."""
         found = self._find(database, number)
         if found.status != "running":
-            raise ServerError(1654 if found.status == "aborted" else 1653, f"transaction '{number}' was {found.status}")
+            raise ServerError(
+                1654 if found.status == "aborted" else 1653,
+                f"transaction '{number}' was {found.status}",
+            )
         if number in self._busy:
             raise ServerError(28, f"transaction '{number}' is already in use")
         self._busy.add(number)

@@ -34,7 +34,9 @@ class Users:
     """All users of a server; `root` may do everything."""
 
     def __init__(self, root_password: str) -> None:
-        self.by_name = {"root": User("root", root_password, grants={("*", ""): "rw", ("*", "*"): "rw"})}
+        self.by_name = {
+            "root": User("root", root_password, grants={("*", ""): "rw", ("*", "*"): "rw"})
+        }
 
     def find(self, name: str) -> User:
         if name not in self.by_name:
@@ -75,4 +77,7 @@ class Access:
     def require_write(self, database: str, collection: str) -> None:
         self.require_read(database, collection)
         if self.user.level(database, collection) == "ro":
-            raise ServerError(1004, f"read only: collection '{collection}' is read-only for user '{self.user.name}'")
+            raise ServerError(
+                1004,
+                f"read only: collection '{collection}' is read-only for user '{self.user.name}'",
+            )

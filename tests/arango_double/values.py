@@ -1,7 +1,8 @@
 """AQL values: truth, the order over all types, equality across number types, and conversions.
 
-Values are what JSON gives. Texts are ordered as by a server with an English locale, which compares through ICU and not
-by code point: `"a" < "B"` and `"a_1" < "a1"` are true. That is exact for printable ASCII and near for accented letters.
+Values are what JSON gives. Texts are ordered as by a server with an English locale, which compares
+through ICU and not by code point: `"a" < "B"` and `"a_1" < "a1"` are true. That is exact for
+printable ASCII and near for accented letters.
 """
 
 import json
@@ -19,7 +20,8 @@ _PLAIN = {type(None), str, int, float}  # equal as in Python among each other, a
 
 
 def order(value: Value) -> tuple[Any, ...]:
-    """A key that sorts null < bool < number < text < array < object; equal values, 1 and 1.0, have equal keys.
+    """A key that sorts null < bool < number < text < array < object; equal values, 1 and 1.0, have
+    equal keys.
 
     A missing member counts as null, so `[] == [null]`. Objects are only told apart.
     """
@@ -36,12 +38,19 @@ def order(value: Value) -> tuple[Any, ...]:
         while members and members[-1] == (0,):
             members.pop()
         return (4, tuple(members))
-    return (5, tuple(sorted((name, order(member)) for name, member in value.items() if member is not None)))
+    return (
+        5,
+        tuple(
+            sorted((name, order(member)) for name, member in value.items() if member is not None)
+        ),
+    )
 
 
 @lru_cache(maxsize=65536)
 def collate(text: str) -> tuple[Any, ...]:
-    """Weights of the letters, then of accents, then lower before upper case, then the text itself."""
+    """Weights of the letters, then of accents, then lower before upper case, then the text
+    itself.
+    """
     letters: list[int] = []
     accents: list[int] = []
     cases: list[int] = []

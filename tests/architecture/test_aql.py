@@ -1,4 +1,6 @@
-"""Every query file says what it binds, what it returns and which index it leans on, and some code loads it."""
+"""Every query file says what it binds, what it returns and which index it leans on, and some code
+loads it.
+"""
 
 import ast
 import re
@@ -30,7 +32,9 @@ def test_there_are_queries():
 
 @pytest.mark.parametrize("path", QUERIES, ids=name_of)
 def test_query_has_a_header(path):
-    header = [line for line in path.read_text(encoding="utf-8").splitlines() if line.startswith("//")]
+    header = [
+        line for line in path.read_text(encoding="utf-8").splitlines() if line.startswith("//")
+    ]
     assert header[0].startswith("// ")
     assert not header[0].startswith(LABELS)
     missing = [label for label in LABELS if not any(line.startswith(label) for line in header)]

@@ -1,4 +1,6 @@
-"""What says when and where: it loads, it is linted by the tools that know it, and it names things that exist."""
+"""What says when and where: it loads, it is linted by the tools that know it, and it names things
+that exist.
+"""
 
 import json
 import os
@@ -42,7 +44,9 @@ def test_prefect_reads_the_deployments():
     from prefect.cli.deploy._models import PrefectYamlModel
 
     model = PrefectYamlModel.model_validate(PREFECT)
-    assert [deployment.work_pool.name for deployment in model.deployments] == ["hades"] * len(DEPLOYMENTS)
+    assert [deployment.work_pool.name for deployment in model.deployments] == ["hades"] * len(
+        DEPLOYMENTS
+    )
     assert model.pull is None
 
 
@@ -62,15 +66,24 @@ def test_the_work_pool_makes_jobs_that_kubernetes_takes():
     from prefect.client.schemas.actions import WorkPoolCreate
     from prefect.utilities.templating import apply_values
 
-    template = json.loads((DEPLOYMENTS_FOLDER / "kubernetes/work-pool.json").read_text(encoding="utf-8"))
+    template = json.loads(
+        (DEPLOYMENTS_FOLDER / "kubernetes/work-pool.json").read_text(encoding="utf-8")
+    )
     WorkPoolCreate(name="hades", type="kubernetes", base_job_template=template)
     properties = template["variables"]["properties"]
     used = set(re.findall(r"\{\{ (\w+) \}\}", json.dumps(template["job_configuration"])))
     assert used == set(properties)
     values = {name: one["default"] for name, one in properties.items() if "default" in one}
-    run = {"name": "nightly", "command": "prefect flow-run execute", "labels": {"a": "b"}, "env": []}
+    run = {
+        "name": "nightly",
+        "command": "prefect flow-run execute",
+        "labels": {"a": "b"},
+        "env": [],
+    }
     job = apply_values(template["job_configuration"]["job_manifest"], values | run)
-    job["spec"]["template"]["spec"]["containers"][0]["args"] = run["command"].split()  # as the worker cuts it
+    job["spec"]["template"]["spec"]["containers"][0]["args"] = run[
+        "command"
+    ].split()  # as the worker cuts it
     kubernetes_validate.validate(job, kubernetes_validate.latest_version(), strict=True)
     assert values["image"] == f"hades:{VERSION}"
     assert_unprivileged(job["spec"]["template"]["spec"])
@@ -84,17 +97,23 @@ def test_compose_listens_on_loopback_only_and_holds_no_password():
     assert len(ports) == 3
     assert all(port.startswith("127.0.0.1:") for port in ports)
     text = (DEPLOYMENTS_FOLDER / "compose.yaml").read_text(encoding="utf-8")
-    secrets = re.findall(r"^\s*(\w*(?:PASSWORD|KEY|TOKEN|SECRET)\w*):\s*(.*)$", text, flags=re.MULTILINE)
+    secrets = re.findall(
+        r"^\s*(\w*(?:PASSWORD|KEY|TOKEN|SECRET)\w*):\s*(.*)$", text, flags=re.MULTILINE
+    )
     assert secrets
     assert all(value.startswith("${") for _, value in secrets)
-    assert SERVICES["arangodb"]["environment"]["ARANGO_ROOT_PASSWORD"].startswith("${HADES_ARANGO_PASSWORD:?")
+    assert SERVICES["arangodb"]["environment"]["ARANGO_ROOT_PASSWORD"].startswith(
+        "${HADES_ARANGO_PASSWORD:?"
+    )
 
 
 def test_the_compose_file_of_lineage_pins_images_listens_on_loopback_and_holds_no_password():
     text = (DEPLOYMENTS_FOLDER / "compose.lineage.yaml").read_text(encoding="utf-8")
     services = yaml.safe_load(text)["services"].values()
     assert all(PINNED.fullmatch(service["image"]) for service in services)
-    assert all(port.startswith("127.0.0.1:") for service in services for port in service.get("ports", []))
+    assert all(
+        port.startswith("127.0.0.1:") for service in services for port in service.get("ports", [])
+    )
     assert all(value.startswith("${") for value in re.findall(r"PASSWORD: (.*)", text))
 
 
@@ -103,16 +122,26 @@ def test_compose_pins_images_and_runs_ours_without_rights():
     ours = [service for service in SERVICES.values() if service["image"].startswith("hades:")]
     assert {service["image"] for service in ours} == {f"hades:{VERSION}"}
     for service in ours:
-        assert (service["user"], service["read_only"], service["cap_drop"]) == ("10001:10001", True, ["ALL"])
+        assert (service["user"], service["read_only"], service["cap_drop"]) == (
+            "10001:10001",
+            True,
+            ["ALL"],
+        )
     assert all("no-new-privileges:true" in service["security_opt"] for service in SERVICES.values())
 
 
 def test_compose_checks_the_health_of_all_that_stays_and_mounts_volumes_that_it_declares():
     staying = {name for name, service in SERVICES.items() if service["restart"] != "no"}
     assert {name for name, service in SERVICES.items() if "healthcheck" in service} == staying
-    mounted = {volume.split(":")[0] for service in SERVICES.values() for volume in service.get("volumes", [])}
+    mounted = {
+        volume.split(":")[0]
+        for service in SERVICES.values()
+        for volume in service.get("volumes", [])
+    }
     assert mounted == set(COMPOSE["volumes"])
-    assert not [name for name in SERVICES if name.startswith("hades-") and "ports" in SERVICES[name]]
+    assert not [
+        name for name in SERVICES if name.startswith("hades-") and "ports" in SERVICES[name]
+    ]
     assert "home:/var/lib/hades:ro" in SERVICES["hades-ro"]["volumes"]
 
 
@@ -123,10 +152,17 @@ def test_compose_sets_variables_that_mean_something():
 
 
 def test_the_servers_of_the_contract_suite_are_the_pinned_one_and_the_nightly_workflow_runs_both():
-    services = yaml.safe_load((DEPLOYMENTS_FOLDER / "compose.test-arango.yaml").read_text(encoding="utf-8"))["services"]
+    services = yaml.safe_load(
+        (DEPLOYMENTS_FOLDER / "compose.test-arango.yaml").read_text(encoding="utf-8")
+    )["services"]
     assert {service["image"] for service in services.values()} == {SERVICES["arangodb"]["image"]}
-    assert ["--vector-index=true" in service["command"] for service in services.values()] == [False, True]
-    workflow = yaml.safe_load((ROOT / ".github/workflows/arangodb.yaml").read_text(encoding="utf-8"))
+    assert ["--vector-index=true" in service["command"] for service in services.values()] == [
+        False,
+        True,
+    ]
+    workflow = yaml.safe_load(
+        (ROOT / ".github/workflows/arangodb.yaml").read_text(encoding="utf-8")
+    )
     matrix = workflow["jobs"]["contract"]["strategy"]["matrix"]["server"]
     ports = {one["name"]: [f"127.0.0.1:{one['port']}:8529"] for one in matrix}
     assert ports == {name: service["ports"] for name, service in services.items()}
@@ -154,7 +190,9 @@ def test_the_image_is_built_from_the_pins_and_does_not_run_as_root():
 
 
 def test_the_image_gets_nothing_but_what_it_copies():
-    lines = (DEPLOYMENTS_FOLDER / "Dockerfile.dockerignore").read_text(encoding="utf-8").splitlines()
+    lines = (
+        (DEPLOYMENTS_FOLDER / "Dockerfile.dockerignore").read_text(encoding="utf-8").splitlines()
+    )
     rules = [line for line in lines if line and not line.startswith("#")]
     assert rules[0] == "*"
     assert all((ROOT / rule[1:]).exists() for rule in rules if rule.startswith("!"))
@@ -172,7 +210,11 @@ def test_sockets_have_the_modes_and_places_of_the_requirements():
     for mode, (path, rights) in expected.items():
         socket = unit_of(DEPLOYMENTS_FOLDER / f"systemd/hades-{mode}.socket")
         service = unit_of(DEPLOYMENTS_FOLDER / f"systemd/hades-{mode}.service")
-        assert (socket["ListenStream"], socket["SocketMode"], socket["SocketGroup"]) == ([path], [rights], ["hades"])
+        assert (socket["ListenStream"], socket["SocketMode"], socket["SocketGroup"]) == (
+            [path],
+            [rights],
+            ["hades"],
+        )
         assert service["ExecStart"] == [f"/opt/hades/bin/hades serve --mode {mode} --uds {path}"]
         assert service["Requires"] == [f"hades-{mode}.socket"]
 
@@ -181,12 +223,18 @@ def test_sockets_have_the_modes_and_places_of_the_requirements():
 def test_a_unit_is_hardened_runs_as_hades_and_calls_what_exists(path):
     unit = unit_of(path)
     assert unit["User"] == ["hades"]
-    for key, value in {"ProtectSystem": "strict", "NoNewPrivileges": "yes", "CapabilityBoundingSet": ""}.items():
+    for key, value in {
+        "ProtectSystem": "strict",
+        "NoNewPrivileges": "yes",
+        "CapabilityBoundingSet": "",
+    }.items():
         assert unit[key] == [value]
     assert "/etc/hades/hades.env" in unit["EnvironmentFile"]
     program, command, *rest = unit["ExecStart"][0].split()
     if program.endswith("/hades"):
-        options = {one for parameter in command_tree()[f"hades {command}"].params for one in parameter.opts}
+        options = {
+            one for parameter in command_tree()[f"hades {command}"].params for one in parameter.opts
+        }
         assert {word for word in rest if word.startswith("-")} <= options
     else:
         assert program == "/opt/hades/bin/prefect"
@@ -201,7 +249,9 @@ def test_the_units_environment_is_known():
 
 @pytest.mark.parametrize("mistake", ["ProtectSytem=strict", "User=hades\nExecStart=relative/path"])
 def test_the_checker_of_units_finds_a_mistake(tmp_path, mistake):
-    """The linter that `make check` runs is not a formality; where systemd is missing it says so and passes."""
+    """The linter that `make check` runs is not a formality; where systemd is missing it says so and
+    passes.
+    """
     for path in (DEPLOYMENTS_FOLDER / "systemd").iterdir():
         (tmp_path / path.name).write_bytes(path.read_bytes())
     verify = ["bash", str(tmp_path / "verify")]
@@ -210,7 +260,9 @@ def test_the_checker_of_units_finds_a_mistake(tmp_path, mistake):
     if "not checked" in clean.stdout:
         pytest.skip("systemd-analyze is not installed")
     broken = tmp_path / "hades-ro.service"
-    broken.write_text(broken.read_text(encoding="utf-8").replace("[Service]\n", f"[Service]\n{mistake}\n"))
+    broken.write_text(
+        broken.read_text(encoding="utf-8").replace("[Service]\n", f"[Service]\n{mistake}\n")
+    )
     found = subprocess.run(verify, capture_output=True, text=True, check=False)
     assert found.returncode == 1
     assert "hades-ro.service" in found.stderr
@@ -224,7 +276,9 @@ def test_kustomization_names_every_manifest():
     there = {path.name for path in (DEPLOYMENTS_FOLDER / "kubernetes").glob("*.yaml")}
     assert set(kustomization["resources"]) == there - {"kustomization.yaml"}
     spaces = {
-        one["metadata"].get("namespace") for one in MANIFESTS if one["kind"] not in ("Namespace", "Kustomization")
+        one["metadata"].get("namespace")
+        for one in MANIFESTS
+        if one["kind"] not in ("Namespace", "Kustomization")
     }
     assert spaces == {"hades"}
 
@@ -233,7 +287,11 @@ def test_the_arangodb_cluster_has_the_shape_that_the_operator_reads():
     cluster = KINDS["ArangoDeployment", "graph"]
     assert cluster["apiVersion"] == "database.arangodb.com/v1"
     spec = cluster["spec"]
-    assert (spec["mode"], spec["environment"], spec["externalAccess"]) == ("Cluster", "Production", {"type": "None"})
+    assert (spec["mode"], spec["environment"], spec["externalAccess"]) == (
+        "Cluster",
+        "Production",
+        {"type": "None"},
+    )
     assert PINNED.fullmatch(spec["image"])
     assert spec["bootstrap"]["passwordSecretNames"] == {"root": "graph-root"}
     assert spec["agents"]["count"] % 2 == 1
@@ -247,7 +305,9 @@ def test_the_arangodb_cluster_has_the_shape_that_the_operator_reads():
     assert all(set(spec[group]) <= known for group in ("agents", "dbservers", "coordinators"))
 
 
-@pytest.mark.parametrize("key", [key for key in KINDS if key[0] in ("Deployment", "Job", "CronJob")], ids="/".join)
+@pytest.mark.parametrize(
+    "key", [key for key in KINDS if key[0] in ("Deployment", "Job", "CronJob")], ids="/".join
+)
 def test_a_pod_is_unprivileged_pinned_limited_and_names_what_is_there(key):
     spec = KINDS[key]["spec"]
     pod = (spec["jobTemplate"]["spec"] if key[0] == "CronJob" else spec)["template"]["spec"]
@@ -274,12 +334,21 @@ def test_services_and_policies_select_pods_that_exist():
         if kind == "CronJob":
             metadata = one["spec"]["jobTemplate"]["spec"]["template"]["metadata"]
             labels.add(metadata["labels"]["app.kubernetes.io/name"])
-    text = json.dumps([one for one in MANIFESTS if one["kind"] in ("NetworkPolicy", "Service", "PodDisruptionBudget")])
+    text = json.dumps(
+        [
+            one
+            for one in MANIFESTS
+            if one["kind"] in ("NetworkPolicy", "Service", "PodDisruptionBudget")
+        ]
+    )
     named = set(re.findall(r'"matchLabels": \{"app.kubernetes.io/name": "([\w-]+)"', text))
     for values in re.findall(r'"values": \[([^\]]+)\]', text):
         named |= set(json.loads(f"[{values}]"))
     assert named <= labels
-    assert KINDS["NetworkPolicy", "nothing"]["spec"] == {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}
+    assert KINDS["NetworkPolicy", "nothing"]["spec"] == {
+        "podSelector": {},
+        "policyTypes": ["Ingress", "Egress"],
+    }
     assert KINDS["PodDisruptionBudget", "hades-ro"]["spec"]["minAvailable"] >= 1
 
 
@@ -296,7 +365,9 @@ METRICS = list(Exposition().registry._collector_to_names)
 
 def series_of(metric) -> tuple[str, ...]:
     """The names of the samples a scrape shows."""
-    ends = {"histogram": ("_bucket", "_sum", "_count"), "counter": ("_total",)}.get(metric._type, ("",))
+    ends = {"histogram": ("_bucket", "_sum", "_count"), "counter": ("_total",)}.get(
+        metric._type, ("",)
+    )
     return tuple(metric._name + end for end in ends)
 
 
@@ -309,7 +380,11 @@ def test_every_metric_that_is_asked_for_exists():
 
 
 def test_queries_use_labels_that_their_metric_has():
-    labels = {series: set(metric._labelnames) | {"le"} for metric in METRICS for series in series_of(metric)}
+    labels = {
+        series: set(metric._labelnames) | {"le"}
+        for metric in METRICS
+        for series in series_of(metric)
+    }
     for name, query in queries():
         for series, matchers in re.findall(r"\b(hades_\w+)\{([^}]*)\}", query):
             assert set(re.findall(r"(\w+)\s*(?:=~|!~|!=|=)", matchers)) <= labels[series], name
@@ -331,9 +406,11 @@ def test_the_dashboard_shows_every_metric_and_its_panels_do_not_overlap():
         assert not cells & taken, panel["title"]
         taken |= cells
         assert panel["type"] == "row" or panel["description"]
-    assert {target["datasource"]["uid"] for panel in board["panels"] for target in panel.get("targets", [])} == {
-        "${datasource}"
-    }
+    assert {
+        target["datasource"]["uid"]
+        for panel in board["panels"]
+        for target in panel.get("targets", [])
+    } == {"${datasource}"}
 
 
 # The checks themselves
@@ -342,7 +419,13 @@ def test_the_dashboard_shows_every_metric_and_its_panels_do_not_overlap():
 def test_make_check_lints_every_deployment():
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     recipe = makefile.split("\nlint-deployments:")[1].split("\n\n")[0]
-    for tool in ("hadolint", "check-jsonschema", "kubernetes-validate", "yamllint", "systemd/verify"):
+    for tool in (
+        "hadolint",
+        "check-jsonschema",
+        "kubernetes-validate",
+        "yamllint",
+        "systemd/verify",
+    ):
         assert tool in recipe
     assert re.search(r"^check:.*\blint-deployments\b", makefile, flags=re.MULTILINE)
 
@@ -352,7 +435,12 @@ def test_ci_runs_the_checks_and_the_tests():
     assert os.stat(script).st_mode & stat.S_IXUSR
     lines = script.read_text(encoding="utf-8").splitlines()
     assert "set -euo pipefail" in lines
-    assert [line for line in lines if line.startswith("make ")] == ["make check", "make test", "make test-wheel"]
+    assert [line for line in lines if line.startswith("make ")] == [
+        "make check",
+        "make test",
+        "make test-e2e",
+        "make test-wheel",
+    ]
 
 
 def test_the_probe_loads_nothing_but_the_standard_library(tmp_path):
@@ -363,9 +451,13 @@ def test_the_probe_loads_nothing_but_the_standard_library(tmp_path):
         "print(sorted({name.split('.')[0] for name in sys.modules} - set(sys.stdlib_module_names)))"
     )
     done = subprocess.run(
-        [sys.executable, "-S", "-c", program], cwd=tmp_path, env={"PYTHONPATH": str(ROOT)}, capture_output=True,
-        text=True, check=True,
-    )  # fmt: skip
+        [sys.executable, "-S", "-c", program],
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert set(json.loads(done.stdout.replace("'", '"'))) <= {"hades", "__main__"}
     assert "does not answer" in done.stderr
 
@@ -375,7 +467,10 @@ def assert_unprivileged(pod):
     assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
     for container in pod["containers"]:
         context = container["securityContext"]
-        assert (context["allowPrivilegeEscalation"], context["readOnlyRootFilesystem"]) == (False, True)
+        assert (context["allowPrivilegeEscalation"], context["readOnlyRootFilesystem"]) == (
+            False,
+            True,
+        )
         assert context["capabilities"] == {"drop": ["ALL"]}
 
 
@@ -390,7 +485,9 @@ def unit_of(path):
 
 
 def queries():
-    """Every PromQL text of the dashboard and of the alerts that speaks of HADES, with where it stands."""
+    """Every PromQL text of the dashboard and of the alerts that speaks of HADES, with where it
+    stands.
+    """
     board = json.loads((DEPLOYMENTS_FOLDER / "grafana/hades.json").read_text(encoding="utf-8"))
     for panel in board["panels"]:
         for target in panel.get("targets", []):
@@ -399,8 +496,13 @@ def queries():
         yield annotation["name"], annotation["expr"]
     for variable in board["templating"]["list"]:
         if variable["type"] == "query":
-            yield variable["name"], variable["definition"].replace(", mode", "").replace(", recipe", "")
-    rules = yaml.safe_load((DEPLOYMENTS_FOLDER / "prometheus/alerts.yml").read_text(encoding="utf-8"))
+            yield (
+                variable["name"],
+                variable["definition"].replace(", mode", "").replace(", recipe", ""),
+            )
+    rules = yaml.safe_load(
+        (DEPLOYMENTS_FOLDER / "prometheus/alerts.yml").read_text(encoding="utf-8")
+    )
     for rule in rules["groups"][0]["rules"]:
         if "hades_" in rule["expr"]:
             yield rule["alert"], rule["expr"]

@@ -58,13 +58,21 @@ def markdown_files():
     return [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
-@pytest.mark.parametrize("path", markdown_files(), ids=lambda path: path.relative_to(ROOT).as_posix())
+@pytest.mark.parametrize(
+    "path", markdown_files(), ids=lambda path: path.relative_to(ROOT).as_posix()
+)
 def test_links_lead_somewhere(path):
     text = re.sub(r"```.*?```", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
-    links = [link.partition("#") for link in re.findall(r"\]\(([^)\s]+)\)", text) if "://" not in link]
+    links = [
+        link.partition("#") for link in re.findall(r"\]\(([^)\s]+)\)", text) if "://" not in link
+    ]
     assert [link for link, _, _ in links if link and not (path.parent / link).exists()] == []
-    sections = [(path.parent / link if link else path, section) for link, _, section in links if section]
-    assert [(page.name, section) for page, section in sections if section not in sections_of(page)] == []
+    sections = [
+        (path.parent / link if link else path, section) for link, _, section in links if section
+    ]
+    assert [
+        (page.name, section) for page, section in sections if section not in sections_of(page)
+    ] == []
 
 
 def sections_of(page: Path) -> set[str]:
@@ -75,11 +83,25 @@ def sections_of(page: Path) -> set[str]:
 
 def test_every_module_that_a_page_names_exists():
     pages = [*markdown_files(), *ROOT.glob("*/README.md"), *(ROOT / "hades").rglob("README.md")]
-    modules = {path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*.py") if ".venv" not in path.parts}
-    endings = {"/".join(parts[-n:]) for parts in (one.split("/") for one in modules) for n in range(1, len(parts) + 1)}
-    named = [(page, name) for page in pages for name in re.findall(r"`([a-z_][\w./-]*\.py)`", page.read_text("utf-8"))]
+    modules = {
+        path.relative_to(ROOT).as_posix()
+        for path in ROOT.rglob("*.py")
+        if ".venv" not in path.parts
+    }
+    endings = {
+        "/".join(parts[-n:])
+        for parts in (one.split("/") for one in modules)
+        for n in range(1, len(parts) + 1)
+    }
+    named = [
+        (page, name)
+        for page in pages
+        for name in re.findall(r"`([a-z_][\w./-]*\.py)`", page.read_text("utf-8"))
+    ]
     assert len(named) > 100
-    assert [f"{page.relative_to(ROOT)}: {name}" for page, name in named if name not in endings] == []
+    assert [
+        f"{page.relative_to(ROOT)}: {name}" for page, name in named if name not in endings
+    ] == []
 
 
 def test_no_page_names_a_path_of_somebodys_machine():
@@ -92,13 +114,23 @@ def test_no_page_names_a_path_of_somebodys_machine():
 
 
 def test_the_navigation_of_the_site_names_existing_pages():
-    named = re.findall(r": ([\w/]+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), flags=re.MULTILINE)
+    named = re.findall(
+        r": ([\w/]+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), flags=re.MULTILINE
+    )
     assert len(named) > 25
     assert [page for page in named if not (ROOT / "docs" / page).is_file()] == []
 
 
 def test_the_site_is_built_and_loads_nothing_from_elsewhere(tmp_path):
-    command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--site-dir", str(tmp_path / "site")]
+    command = [
+        sys.executable,
+        "-m",
+        "mkdocs",
+        "build",
+        "--quiet",
+        "--site-dir",
+        str(tmp_path / "site"),
+    ]
     subprocess.run(command, cwd=ROOT, check=True, env={**os.environ, "NO_MKDOCS_2_WARNING": "true"})
     home = (tmp_path / "site" / "index.html").read_text(encoding="utf-8")
     loaded = re.findall(r"<(?:script|link|img)[^>]+(?:src|href)=\"(https?:[^\"]+)\"", home)

@@ -21,7 +21,11 @@ OTHER = {
     **VALUES,
     "image": "registry.example/hades:9.9.9",
     "readOnly": {"replicas": 5},
-    "settings": {**VALUES["settings"], "embedder": "hashing", "arangoUrl": "http://db.example:8529"},
+    "settings": {
+        **VALUES["settings"],
+        "embedder": "hashing",
+        "arangoUrl": "http://db.example:8529",
+    },
 }
 
 
@@ -31,17 +35,24 @@ def test_the_chart_is_current() -> None:
     assert spec.loader is not None
     maker = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(maker)
-    written = {str(path.relative_to(CHART)): path.read_text(encoding="utf-8") for path in CHART.rglob("*.yaml")}
+    written = {
+        str(path.relative_to(CHART)): path.read_text(encoding="utf-8")
+        for path in CHART.rglob("*.yaml")
+    }
     assert written == maker.chart_files(), "run: python deployments/helm/make_chart.py"
 
 
 @pytest.mark.parametrize("path", TEMPLATES, ids=lambda one: one.name)
 def test_default_values_give_the_manifests(path: Path) -> None:
     manifest = ROOT / "deployments" / "kubernetes" / path.name
-    assert render(path, VALUES, "hades") == list(yaml.safe_load_all(manifest.read_text(encoding="utf-8")))
+    assert render(path, VALUES, "hades") == list(
+        yaml.safe_load_all(manifest.read_text(encoding="utf-8"))
+    )
 
 
-@pytest.mark.parametrize("path", [one for one in TEMPLATES if one.name != "arangodb.yaml"], ids=lambda one: one.name)
+@pytest.mark.parametrize(
+    "path", [one for one in TEMPLATES if one.name != "arangodb.yaml"], ids=lambda one: one.name
+)
 def test_other_values_give_valid_manifests_of_their_namespace(path: Path) -> None:
     for one in render(path, OTHER, "team-a"):
         assert one["metadata"]["namespace"] == "team-a"
@@ -52,7 +63,10 @@ def test_other_values_give_valid_manifests_of_their_namespace(path: Path) -> Non
 def test_parts_can_be_left_out() -> None:
     without = {
         **VALUES,
-        **{name: {**VALUES[name], "enabled": False} for name in ("arangodb", "backup", "mlflow", "prefect")},
+        **{
+            name: {**VALUES[name], "enabled": False}
+            for name in ("arangodb", "backup", "mlflow", "prefect")
+        },
     }
     rendered = {path.name for path in TEMPLATES if render(path, without, "hades")}
     assert rendered == {
@@ -67,7 +81,9 @@ def test_parts_can_be_left_out() -> None:
 
 def test_every_value_is_used() -> None:
     text = "".join(path.read_text(encoding="utf-8") for path in TEMPLATES)
-    assert {name.removeprefix(".Values.") for name in re.findall(r"\.Values\.[\w.]+", text)} == set(_names(VALUES))
+    assert {name.removeprefix(".Values.") for name in re.findall(r"\.Values\.[\w.]+", text)} == set(
+        _names(VALUES)
+    )
 
 
 def render(path: Path, values: dict[str, Any], namespace: str) -> list[dict[str, Any]]:
@@ -93,5 +109,7 @@ def _names(values: dict[str, Any], before: str = "") -> list[str]:
     return [
         name
         for key, value in values.items()
-        for name in (_names(value, f"{before}{key}.") if isinstance(value, dict) else [f"{before}{key}"])
+        for name in (
+            _names(value, f"{before}{key}.") if isinstance(value, dict) else [f"{before}{key}"]
+        )
     ]

@@ -15,17 +15,32 @@ except SystemExit as stop:
     assert stop.code in (0, None), stop.code
 print("LOADED", [name for name in {heavy!r} if name in sys.modules])
 """
-BUILDS = ("torch", "torch_geometric", "prefect", "mlflow", "great_expectations", "hdbscan", "sklearn", "pandas")
-STAGES = ("hades.api", "hades.build.night", "hades.evaluation")
+BUILDS = (
+    "torch",
+    "torch_geometric",
+    "prefect",
+    "mlflow",
+    "great_expectations",
+    "hdbscan",
+    "sklearn",
+    "pandas",
+)
+STAGES = ("hades.api", "hades.night.stages", "hades.evaluation")
 QUESTIONS = ("numpy", "scipy", "pydantic", "hades.settings", "hades.wiring")
 
 
 @pytest.mark.parametrize(
     ("arguments", "heavy"),
-    [(["--version"], QUESTIONS), (["--help"], QUESTIONS), (["query", "--help"], (*BUILDS, *STAGES))],
+    [
+        (["--version"], QUESTIONS),
+        (["--help"], QUESTIONS),
+        (["query", "--help"], (*BUILDS, *STAGES)),
+    ],
     ids=["version", "help", "help of a question"],
 )
 def test_a_command_loads_only_what_it_needs(arguments, heavy, tmp_path):
     program = PROBE.format(arguments=arguments, heavy=heavy)
-    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
     assert done.stdout.splitlines()[-1] == "LOADED []"

@@ -1,4 +1,6 @@
-"""docs/requirements.md lists every requirement with tests and files that exist, and explains every id that is cited."""
+"""docs/requirements.md lists every requirement with tests and files that exist, and explains every
+id that is cited.
+"""
 
 import re
 from functools import cache
@@ -28,9 +30,14 @@ def test_every_requirement_is_listed_once():
 
 def test_what_shows_a_requirement_exists():
     gone = [
-        f"{id_}: {one}" for id_, _, shown in ROWS for one in re.findall(r"`([^`]+)`", shown) or [""] if not has(one)
+        f"{id_}: {one}"
+        for id_, _, shown in ROWS
+        for one in re.findall(r"`([^`]+)`", shown) or [""]
+        if not has(one)
     ]
-    assert gone == [], "name another test in docs/requirements.md that fails when the requirement breaks"
+    assert gone == [], (
+        "name another test in docs/requirements.md that fails when the requirement breaks"
+    )
 
 
 def has(named: str) -> bool:
@@ -38,12 +45,20 @@ def has(named: str) -> bool:
     full = f"tests/{path}" if test else path
     if not (ROOT / full).is_file():
         return False
-    return not test or re.search(rf"^(?:async )?(?:def )?{test}\b", text_of(full), re.MULTILINE) is not None
+    return (
+        not test
+        or re.search(rf"^(?:async )?(?:def )?{test}\b", text_of(full), re.MULTILINE) is not None
+    )
 
 
 def test_every_cited_id_is_listed():
     folders = ("hades", "models", "schemas", "tasks", "flows", "aql", "docs")
-    paths = [path for folder in folders for path in (ROOT / folder).rglob("*") if path.suffix in (".py", ".md", ".aql")]
+    paths = [
+        path
+        for folder in folders
+        for path in (ROOT / folder).rglob("*")
+        if path.suffix in (".py", ".md", ".aql")
+    ]
     missing = {
         f"{id_} in {path.relative_to(ROOT)}"
         for path in paths
@@ -52,4 +67,6 @@ def test_every_cited_id_is_listed():
         for id_ in ID.findall(match.group(0))
         if id_ not in LISTED
     }
-    assert sorted(missing) == [], "add the id to docs/requirements.md, or say in words what the comment means"
+    assert sorted(missing) == [], (
+        "add the id to docs/requirements.md, or say in words what the comment means"
+    )

@@ -1,4 +1,6 @@
-"""The roots are plain packages of this repository, and nothing else on the path answers to their names."""
+"""The roots are plain packages of this repository, and nothing else on the path answers to their
+names.
+"""
 
 import ast
 import importlib
@@ -23,7 +25,9 @@ def test_root_resolves_inside_the_repository(name):
 def test_roots_resolve_inside_the_repository_from_another_folder(tmp_path):
     lines = (f"import {name}; print({name}.__file__)" for name in ROOTS)
     command = [sys.executable, "-c", "\n".join(lines)]
-    found = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout.splitlines()
+    found = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, check=True
+    ).stdout.splitlines()
     assert [Path(one).resolve().parent for one in found] == [ROOT / name for name in ROOTS]
 
 
@@ -66,9 +70,20 @@ def test_only_settings_read_the_environment():
 
 def test_every_named_package_is_a_dependency():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    wanted = [*project["dependencies"], *(one for extra in project["optional-dependencies"].values() for one in extra)]
+    wanted = [
+        *project["dependencies"],
+        *(one for extra in project["optional-dependencies"].values() for one in extra),
+    ]
     names = {re.split(r"[<>=;\[ ]", one)[0] for one in wanted}
     assert names >= {
-        "prefect", "python-arango", "pandas", "pyarrow", "hdbscan", "scikit-learn", "torch", "torch-geometric",
-        "mlflow", "great-expectations",
-    }  # fmt: skip
+        "prefect",
+        "python-arango",
+        "pandas",
+        "pyarrow",
+        "hdbscan",
+        "scikit-learn",
+        "torch",
+        "torch-geometric",
+        "mlflow",
+        "great-expectations",
+    }

@@ -1,4 +1,6 @@
-"""A kind of corpus is one declaration and one file: the command line, the flow and ingestion read the declaration."""
+"""A kind of corpus is one declaration and one file: the command line, the flow and ingestion read
+the declaration.
+"""
 
 from __future__ import annotations
 

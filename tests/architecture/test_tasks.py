@@ -12,6 +12,7 @@ MACHINERY = {  # how a unit runs, not what it does
     "unit.py": "runs a unit inside Prefect or without a server, and times it",
     "artifacts.py": "shows results where a server can show them",
     "policies.py": "chooses the policy and the task runner",
+    "dask_workers.py": "runs shards on the workers of a Dask scheduler",
     "capability.py": "makes tasks from declared capabilities",
 }
 MEMORY = TASKS.parent / "hades" / "memory"
@@ -22,7 +23,9 @@ def test_a_task_decides_nothing(path):
     if path.name in MACHINERY:
         return
     tree = ast.parse(path.read_text("utf-8"))
-    decisions = [node.lineno for node in ast.walk(tree) if isinstance(node, ast.If | ast.IfExp | ast.Match)]
+    decisions = [
+        node.lineno for node in ast.walk(tree) if isinstance(node, ast.If | ast.IfExp | ast.Match)
+    ]
     assert decisions == [], f"{path.name}: move the decision on these lines into the library"
 
 

@@ -1,7 +1,8 @@
-"""Every store under the same suite: SQLite, ArangoDB on the loopback double, and a real server where one is given.
+"""Every store under the same suite: SQLite, ArangoDB on the loopback double, and a real server
+where one is given.
 
-A server gets two databases for the whole run, emptied between tests and dropped at the end. At the end a table says
-which query files ran.
+A server gets two databases for the whole run, emptied between tests and dropped at the end. At the
+end a table says which query files ran.
 """
 
 from __future__ import annotations
@@ -34,17 +35,23 @@ NOT_RUN = {
     "maintenance/probe_vectors": "parsed only, to learn whether the server has vector indexes",
     "view/find_near_by_index": "needs a server with --vector-index",
 }
-bound: dict[str, dict[str, Any]] = {}  # what each query file was first run with, to ask the server for its plan
+bound: dict[
+    str, dict[str, Any]
+] = {}  # what each query file was first run with, to ask the server for its plan
 plans: dict[str, str] = {}
 
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` chooses
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """A socket file instead of a port changes the transport alone: one file of tests shows it, `make soak` all.
+    """A socket file instead of a port changes the transport alone: one file of tests shows it,
+    `make soak` all.
 
-    Where a real server is given, the tests of other stores are left out; skipping them would bury the table of queries.
+    Where a real server is given, the tests of other stores are left out; skipping them would bury
+    the table of queries.
     """
-    elsewhere = [item for item in items if REAL_SERVER and _store_of(item) in ("sqlite", "arango-socket")]
+    elsewhere = [
+        item for item in items if REAL_SERVER and _store_of(item) in ("sqlite", "arango-socket")
+    ]
     if elsewhere:
         config.hook.pytest_deselected(items=elsewhere)
         items[:] = [item for item in items if item not in elsewhere]
@@ -62,13 +69,17 @@ def _store_of(item: pytest.Item) -> str | None:
 @pytest.fixture(scope="session")
 def double() -> Iterator[ArangoDouble]:
     """One loopback double for the whole run."""
-    with ArangoDouble(root_password=PASSWORD, transaction_size_limit=SMALL, tells_options=True) as server:
+    with ArangoDouble(
+        root_password=PASSWORD, transaction_size_limit=SMALL, tells_options=True
+    ) as server:
         yield server
 
 
 @pytest.fixture(scope="session")
 def socket_path(double: ArangoDouble, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The double behind one socket file for the whole run: each listener has a thread that wakes 20 times a second."""
+    """The double behind one socket file for the whole run: each listener has a thread that wakes 20
+    times a second.
+    """
     return double.unix_socket(tmp_path_factory.mktemp("double") / "arangod.sock")
 
 
@@ -109,7 +120,9 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
     for path in QUERIES:
         times, rows = executed.get(name_of(path), (0, 0))
         told = plans.get(name_of(path), "") if times else NOT_RUN.get(name_of(path), "NOT RUN")
-        terminalreporter.write_line(f"{name_of(path):32} executed {times:>6}   rows {rows:>8}   {told}")
+        terminalreporter.write_line(
+            f"{name_of(path):32} executed {times:>6}   rows {rows:>8}   {told}"
+        )
 
 
 @pytest.fixture(params=["sqlite", "arango-socket", "arango"])
@@ -147,7 +160,9 @@ def store(open_store: OpenStore) -> GraphStore:
 
 
 def provision_empty(store: ArangoStore, double: ArangoDouble) -> None:
-    """Provision the database once in a run, and remove every row: 77 requests a test less than doing both each time."""
+    """Provision the database once in a run, and remove every row: 77 requests a test less than
+    doing both each time.
+    """
     database = store.session.patient_db
     if database.name not in provisioned:
         store.provision()
@@ -184,7 +199,13 @@ def _endpoints(request: pytest.FixtureRequest) -> ArangoEndpoints:
         return ArangoEndpoints(url=server.url, database=DATABASE, user="root", password=PASSWORD)
     path: str = request.getfixturevalue("socket_path")
     return ArangoEndpoints(
-        url=None, database=DATABASE, user="root", password=PASSWORD, ro_socket=path, rw_socket=path, admin_socket=path
+        url=None,
+        database=DATABASE,
+        user="root",
+        password=PASSWORD,
+        ro_socket=path,
+        rw_socket=path,
+        admin_socket=path,
     )
 
 

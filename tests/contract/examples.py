@@ -32,7 +32,9 @@ def relation(source: str, target: str, kind: str = "refers_to", **fields: Any) -
 
 
 def table(collection: str, rows: list[dict[str, Any]]) -> pa.Table:
-    """Rows as an Arrow table with just the columns that some row names; a row that does not takes the default."""
+    """Rows as an Arrow table with just the columns that some row names; a row that does not takes
+    the default.
+    """
     declared = collection_named(collection)
     assert declared is not None
     defaults = {column.name: column.default for column in declared.columns}
@@ -40,7 +42,8 @@ def table(collection: str, rows: list[dict[str, Any]]) -> pa.Table:
     fields = [declared.schema.field(name) for name in names]
     nullable = pa.schema([pa.field(field.name, field.type) for field in fields])
     return pa.Table.from_pylist(
-        [{name: row.get(name, defaults.get(name)) for name in names} for row in rows], schema=nullable
+        [{name: row.get(name, defaults.get(name)) for name in names} for row in rows],
+        schema=nullable,
     )
 
 

@@ -1,4 +1,6 @@
-"""Citations are verified through either view, and a document somebody altered vouches for nothing."""
+"""Citations are verified through either view, and a document somebody altered vouches for
+nothing.
+"""
 
 from __future__ import annotations
 
@@ -40,10 +42,18 @@ def opened(kind: str, home: Path, double: ArangoDouble, *, alter: bool) -> Graph
 
 
 def verdicts(view: GraphView) -> list[Verdict]:
-    """Of two chunks of the rivers, a function, a file, and the two heaviest edges a river has: one without a source."""
-    passages = view.passages(view.number(["doc_chunks/c1", "doc_chunks/c2", "funcs/g1", "files/f1"]))
+    """Of two chunks of the rivers, a function, a file, and the two heaviest edges a river has: one
+    without a source.
+    """
+    passages = view.passages(
+        view.number(["doc_chunks/c1", "doc_chunks/c2", "funcs/g1", "files/f1"])
+    )
     edges = view.edges(
-        view.expand(view.number(["entities/hub"]), direction=Direction.OUT, types=["refers_to", "derives_from"]).edge
+        view.expand(
+            view.number(["entities/hub"]),
+            direction=Direction.OUT,
+            types=["refers_to", "derives_from"],
+        ).edge
     )
     assert [edge.id for edge in edges[:2]] == ["relations/r2", "relations/r1"]
     cited = [Citation(one.document_id, one.span, one.text) for one in passages]
@@ -57,6 +67,20 @@ def test_what_cites_an_altered_document_is_a_mismatch_and_the_rest_stays_verifie
 ) -> None:
     good, none, wrong = Verdict.VERIFIED, Verdict.UNVERIFIED, Verdict.MISMATCH
     (tmp_path / "as-stored").mkdir()
-    assert verdicts(opened(kind, tmp_path / "as-stored", double, alter=False)) == [good, good, good, good, none, good]
+    assert verdicts(opened(kind, tmp_path / "as-stored", double, alter=False)) == [
+        good,
+        good,
+        good,
+        good,
+        none,
+        good,
+    ]
     (tmp_path / "altered").mkdir()
-    assert verdicts(opened(kind, tmp_path / "altered", double, alter=True)) == [wrong, wrong, good, good, none, wrong]
+    assert verdicts(opened(kind, tmp_path / "altered", double, alter=True)) == [
+        wrong,
+        wrong,
+        good,
+        good,
+        none,
+        wrong,
+    ]

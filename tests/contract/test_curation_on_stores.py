@@ -21,18 +21,36 @@ NOW = datetime(2026, 3, 1, tzinfo=UTC)
 MORE = passage("p5", "London", "London is where Ada Lovelace met Charles Babbage.")
 
 
-def test_an_edit_is_agreed_kept_by_ingestion_undone_and_forgotten(store: GraphStore, tmp_path: Path) -> None:
+def test_an_edit_is_agreed_kept_by_ingestion_undone_and_forgotten(
+    store: GraphStore, tmp_path: Path
+) -> None:
     context = IngestContext(store, HashingEmbedder(), TOKENIZER, tmp_path / "cache")
     ingest(context, Listed(PEOPLE))
     before = contents(store)["entities"]
     grace, babbage = entity_named(store, "Grace Hopper"), entity_named(store, "Charles Babbage")
-    kept = update_entity(store, grace, {"summary": "an admiral"}, who="kim", why="", at=NOW, embedder=context.embedder)
+    kept = update_entity(
+        store,
+        grace,
+        {"summary": "an admiral"},
+        who="kim",
+        why="",
+        at=NOW,
+        embedder=context.embedder,
+    )
     waits = update_entity(
-        store, babbage, {"name": "Babbage"}, who="kim", why="", at=NOW, embedder=context.embedder,
+        store,
+        babbage,
+        {"name": "Babbage"},
+        who="kim",
+        why="",
+        at=NOW,
+        embedder=context.embedder,
         rules=ReviewRules(degree=0),
-    )  # fmt: skip
+    )
     assert (kept.state, waits.state) == ("applied", "pending")
-    assert approve(store, waits.edit, who="lee", at=NOW, embedder=context.embedder).state == "applied"
+    assert (
+        approve(store, waits.edit, who="lee", at=NOW, embedder=context.embedder).state == "applied"
+    )
     ingest(context, Listed([*PEOPLE, MORE]))
     rows = {row["_key"]: row for row in contents(store)["entities"]}
     assert (rows[grace]["summary"], rows[babbage]["name"]) == ("an admiral", "Babbage")
@@ -45,6 +63,13 @@ def test_an_edit_is_agreed_kept_by_ingestion_undone_and_forgotten(store: GraphSt
 
 
 def test_a_reading_handle_cannot_edit(open_store: OpenStore, tmp_path: Path) -> None:
-    ingest(IngestContext(open_store(Mode.READ_WRITE), HashingEmbedder(), TOKENIZER, tmp_path / "cache"), Listed(PEOPLE))
+    ingest(
+        IngestContext(
+            open_store(Mode.READ_WRITE), HashingEmbedder(), TOKENIZER, tmp_path / "cache"
+        ),
+        Listed(PEOPLE),
+    )
     with pytest.raises(ReadOnly):
-        update_entity(open_store(Mode.READ_ONLY), "london", {"summary": "x"}, who="kim", why="", at=NOW)
+        update_entity(
+            open_store(Mode.READ_ONLY), "london", {"summary": "x"}, who="kim", why="", at=NOW
+        )

@@ -1,4 +1,6 @@
-"""What a moment in the past shows of random dated graphs, against an oracle that keeps the edges valid then."""
+"""What a moment in the past shows of random dated graphs, against an oracle that keeps the edges
+valid then.
+"""
 
 from __future__ import annotations
 
@@ -48,23 +50,45 @@ def random_graph(number: int) -> tuple[list[Row], list[Row]]:
     chance = np.random.default_rng(number)
     pairs = {tuple(sorted(chance.choice(NODES, 2, replace=False).tolist())) for _ in range(EDGES)}
     relations = [
-        relation(f"g{number}e{a}", f"g{number}e{b}", weight=float(chance.choice([0.25, 0.5, 1.0])), **dated(chance))
+        relation(
+            f"g{number}e{a}",
+            f"g{number}e{b}",
+            weight=float(chance.choice([0.25, 0.5, 1.0])),
+            **dated(chance),
+        )
         for a, b in sorted(pairs)
     ]
     places = [(one, int(chance.integers(NODES))) for one in range(PASSAGES) for _ in range(2)]
     mentions = [
-        joined(f"m{number}-{one}-{node}", f"doc_chunks/g{number}c{one}", f"entities/g{number}e{node}", "mentions",
-               weight=0.5, **dated(chance))
+        joined(
+            f"m{number}-{one}-{node}",
+            f"doc_chunks/g{number}c{one}",
+            f"entities/g{number}e{node}",
+            "mentions",
+            weight=0.5,
+            **dated(chance),
+        )
         for one, node in sorted(set(places))
-    ]  # fmt: skip
+    ]
     return relations, mentions
 
 
 def fill(store: GraphStore) -> None:
     put(store, "documents", document("d", "d", "", TEXT))
-    put(store, "entities", *(entity(f"g{one}e{node}") for one in range(GRAPHS) for node in range(NODES)))
-    put(store, "doc_chunks", *(chunk(f"g{one}c{piece}", "d", TEXT, 0, len(TEXT))
-                               for one in range(GRAPHS) for piece in range(PASSAGES)))  # fmt: skip
+    put(
+        store,
+        "entities",
+        *(entity(f"g{one}e{node}") for one in range(GRAPHS) for node in range(NODES)),
+    )
+    put(
+        store,
+        "doc_chunks",
+        *(
+            chunk(f"g{one}c{piece}", "d", TEXT, 0, len(TEXT))
+            for one in range(GRAPHS)
+            for piece in range(PASSAGES)
+        ),
+    )
     for place, collection in enumerate(("relations", "mentions")):
         put(store, collection, *(row for one in range(GRAPHS) for row in random_graph(one)[place]))
 
@@ -75,7 +99,9 @@ def view_of(
 ) -> Iterator[Callable[[int], GraphView]]:
     """The view that holds a graph, by the number of the graph."""
     home = tmp_path_factory.mktemp("home")
-    store: GraphStore = empty_store(home / "graph.db") if request.param == "snapshot" else arango_store(double)
+    store: GraphStore = (
+        empty_store(home / "graph.db") if request.param == "snapshot" else arango_store(double)
+    )
     fill(store)
 
     @lru_cache(maxsize=1)
@@ -91,7 +117,9 @@ def view_of(
     store.close()
 
 
-def test_paths_walks_and_passages_are_those_of_the_edges_valid_then(view_of: Callable[[int], GraphView]) -> None:
+def test_paths_walks_and_passages_are_those_of_the_edges_valid_then(
+    view_of: Callable[[int], GraphView],
+) -> None:
     for number in range(GRAPHS):
         moment = day(int(np.random.default_rng(-number % 2**32).integers(1, 31)))
         check_graph(view_of(number), number, Mask(as_of=moment))
@@ -110,7 +138,9 @@ def check_graph(view: GraphView, number: int, mask: Mask) -> None:
     )
     names = names_of(number)
     place, numbers = {name: row for row, name in enumerate(names)}, view.number(names)
-    edges = [(place[row["_from"]], place[row["_to"]], row["weight"]) for row in (*relations, *mentions)]
+    edges = [
+        (place[row["_from"]], place[row["_to"]], row["weight"]) for row in (*relations, *mentions)
+    ]
 
     metered = MeteredView(view, Turn(Caps(100_000, 100_000_000, 600_000)))
     walked = personalized_pagerank(
@@ -118,7 +148,9 @@ def check_graph(view: GraphView, number: int, mask: Mask) -> None:
     )
     scores = np.zeros(len(names))
     scores[[place[name] for name in view.ids(walked.numbers)]] = walked.scores
-    assert scores == pytest.approx(exact(edges, len(names), np.eye(len(names))[0], DAMPING), abs=1e-6)
+    assert scores == pytest.approx(
+        exact(edges, len(names), np.eye(len(names))[0], DAMPING), abs=1e-6
+    )
 
     found = metered.expand(numbers[:NODES], direction=Direction.IN, types=["mentions"], mask=mask)
     assert sorted(view.ids(found.target)) == sorted(row["_from"] for row in mentions)
@@ -127,8 +159,13 @@ def check_graph(view: GraphView, number: int, mask: Mask) -> None:
     graph.add_nodes_from(range(NODES))
     graph.add_weighted_edges_from(edges[: len(relations)])
     paths = networkx.all_simple_paths(graph, 0, NODES - 1, cutoff=HOPS)
-    cheapest = min((sum(-np.log(graph.edges[step]["weight"]) for step in pairwise(one)) for one in paths), default=None)
-    best = cheapest_paths(metered, int(numbers[0]), int(numbers[NODES - 1]), k=1, max_hops=HOPS, mask=mask)
+    cheapest = min(
+        (sum(-np.log(graph.edges[step]["weight"]) for step in pairwise(one)) for one in paths),
+        default=None,
+    )
+    best = cheapest_paths(
+        metered, int(numbers[0]), int(numbers[NODES - 1]), k=1, max_hops=HOPS, mask=mask
+    )
     assert (cheapest is None) == (not best)
     if best:
         assert -best[0].score == pytest.approx(cheapest, abs=1e-3)

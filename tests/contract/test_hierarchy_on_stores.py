@@ -7,7 +7,7 @@ from pathlib import Path
 from hades.ports.store import GraphStore
 from tests.contract.examples import everything, put
 from tests.homes import empty_store
-from tests.unit.hades.stages.topics.worlds import add_papers, build, named, remove_paper
+from tests.unit.hades.night.topics.worlds import add_papers, build, named, remove_paper
 
 
 def test_topics_are_the_same_everywhere(store: GraphStore, tmp_path: Path) -> None:
@@ -19,5 +19,11 @@ def test_topics_are_the_same_everywhere(store: GraphStore, tmp_path: Path) -> No
         add_papers(one, [(1, 50)])
         remove_paper(one, 2, 3)
         assert build(one, "two", on=2).moved == 0
-    for collection in ("clusters", "cluster_edges", "cluster_membership_journal", "build_stages", "entities"):
+    for collection in (
+        "clusters",
+        "cluster_edges",
+        "cluster_membership_journal",
+        "build_stages",
+        "entities",
+    ):
         assert everything(store, collection) == everything(embedded, collection)

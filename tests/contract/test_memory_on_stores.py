@@ -1,4 +1,6 @@
-"""Memory behaves the same on every store: the scenario, change, conflict, undo and erasure leave equal rows."""
+"""Memory behaves the same on every store: the scenario, change, conflict, undo and erasure leave
+equal rows.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,10 @@ PAGE = "\n".join(f"line {number} of a page that hardly changes" for number in ra
 
 def test_a_whole_story_leaves_the_same_rows_everywhere(store: GraphStore, tmp_path: Path) -> None:
     embedded = empty_store(tmp_path / "embedded" / "graph.db")
-    here, there = story(memory_on(store, clock := Clock()), clock), story(memory_on(embedded, clock := Clock()), clock)
+    here, there = (
+        story(memory_on(store, clock := Clock()), clock),
+        story(memory_on(embedded, clock := Clock()), clock),
+    )
     assert here == there
     for name in COLLECTIONS:
         assert rows_of(store, name) == rows_of(embedded, name), name
@@ -41,7 +46,9 @@ def test_as_of_answers_are_the_same_everywhere(store: GraphStore) -> None:
     assert memory.at(X, T1 - timedelta(days=1)) is None
     assert [edge.id for edge in memory.edges(X)] == [told.viable.id]
     assert [edge.id for edge in memory.edges(X, mask=Mask(as_of=then))] == [told.rejection.id]
-    assert [edge.id for edge in memory.edges(X, mask=Mask(as_of=T3, known_at=then))] == [told.rejection.id]
+    assert [edge.id for edge in memory.edges(X, mask=Mask(as_of=T3, known_at=then))] == [
+        told.rejection.id
+    ]
     assert memory.find_edge_change(X, "rejected_because", "viable_after_fix")[0] == T2  # type: ignore[index]
 
 
@@ -52,23 +59,41 @@ def test_the_last_rows_of_a_value_come_last_first(store: GraphStore) -> None:
         + [NewState("ab", "of another topic", valid_from=T1)]
     )
     same = Term("topic", "==", "a")
-    found = store.last("memory_states", same=same, by="valid_from", at_most=T1 + timedelta(days=3), limit=4)
-    rows = [(row["topic"], (row["valid_from"] - T1).days, row["version"]) for row in found.to_pylist()]
+    found = store.last(
+        "memory_states", same=same, by="valid_from", at_most=T1 + timedelta(days=3), limit=4
+    )
+    rows = [
+        (row["topic"], (row["valid_from"] - T1).days, row["version"]) for row in found.to_pylist()
+    ]
     assert rows == [("a", 3, 9), ("a", 3, 4), ("a", 2, 8), ("a", 2, 3)]
-    none = store.last("memory_states", same=same, by="valid_from", at_most=T1 - timedelta(days=1), limit=4)
+    none = store.last(
+        "memory_states", same=same, by="valid_from", at_most=T1 - timedelta(days=1), limit=4
+    )
     assert none.num_rows == 0
-    everyone = store.last("memory_states", same=same, by="valid_from", at_most=T3, limit=100, columns=["version"])
+    everyone = store.last(
+        "memory_states", same=same, by="valid_from", at_most=T3, limit=100, columns=["version"]
+    )
     assert everyone.num_rows == 12
     assert everyone.column_names == ["_key", "version"]
 
 
 def test_last_wants_an_index_that_answers_it(store: GraphStore) -> None:
     with pytest.raises(BadQuery, match="no index on"):
-        store.last("memory_states", same=Term("topic", "==", "a"), by="timestamp", at_most=T1, limit=1)
+        store.last(
+            "memory_states", same=Term("topic", "==", "a"), by="timestamp", at_most=T1, limit=1
+        )
     with pytest.raises(BadQuery, match="at least 1"):
-        store.last("memory_states", same=Term("topic", "==", "a"), by="valid_from", at_most=T1, limit=0)
+        store.last(
+            "memory_states", same=Term("topic", "==", "a"), by="valid_from", at_most=T1, limit=0
+        )
     with pytest.raises(BadQuery):
-        store.last("memory_states", same=Term("topic", "==", "a"), by="valid_from", at_most="yesterday", limit=1)
+        store.last(
+            "memory_states",
+            same=Term("topic", "==", "a"),
+            by="valid_from",
+            at_most="yesterday",
+            limit=1,
+        )
 
 
 def rows_of(store: GraphStore, name: str) -> list[dict[str, object]]:
@@ -83,8 +108,12 @@ def rows_of(store: GraphStore, name: str) -> list[dict[str, object]]:
 def story(memory: Memory, clock: Clock) -> list[object]:
     """Everything memory can do, once; what it said on the way."""
     tell(memory, clock)
-    pages = memory.add_many([NewState("page", PAGE.replace("line 3", f"line 3 ({number})")) for number in range(20)])
-    done = memory.change(X, "dropped after all", facts=[Fact("rejected_because", Y, replaces="viable_after_fix")])
+    pages = memory.add_many(
+        [NewState("page", PAGE.replace("line 3", f"line 3 ({number})")) for number in range(20)]
+    )
+    done = memory.change(
+        X, "dropped after all", facts=[Fact("rejected_because", Y, replaces="viable_after_fix")]
+    )
     memory.assert_fact("ana", "works_at", "north", valid_from=T1)
     clock.at += timedelta(days=1)
     met = memory.assert_fact("ana", "works_at", "south", valid_from=T2)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -19,6 +20,7 @@ from hades.ingest.phases import IngestContext, ingest
 from hades.ports.graph import Kind
 from hades.ports.store import GraphStore, scan_rows
 from hades.providers.hashing import HashingEmbedder
+from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import NAMES_OF_RECIPES
 from hades.retrieval.pipeline import Tools, retrieve
 from hades.snapshot.files import hash_texts
@@ -33,6 +35,7 @@ from hades.telemetry import turn as turn_clock
 from hades.text.words import terms, words
 from schemas.answer import Retrieval
 from schemas.catalogue import ANALYZER, COLLECTIONS, NAMES
+from schemas.ids import Mask
 from schemas.plan import Plan, Reason
 from tests.arango_double.server import ArangoDouble
 from tests.contract.conftest import REAL_SERVER
@@ -42,18 +45,50 @@ from tests.patience import examples
 from tests.unit.hades.ingest.corpora import TOKENIZER, Listed, passage
 
 PASSAGES = [
-    ("Aachen", "Aachen is a town in the west. Charlemagne lived in Aachen and built the Palatine Chapel there."),
-    ("Charlemagne", "Charlemagne was crowned by Pope Leo III. His palace school was led by Alcuin of York."),
-    ("Alcuin of York", "Alcuin of York was a scholar from Northumbria. Alcuin of York taught at York Minster."),
-    ("York Minster", "York Minster is a cathedral in York. Its East Window was made by John Thornton."),
-    ("John Thornton", "John Thornton was a glazier from Coventry who worked in the fifteenth century."),
-    ("Coventry", "Coventry is a city in England. Lady Godiva is remembered in Coventry every year."),
-    ("Bremen", "Bremen is a port on the Weser. The Town Musicians of Bremen stand beside the town hall."),
+    (
+        "Aachen",
+        "Aachen is a town in the west. Charlemagne lived in Aachen and built the Palatine Chapel "
+        "there.",
+    ),
+    (
+        "Charlemagne",
+        "Charlemagne was crowned by Pope Leo III. His palace school was led by Alcuin of York.",
+    ),
+    (
+        "Alcuin of York",
+        "Alcuin of York was a scholar from Northumbria. Alcuin of York taught at York Minster.",
+    ),
+    (
+        "York Minster",
+        "York Minster is a cathedral in York. Its East Window was made by John Thornton.",
+    ),
+    (
+        "John Thornton",
+        "John Thornton was a glazier from Coventry who worked in the fifteenth century.",
+    ),
+    (
+        "Coventry",
+        "Coventry is a city in England. Lady Godiva is remembered in Coventry every year.",
+    ),
+    (
+        "Bremen",
+        "Bremen is a port on the Weser. The Town Musicians of Bremen stand beside the town hall.",
+    ),
     ("Weser", "The Weser flows through Bremen and Minden to the North Sea."),
     ("Minden", "Minden lies on the Weser. The Battle of Minden was fought near Minden in 1759."),
-    ("Celle", "Celle is known for timber, i.e. the town's 3,426 beams. Caroline Matilda died in Celle Castle."),
-    ("Caroline Matilda", "Caroline Matilda was Queen of Denmark. Her physician was Johann Friedrich Struensee."),
-    ("Johann Friedrich Struensee", "Johann Friedrich Struensee was born in Halle and ruled Denmark for a year."),
+    (
+        "Celle",
+        "Celle is known for timber, i.e. the town's 3,426 beams. Caroline Matilda died in Celle "
+        "Castle.",
+    ),
+    (
+        "Caroline Matilda",
+        "Caroline Matilda was Queen of Denmark. Her physician was Johann Friedrich Struensee.",
+    ),
+    (
+        "Johann Friedrich Struensee",
+        "Johann Friedrich Struensee was born in Halle and ruled Denmark for a year.",
+    ),
 ]
 QUESTIONS = (
     "Who led the palace school of Charlemagne?",
@@ -93,9 +128,19 @@ def views(tmp_path_factory: pytest.TempPathFactory, double: ArangoDouble) -> Vie
     return put_on_both(PASSAGES, tmp_path_factory.mktemp("turns"), double)
 
 
-def put_on_both(passages: Sequence[tuple[str, str]], home: Path, double: ArangoDouble) -> Views:
+def put_on_both(
+    passages: Sequence[tuple[str, str]],
+    home: Path,
+    double: ArangoDouble,
+    dates: Sequence[datetime | None] = (),
+) -> Views:
     embedded, server = empty_store(home / "graph.db"), arango_store(double)
-    source = Listed([passage(f"p{place}", title, text) for place, (title, text) in enumerate(passages)])
+    source = Listed(
+        [
+            passage(f"p{place}", title, text, created=created)
+            for place, ((title, text), created) in enumerate(zip_longest(passages, dates))
+        ]
+    )
     ingest(IngestContext(embedded, HashingEmbedder(), TOKENIZER, home / "cache"), source)
     publish(embedded, home)
     copy_rows(embedded, server)
@@ -112,9 +157,9 @@ def copy_rows(source: GraphStore, target: GraphStore) -> None:
                 inside.upsert(collection.name, pa.Table.from_batches([batch]))
 
 
-def ask(view: OpenView, question: str, recipe: str = "auto") -> Retrieval:
+def ask(view: OpenView, question: str, recipe: str = "auto", mask: Mask = Mask()) -> Retrieval:
     tools = Tools(TOKENIZER, HashingEmbedder(), clock=lambda: 0.0)
-    return retrieve(view, question, tools, at=AT, recipe=recipe)
+    return retrieve(view, question, tools, at=AT, recipe=recipe, mask=mask)
 
 
 @contextmanager
@@ -149,54 +194,76 @@ def test_a_build_tells_the_server_how_rare_words_are(views: Views) -> None:
 def test_a_turn_answers_as_over_the_snapshot_of_the_same_rows(views: Views, recipe: str) -> None:
     for question in QUESTIONS[: examples(7)]:
         here, there = ask(views.live, question, recipe), ask(views.snapshot, question, recipe)
-        assert (here.passages, here.paths, here.reasons) == (there.passages, there.paths, there.reasons), question
+        assert (here.passages, here.paths, here.reasons) == (
+            there.passages,
+            there.paths,
+            there.reasons,
+        ), question
 
 
-@pytest.mark.parametrize("question", ["Which turbines did the zeppelins of Xanadu have?", "What was fought in 1,759?"])
+@pytest.mark.parametrize(
+    "question", ["Which turbines did the zeppelins of Xanadu have?", "What was fought in 1,759?"]
+)
 def test_words_that_no_passage_holds_count_alike_on_both_views(views: Views, question: str) -> None:
     here, there = ask(views.live, question), ask(views.snapshot, question)
-    assert (here.passages, here.reasons, here.confidence) == (there.passages, there.reasons, there.confidence)
-    assert (here.absence and here.absence.unknown_words) == (there.absence and there.absence.unknown_words)
+    assert (here.passages, here.reasons, here.confidence) == (
+        there.passages,
+        there.reasons,
+        there.confidence,
+    )
+    assert (here.absence and here.absence.unknown_words) == (
+        there.absence and there.absence.unknown_words
+    )
 
 
 def test_a_part_of_the_graph_knows_the_words_of_the_whole(views: Views) -> None:
     part = views.live.around(["Bremen"], [], "", [], hops=0).view
-    assert part.holds_word("Godiva")
-    assert not part.holds_word("zeppelin")
+    metered = MeteredView(part, turn_clock.Turn(turn_clock.Caps(100, 1_000_000, 60_000)))
+    for view in (part, metered):
+        assert view.holds_word("Godiva")
+        assert not view.holds_word("zeppelin")
 
 
 def test_what_shares_words_with_another_text_is_fetched_when_it_is_asked_for(views: Views) -> None:
     found = views.live.around(["Bremen"], [], "", [], hops=0)
     found.view.lexical("Lady Godiva", kind=Kind.CHUNK, limit=3)
     here = views.live.further(found).view
-    hits, whole = (view.lexical("Lady Godiva", kind=Kind.CHUNK, limit=3) for view in (here, views.snapshot))
+    hits, whole = (
+        view.lexical("Lady Godiva", kind=Kind.CHUNK, limit=3) for view in (here, views.snapshot)
+    )
     assert here.ids(hits.numbers) == views.snapshot.ids(whole.numbers)
     assert not here.missing().texts
 
 
 @pytest.mark.parametrize("recipe", NAMES_OF_RECIPES)
-def test_every_recipe_answers_in_at_most_eight_questions(views: Views, recipe: str) -> None:
+def test_every_recipe_waits_for_the_server_at_most_four_times(views: Views, recipe: str) -> None:
+    """What does not need the answer of another query is asked at the same time."""
     with count_requests() as asked:
         found = ask(views.live, QUESTIONS[1], recipe)
     assert found.passages
     assert found.telemetry.reads <= found.plan.budget.docs_max
-    assert asked() == found.telemetry.counters["round_trips"] <= 8
+    assert found.telemetry.counters["round_trips"] <= 4
+    assert found.telemetry.counters["round_trips"] <= asked() <= 10
 
 
 def test_a_question_asked_from_a_document_is_answered_as_over_the_snapshot(views: Views) -> None:
-    place = views.snapshot.passages(views.snapshot.lexical("Weser", kind=Kind.CHUNK, limit=1).numbers)[0].document_id
+    place = views.snapshot.passages(
+        views.snapshot.lexical("Weser", kind=Kind.CHUNK, limit=1).numbers
+    )[0].document_id
     tools = Tools(TOKENIZER, HashingEmbedder(), clock=lambda: 0.0)
-    here, there = (retrieve(view, QUESTIONS[2], tools, at=AT, near=[place]) for view in (views.live, views.snapshot))
+    here, there = (
+        retrieve(view, QUESTIONS[2], tools, at=AT, near=[place])
+        for view in (views.live, views.snapshot)
+    )
     assert here.passages == there.passages
 
 
-def test_more_edges_than_are_fetched_are_told(views: Views, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_edges_than_are_fetched_are_told(
+    views: Views, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert not views.live.around([QUESTIONS[0]], [], "", []).is_cut
     monkeypatch.setattr(neighbourhood, "_EDGES", 20)
     assert Reason.CAP_EXCEEDED in ask(views.live, QUESTIONS[0]).reasons
-    monkeypatch.undo()
-    monkeypatch.setattr(neighbourhood, "_ROW_EDGES", 2)
-    assert views.live.around([QUESTIONS[0]], [], "", []).is_cut
 
 
 def test_a_neighbourhood_that_was_cut_says_so_and_scores_words_as_the_whole(
@@ -233,11 +300,19 @@ def test_an_answer_read_while_a_large_write_is_applied_says_so(views: Views) -> 
 
 
 @pytest.mark.parametrize("recipe", NAMES_OF_RECIPES)
-def test_a_turn_that_meets_a_half_applied_write_answers_from_the_snapshot_alone(views: Views, recipe: str) -> None:
+def test_a_turn_that_meets_a_half_applied_write_answers_from_the_snapshot_alone(
+    views: Views, recipe: str
+) -> None:
     """Rows of the new state lie in the store already; nothing of them may be shown."""
     server = views.live.store
     live = ArangoView(server, lambda: views.snapshot)
-    row = {"_key": "half", "name": "Charlemagne", "name_lower": "charlemagne", "type": "concept", "summary": "NEW"}
+    row = {
+        "_key": "half",
+        "name": "Charlemagne",
+        "name_lower": "charlemagne",
+        "type": "concept",
+        "summary": "NEW",
+    }
     server.session.db.collection("entities").insert(row)
     journal = server.session.db.collection("write_journal")
     journal.insert({"_key": "halfway", "pieces": 2, "cost": 1, "collections": ["entities"]})
@@ -252,12 +327,21 @@ def test_a_turn_that_meets_a_half_applied_write_answers_from_the_snapshot_alone(
 
 
 @pytest.mark.skipif(bool(REAL_SERVER), reason="the fault is injected into the double")
-def test_a_search_by_vector_that_takes_too_long_is_left_out_for_a_while(views: Views, double: ArangoDouble) -> None:
+def test_a_search_by_vector_that_takes_too_long_is_left_out_for_a_while(
+    views: Views, double: ArangoDouble
+) -> None:
+    """Once may be a cold start; after twice in a row it is not tried for a while."""
     live = ArangoView(views.live.store)
     double.faults.error(1500, matching="Passages, entities and topics by cosine")
-    first, second = ask(live, QUESTIONS[0]), ask(live, QUESTIONS[0])
-    assert first.passages == second.passages != ()
-    assert all(Reason.CAP_EXCEEDED in one.reasons for one in (first, second))
+    cold, warm = ask(live, QUESTIONS[0]), ask(live, QUESTIONS[0])
+    assert Reason.CAP_EXCEEDED in cold.reasons
+    assert Reason.CAP_EXCEEDED not in warm.reasons
+    for _search in range(2):
+        double.faults.error(1500, matching="Passages, entities and topics by cosine")
+        assert Reason.CAP_EXCEEDED in ask(live, QUESTIONS[0]).reasons
+    left_out = ask(live, QUESTIONS[0])
+    assert left_out.passages == cold.passages != ()
+    assert Reason.CAP_EXCEEDED in left_out.reasons
     assert double.faults.pending() == 0
 
 
@@ -265,19 +349,25 @@ def test_a_turn_says_that_the_server_cuts_texts_otherwise_than_declared(
     views: Views, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert Reason.ANALYZER_MISMATCH not in ask(views.live, QUESTIONS[0]).reasons
-    declared = provision.Analyzer("text", {"locale": "en", "stemming": False}, ("frequency", "norm", "position"))
+    declared = provision.Analyzer(
+        "text", {"locale": "en", "stemming": False}, ("frequency", "norm", "position")
+    )
     monkeypatch.setitem(provision.ANALYZERS, ANALYZER, declared)
     assert Reason.ANALYZER_MISMATCH in ask(ArangoView(views.live.store), QUESTIONS[0]).reasons
 
 
-def test_time_at_the_server_is_counted_by_the_clock_of_turns(views: Views, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_time_at_the_server_is_counted_by_the_clock_of_turns(
+    views: Views, monkeypatch: pytest.MonkeyPatch
+) -> None:
     live, limits = ArangoView(views.live.store), list[float]()
     monkeypatch.setattr(turn_clock, "read_clock", lambda: 5.0)  # it stands still
     query = live.store.session.query
     monkeypatch.setattr(
         live.store.session,
         "query",
-        lambda *asked, runtime_s=None, **given: limits.append(runtime_s) or query(*asked, runtime_s=runtime_s, **given),
+        lambda *asked, runtime_s=None, **given: (
+            limits.append(runtime_s) or query(*asked, runtime_s=runtime_s, **given)
+        ),
     )
     live.around(["Charlemagne"], [], "", [], 30.0)
     assert {one for one in limits if one is not None} == {30.0}
@@ -297,7 +387,9 @@ def test_a_round_that_takes_too_long_leaves_the_answer_of_the_one_before(views: 
 
     for further_s in (1.7, 1.0, 0.1):  # noqa: B007
         now[0], live = 0.0, Slow(views.live.store)
-        answer = retrieve(live, QUESTIONS[3], Tools(TOKENIZER, HashingEmbedder(), clock=lambda: now[0]), at=AT)
+        answer = retrieve(
+            live, QUESTIONS[3], Tools(TOKENIZER, HashingEmbedder(), clock=lambda: now[0]), at=AT
+        )
         assert answer.passages
         assert {Reason.TIMEOUT, Reason.ABSTAINED, Reason.NO_PATHS}.isdisjoint(answer.reasons)
         is_whole = ask(views.live, QUESTIONS[3]).passages == answer.passages
@@ -311,7 +403,8 @@ def documented_functions(most: int) -> list[tuple[str, str]]:
         (f"{module}.{node.name}", text)
         for module, tree in trees.items()
         for node in ast.walk(tree)
-        if isinstance(node, ast.FunctionDef | ast.ClassDef) and len(text := ast.get_docstring(node) or "") > 300
+        if isinstance(node, ast.FunctionDef | ast.ClassDef)
+        and len(text := ast.get_docstring(node) or "") > 300
     ]
     return found[:: len(found) // most][:most]
 
@@ -323,13 +416,17 @@ def test_hundreds_of_passages_are_answered_as_over_the_snapshot(
     views, texts = many
     for _, text in texts[:: len(texts) // examples(3)]:
         question = " ".join(text.split()[:20])
-        here, there = (retrieve_whole(view, question, recipe) for view in (views.live, views.snapshot))
+        here, there = (
+            retrieve_whole(view, question, recipe) for view in (views.live, views.snapshot)
+        )
         assert [one.id for one in here.passages] == [one.id for one in there.passages], question
         assert here.telemetry.counters["round_trips"] <= 8
 
 
 @pytest.fixture(scope="module")
-def many(tmp_path_factory: pytest.TempPathFactory, double: ArangoDouble) -> tuple[Views, Sequence[tuple[str, str]]]:
+def many(
+    tmp_path_factory: pytest.TempPathFactory, double: ArangoDouble
+) -> tuple[Views, Sequence[tuple[str, str]]]:
     texts = documented_functions(300)
     return put_on_both(texts, tmp_path_factory.mktemp("many"), double), texts
 

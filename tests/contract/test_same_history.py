@@ -1,4 +1,6 @@
-"""The same history ends in the same graph on every store: with a small limit, and on a server that fails often."""
+"""The same history ends in the same graph on every store: with a small limit, and on a server that
+fails often.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ from tempfile import mkdtemp
 
 import pytest
 
-from hades.build.release.publish import roll_back_graph
+from hades.night.release.publish import roll_back_graph
 from hades.ports.store import Mode
 from hades.stores.arango import transaction
 from hades.stores.arango.errors import RetryPolicy
@@ -22,15 +24,42 @@ from tests.arango_double.server import ArangoDouble
 from tests.contract.conftest import PASSWORD, REAL_SERVER, SMALL
 from tests.homes import settings_of
 
-pytestmark = pytest.mark.skipif(bool(REAL_SERVER), reason="a server is asked the same by the commands (test_zz)")
-NIGHTS = (datetime(2026, 3, 2, tzinfo=UTC), datetime(2026, 3, 3, tzinfo=UTC), datetime(2026, 3, 4, tzinfo=UTC))
-CITIES = ("Aachen", "Bremen", "Celle", "Dresden", "Essen", "Fulda", "Gotha", "Halle", "Ilmenau", "Jena")
-COUNTED = ("documents", "doc_chunks", "entities", "relations", "mentions", "clusters", "bridge_cache")
+pytestmark = pytest.mark.skipif(
+    bool(REAL_SERVER), reason="a server is asked the same by the commands (test_zz)"
+)
+NIGHTS = (
+    datetime(2026, 3, 2, tzinfo=UTC),
+    datetime(2026, 3, 3, tzinfo=UTC),
+    datetime(2026, 3, 4, tzinfo=UTC),
+)
+CITIES = (
+    "Aachen",
+    "Bremen",
+    "Celle",
+    "Dresden",
+    "Essen",
+    "Fulda",
+    "Gotha",
+    "Halle",
+    "Ilmenau",
+    "Jena",
+)
+COUNTED = (
+    "documents",
+    "doc_chunks",
+    "entities",
+    "relations",
+    "mentions",
+    "clusters",
+    "bridge_cache",
+)
 
 
 @dataclass(frozen=True)
 class History:
-    """Names of the published snapshots, which are hashes of what they hold, and how many rows there are at the end."""
+    """Names of the published snapshots, which are hashes of what they hold, and how many rows there
+    are at the end.
+    """
 
     snapshots: tuple[str, ...]
     counts: dict[str, int]
@@ -40,7 +69,11 @@ def live_through(folder: Path, cities: Sequence[str] = CITIES, **settings: str) 
     """Two nights, back to the first, a forgotten document, and a third night."""
     corpus = folder / "corpus.jsonl"
     rows = [
-        {"id": f"d{n}", "title": city, "text": f"{city} is a town. {city} lies on the road to {cities[n - 1]}."}
+        {
+            "id": f"d{n}",
+            "title": city,
+            "text": f"{city} is a town. {city} lies on the road to {cities[n - 1]}.",
+        }
         for n, city in enumerate(cities)
     ]
     chosen = settings_of(folder / "home", **settings)
@@ -80,7 +113,9 @@ def on_server(folder: Path, server: ArangoDouble, cities: Sequence[str] = CITIES
 
 @pytest.mark.soak  # the next test claims the same of a server that also fails
 def test_a_server_with_a_small_limit_ends_where_the_embedded_store_does(tmp_path: Path) -> None:
-    with ArangoDouble(root_password=PASSWORD, transaction_size_limit=SMALL, tells_options=True) as server:
+    with ArangoDouble(
+        root_password=PASSWORD, transaction_size_limit=SMALL, tells_options=True
+    ) as server:
         assert on_server(tmp_path, server) == embedded_history()
 
 
@@ -89,14 +124,18 @@ def test_nothing_is_lost_or_doubled_on_a_server_that_restarts_and_fails_in_every
 ) -> None:
     monkeypatch.setattr(transaction, "_SETTLED_S", 0.0)
     monkeypatch.setattr(RetryPolicy, "pauses", lambda policy: [0.0] * (policy.attempts - 1))
-    with ArangoDouble(root_password=PASSWORD, transaction_size_limit=SMALL, tells_options=True) as server:
+    with ArangoDouble(
+        root_password=PASSWORD, transaction_size_limit=SMALL, tells_options=True
+    ) as server:
         faults = server.faults
         faults.http_error(503, 38, times=1_000, matching=every(53))  # starting up
         faults.error(1496, times=1_000, matching=every(61))  # another server leads the shard now
         faults.error(21003, times=1_000, matching=every(67))  # queue full
         faults.drop_before(times=1_000, matching=every(71))
         faults.drop_after(times=1_000, matching=every(5, "PUT /_api/transaction"))  # after a commit
-        faults.http_error(503, 30, times=1_000, matching=every(83, before=server.restart))  # restart
+        faults.http_error(
+            503, 30, times=1_000, matching=every(83, before=server.restart)
+        )  # restart
         history = on_server(tmp_path, server)
         happened = 6_000 - faults.pending()
         faults.clear()
@@ -105,9 +144,15 @@ def test_nothing_is_lost_or_doubled_on_a_server_that_restarts_and_fails_in_every
 
 
 @pytest.mark.soak
-def test_as_many_passages_as_a_benchmark_has_end_the_same_with_the_default_limit(tmp_path: Path) -> None:
-    cities = [f"{first}{second.lower()} {n}" for n in range(20) for first in CITIES for second in CITIES][:1_971]
+def test_as_many_passages_as_a_benchmark_has_end_the_same_with_the_default_limit(
+    tmp_path: Path,
+) -> None:
+    cities = [
+        f"{first}{second.lower()} {n}" for n in range(20) for first in CITIES for second in CITIES
+    ][:1_971]
     for folder in ("embedded", "server"):
         (tmp_path / folder).mkdir()
     with ArangoDouble(root_password=PASSWORD) as server:
-        assert on_server(tmp_path / "server", server, cities) == live_through(tmp_path / "embedded", cities)
+        assert on_server(tmp_path / "server", server, cities) == live_through(
+            tmp_path / "embedded", cities
+        )

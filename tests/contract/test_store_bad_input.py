@@ -26,24 +26,49 @@ ILLEGAL_KEYS = [
 VECTOR = entity("a", embedding=[1.0, 0.0, 0.0], embedding_model=MODEL)
 EDGE = relation("a", "b")
 REFUSED: list[tuple[str, pa.Table | list[dict[str, Any]], int | None, str]] = [
-    *(("entities", [entity("fine"), entity(key, name="n")], 1, "_key must be") for key in ILLEGAL_KEYS),
+    *(
+        ("entities", [entity("fine"), entity(key, name="n")], 1, "_key must be")
+        for key in ILLEGAL_KEYS
+    ),
     ("entities", [entity("c"), entity("d"), entity("c")], 2, "twice"),
-    ("entities", table("entities", [entity("c")]).set_column(1, "name", pa.array([3])), 0, "is int64, expected string"),
+    (
+        "entities",
+        table("entities", [entity("c")]).set_column(1, "name", pa.array([3])),
+        0,
+        "is int64, expected string",
+    ),
     ("entities", pa.table({"_key": ["c"]}), None, "'name' is missing"),
-    ("entities", table("entities", [entity("c")]).append_column("hue", pa.array(["red"])), None, "column 'hue'"),
+    (
+        "entities",
+        table("entities", [entity("c")]).append_column("hue", pa.array(["red"])),
+        None,
+        "column 'hue'",
+    ),
     ("entities", [entity("c"), {**entity("d"), "type": None}], 1, "type is missing"),
     ("entities", [entity("c", type="animal")], 0, "type must be one of paper"),
     *(
         ("entities", [VECTOR, entity("c", embedding=vector, embedding_model=MODEL)], 1, rule)
-        for vector, rule in (([1.0, float("nan"), 0.0], "NaN"), ([1.0, 2.0], "dimension 3"), ([], "empty"))
+        for vector, rule in (
+            ([1.0, float("nan"), 0.0], "NaN"),
+            ([1.0, 2.0], "dimension 3"),
+            ([], "empty"),
+        )
     ),
-    ("entities", [entity("c", embedding=[1.0, 0.0], embedding_model=None)], 0, "without embedding_model"),
+    (
+        "entities",
+        [entity("c", embedding=[1.0, 0.0], embedding_model=None)],
+        0,
+        "without embedding_model",
+    ),
     ("entities", [entity("c"), entity("d", summary="x" * 10_000_000)], 1, "summary is larger than"),
     *(
         ("entities", [entity("c"), entity("d", metadata=text)], 1, "metadata must be a JSON object")
         for text in ("{", "[1]", "null", "plain")
     ),
-    *(("relations", [relation("a", "b", sim=float(one))], 0, "sim must be a finite") for one in ("nan", "inf")),
+    *(
+        ("relations", [relation("a", "b", sim=float(one))], 0, "sim must be a finite")
+        for one in ("nan", "inf")
+    ),
     ("relations", [relation("a", "b", weight=1.5)], 0, "weight must be <= 1"),
     *(
         (
@@ -60,7 +85,9 @@ REFUSED: list[tuple[str, pa.Table | list[dict[str, Any]], int | None, str]] = [
 
 
 @pytest.mark.parametrize(
-    ("collection", "given", "row", "rule"), REFUSED, ids=[f"{n}-{one[3]}" for n, one in enumerate(REFUSED)]
+    ("collection", "given", "row", "rule"),
+    REFUSED,
+    ids=[f"{n}-{one[3]}" for n, one in enumerate(REFUSED)],
 )
 def test_a_row_that_breaks_a_rule_is_named_and_nothing_is_written(
     store: GraphStore, collection: str, given: Any, row: int | None, rule: str
@@ -86,7 +113,10 @@ def test_the_ends_of_an_edge_cannot_be_patched(store: GraphStore) -> None:
     put(store, "entities", entity("a"), entity("b"))
     put(store, "relations", relation("a", "b"))
     with pytest.raises(BadRows, match="ends of an edge"):
-        store.patch("relations", table("relations", [{"_key": relation("a", "b")["_key"], "_to": "entities/a"}]))
+        store.patch(
+            "relations",
+            table("relations", [{"_key": relation("a", "b")["_key"], "_to": "entities/a"}]),
+        )
 
 
 def test_a_bad_batch_leaves_earlier_batches_and_drops_itself(store: GraphStore) -> None:

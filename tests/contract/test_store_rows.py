@@ -13,16 +13,31 @@ from tests.contract.examples import MODEL, day, entity, everything, keys, put, r
 
 
 def test_rows_come_back_as_written_with_defaults_filled(store: GraphStore) -> None:
-    put(store, "entities", entity("b", aliases=["x", "y"], metadata='{"z": 1, "a": [1, {"b": null}]}'), entity("a"))
+    put(
+        store,
+        "entities",
+        entity("b", aliases=["x", "y"], metadata='{"z": 1, "a": [1, {"b": null}]}'),
+        entity("a"),
+    )
     rows = everything(store, "entities")
     assert [row["_key"] for row in rows] == ["a", "b"]
     assert rows[1]["aliases"] == ["x", "y"]
     assert rows[1]["metadata"] == '{"a":[1,{"b":null}],"z":1}'
-    assert (rows[0]["layer"], rows[0]["summary"], rows[0]["cluster_id"], rows[0]["metadata"]) == (0, "", None, "{}")
+    assert (rows[0]["layer"], rows[0]["summary"], rows[0]["cluster_id"], rows[0]["metadata"]) == (
+        0,
+        "",
+        None,
+        "{}",
+    )
 
 
 def test_every_kind_of_value_survives_the_store(store: GraphStore) -> None:
-    put(store, "entities", entity("a", embedding=[0.1, -2.5, 1e-30], embedding_model=MODEL), entity("b"))
+    put(
+        store,
+        "entities",
+        entity("a", embedding=[0.1, -2.5, 1e-30], embedding_model=MODEL),
+        entity("b"),
+    )
     put(
         store,
         "relations",
@@ -39,7 +54,12 @@ def test_every_kind_of_value_survives_the_store(store: GraphStore) -> None:
     )
     row = everything(store, "relations")[0]
     assert row["weight"] == 0.0
-    assert row["weight_components"] == {"sim": 0.25, "type_prior": 1.0, "evidence": 0.0, "freshness": 1 / 3}
+    assert row["weight_components"] == {
+        "sim": 0.25,
+        "type_prior": 1.0,
+        "evidence": 0.0,
+        "freshness": 1 / 3,
+    }
     assert row["provenance"] == {"doc": "documents/d", "span": [3, 17]}
     assert row["layer_bridge"] is True
     assert row["created"] == day(3).replace(microsecond=123456)
@@ -107,7 +127,11 @@ def test_answers_come_in_the_declared_schema(store: GraphStore) -> None:
     declared = collection_named("entities")
     assert declared is not None
     assert next(store.scan("entities")).schema == declared.schema
-    assert store.get("entities", ["a"]).schema == store.get("entities", ["nobody"]).schema == declared.schema
+    assert (
+        store.get("entities", ["a"]).schema
+        == store.get("entities", ["nobody"]).schema
+        == declared.schema
+    )
 
 
 @pytest.mark.parametrize(
@@ -128,7 +152,9 @@ def test_answers_come_in_the_declared_schema(store: GraphStore) -> None:
         ([Term("_key", "starts_with", "c")], ["c"]),
     ],
 )
-def test_predicates_run_in_the_store(store: GraphStore, terms: list[Term], expected: list[str]) -> None:
+def test_predicates_run_in_the_store(
+    store: GraphStore, terms: list[Term], expected: list[str]
+) -> None:
     put(
         store,
         "entities",
@@ -150,7 +176,9 @@ def test_fractions_compare_as_numbers(store: GraphStore) -> None:
 def test_times_compare_as_times(store: GraphStore) -> None:
     put(store, "entities", entity("a"), entity("b"))
     put(store, "relations", relation("a", "b", created=day(1)), relation("b", "a", created=day(9)))
-    found = [batch.to_pylist() for batch in store.scan("relations", where=[Term("created", ">", day(5))])]
+    found = [
+        batch.to_pylist() for batch in store.scan("relations", where=[Term("created", ">", day(5))])
+    ]
     assert [row["_from"] for batch in found for row in batch] == ["entities/b"]
 
 
@@ -193,7 +221,9 @@ def write_and_fail(store: GraphStore) -> None:
         raise RuntimeError("on purpose")
 
 
-def test_readers_see_nothing_of_an_open_transaction(store: GraphStore, open_store: OpenStore) -> None:
+def test_readers_see_nothing_of_an_open_transaction(
+    store: GraphStore, open_store: OpenStore
+) -> None:
     reader = open_store(Mode.READ_ONLY)
     with store.transaction(["entities"]) as inside:
         put(inside, "entities", entity("a"))
@@ -223,7 +253,9 @@ def test_unknown_collections_are_named(store: GraphStore) -> None:
         store.upsert("nonsense", pa.table({"_key": ["a"]}))
 
 
-def test_a_read_only_handle_reads_and_never_writes(store: GraphStore, open_store: OpenStore) -> None:
+def test_a_read_only_handle_reads_and_never_writes(
+    store: GraphStore, open_store: OpenStore
+) -> None:
     put(store, "entities", entity("a"))
     reader = open_store(Mode.READ_ONLY)
     assert reader.count("entities") == 1

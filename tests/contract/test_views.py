@@ -9,7 +9,16 @@ import numpy as np
 import pytest
 
 from hades.errors import BadQuery
-from hades.ports.graph import KINDS, DocumentFilter, Expansion, Kind, NodeFacts, Numbers, Passage, SourceFacts
+from hades.ports.graph import (
+    KINDS,
+    DocumentFilter,
+    Expansion,
+    Kind,
+    NodeFacts,
+    Numbers,
+    Passage,
+    SourceFacts,
+)
 from hades.ports.store import Direction
 from hades.snapshot.publish import publish
 from hades.snapshot.view import GraphView
@@ -34,7 +43,9 @@ def edge_keys(view: GraphView, found: Expansion) -> list[str]:
     return [facts.id.partition("/")[2] for facts in view.edges(found.edge)]
 
 
-def expand(view: GraphView, *ids: str, direction: Direction = Direction.OUT, **options: object) -> Expansion:
+def expand(
+    view: GraphView, *ids: str, direction: Direction = Direction.OUT, **options: object
+) -> Expansion:
     return view.expand(numbers(view, *ids), direction=direction, **options)  # type: ignore[arg-type]
 
 
@@ -46,12 +57,19 @@ def test_ids_and_numbers_are_each_others_inverse(view: GraphView) -> None:
 def test_kinds_are_places_in_the_list_of_kinds(view: GraphView) -> None:
     asked = numbers(view, "files/f1", HUB, "doc_chunks/c1", "clusters/water", "funcs/g1", HUB)
     assert [KINDS[code] for code in view.kinds(asked)] == [
-        Kind.FILE, Kind.ENTITY, Kind.CHUNK, Kind.CLUSTER, Kind.FUNC, Kind.ENTITY,
-    ]  # fmt: skip
+        Kind.FILE,
+        Kind.ENTITY,
+        Kind.CHUNK,
+        Kind.CLUSTER,
+        Kind.FUNC,
+        Kind.ENTITY,
+    ]
 
 
 def test_unknown_ids_have_the_number_minus_one(view: GraphView) -> None:
-    assert view.number(["entities/nobody", HUB, "nonsense", "documents/rivers", ""]).tolist()[::2] == [-1, -1, -1]
+    assert view.number(["entities/nobody", HUB, "nonsense", "documents/rivers", ""]).tolist()[
+        ::2
+    ] == [-1, -1, -1]
     assert view.number(["documents/rivers"]).tolist() == [-1]
 
 
@@ -64,7 +82,13 @@ def test_a_number_the_view_never_gave_is_refused(view: GraphView) -> None:
 
 
 def test_info_counts_what_is_there(view: GraphView) -> None:
-    assert view.info.nodes == {"entities": 9, "doc_chunks": 2, "clusters": 5, "funcs": 1, "files": 1}
+    assert view.info.nodes == {
+        "entities": 9,
+        "doc_chunks": 2,
+        "clusters": 5,
+        "funcs": 1,
+        "files": 1,
+    }
     assert view.info.edges["relations"] == 8
     assert sum(view.info.edges.values()) == 15
     assert set(view.info.models["entities"]) == {MODEL, "other@1/2"}
@@ -80,8 +104,13 @@ def test_edges_come_heaviest_first_then_by_collection_and_key(view: GraphView) -
     assert found.weight.tolist() == [1.0, 1.0, 0.75, 0.5, 0.5, 0.0]
     assert found.weight.dtype == np.float32
     assert [view.type_names[code] for code in found.type] == [
-        "derives_from", "PART_OF", "coref", "refers_to", "similar_to", "refers_to",
-    ]  # fmt: skip
+        "derives_from",
+        "PART_OF",
+        "coref",
+        "refers_to",
+        "similar_to",
+        "refers_to",
+    ]
     assert view.ids(found.target)[:3] == ["entities/north", "clusters/water", HUB]
     assert found.outbound.all()
 
@@ -157,7 +186,12 @@ def test_nothing_asked_is_nothing_found(view: GraphView) -> None:
     nothing = np.empty(0, np.int64)
     assert len(view.expand(nothing, direction=Direction.ANY)) == 0
     assert view.degree(nothing, direction=Direction.ANY).tolist() == []
-    assert (view.ids(nothing), view.nodes(nothing), view.edges(nothing), view.passages(nothing)) == ([], [], [], [])
+    assert (
+        view.ids(nothing),
+        view.nodes(nothing),
+        view.edges(nothing),
+        view.passages(nothing),
+    ) == ([], [], [], [])
 
 
 def test_degree_counts_ends(view: GraphView) -> None:
@@ -165,29 +199,73 @@ def test_degree_counts_ends(view: GraphView) -> None:
     assert view.degree(asked, direction=Direction.OUT).tolist() == [6, 0, 1]
     assert view.degree(asked, direction=Direction.IN).tolist() == [2, 0, 3]
     assert view.degree(asked, direction=Direction.ANY).tolist() == [8, 0, 4]
-    assert view.degree(asked, direction=Direction.ANY, types=["coref", "mentions"]).tolist() == [3, 0, 0]
+    assert view.degree(asked, direction=Direction.ANY, types=["coref", "mentions"]).tolist() == [
+        3,
+        0,
+        0,
+    ]
 
 
 def test_nodes_of_every_kind_have_facts(view: GraphView) -> None:
-    found = view.nodes(numbers(view, HUB, "entities/north", "doc_chunks/c2", "clusters/water", "funcs/g1", "files/f1"))
+    found = view.nodes(
+        numbers(
+            view, HUB, "entities/north", "doc_chunks/c2", "clusters/water", "funcs/g1", "files/f1"
+        )
+    )
     assert found == [
         NodeFacts(HUB, Kind.ENTITY, "River Rhine", "concept", deg_out=5),
         NodeFacts("entities/north", Kind.ENTITY, "North", "concept", domain="geo", frequency=3),
         NodeFacts("doc_chunks/c2", Kind.CHUNK, "", "prose", document="corpus-17", span=(39, 63)),
         NodeFacts("clusters/water", Kind.CLUSTER, "Water", "L1", summary="rivers and seas"),
         NodeFacts(
-            "funcs/g1", Kind.FUNC, "flow.flow", "function", "lets rivers run", document="src/flow.py", span=(0, 12)
+            "funcs/g1",
+            Kind.FUNC,
+            "flow.flow",
+            "function",
+            "lets rivers run",
+            document="src/flow.py",
+            span=(0, 12),
         ),
         NodeFacts("files/f1", Kind.FILE, "src/flow.py", "file", document="src/flow.py"),
     ]
 
 
 def test_nodes_belong_to_the_domains_of_their_texts(view: GraphView) -> None:
-    asked = numbers(view, HUB, "entities/north", "doc_chunks/c2", "clusters/water", "funcs/g1", "files/f1")
-    assert view.selects(asked, DocumentFilter("Geo")).tolist() == [True, True, False, True, False, False]
-    assert view.selects(asked, DocumentFilter("nature")).tolist() == [True, False, True, True, False, False]
-    assert view.selects(asked, DocumentFilter("python")).tolist() == [False, False, False, True, True, True]
-    assert view.selects(asked, DocumentFilter("music")).tolist() == [False, False, False, True, False, False]
+    asked = numbers(
+        view, HUB, "entities/north", "doc_chunks/c2", "clusters/water", "funcs/g1", "files/f1"
+    )
+    assert view.selects(asked, DocumentFilter("Geo")).tolist() == [
+        True,
+        True,
+        False,
+        True,
+        False,
+        False,
+    ]
+    assert view.selects(asked, DocumentFilter("nature")).tolist() == [
+        True,
+        False,
+        True,
+        True,
+        False,
+        False,
+    ]
+    assert view.selects(asked, DocumentFilter("python")).tolist() == [
+        False,
+        False,
+        False,
+        True,
+        True,
+        True,
+    ]
+    assert view.selects(asked, DocumentFilter("music")).tolist() == [
+        False,
+        False,
+        False,
+        True,
+        False,
+        False,
+    ]
     assert set(view.domains()) in ({"geo", "nature", "Python"}, set())
 
 
@@ -201,9 +279,18 @@ def test_nodes_belong_to_the_domains_of_their_texts(view: GraphView) -> None:
         (DocumentFilter(types=("md",)), [False, False, False, True, False, False]),
         (DocumentFilter(sources=("python", "nature")), [True, False, True, True, True, True]),
         (DocumentFilter(tags=("Water",)), [True, False, True, True, False, False]),
-        (DocumentFilter(authors=("ada",), paths=("src/",)), [False, False, False, True, False, False]),
-        (DocumentFilter(since=datetime(2026, 1, 1, tzinfo=UTC)), [True, False, True, True, False, False]),
-        (DocumentFilter(until=datetime(2026, 1, 1, tzinfo=UTC)), [False, False, False, True, False, False]),
+        (
+            DocumentFilter(authors=("ada",), paths=("src/",)),
+            [False, False, False, True, False, False],
+        ),
+        (
+            DocumentFilter(since=datetime(2026, 1, 1, tzinfo=UTC)),
+            [True, False, True, True, False, False],
+        ),
+        (
+            DocumentFilter(until=datetime(2026, 1, 1, tzinfo=UTC)),
+            [False, False, False, True, False, False],
+        ),
         (DocumentFilter("geo", paths=("corpus-17",)), [True, False, False, True, False, False]),
         (DocumentFilter(without=("documents/rivers",)), [False, True, False, True, True, True]),
         (DocumentFilter(without=("documents/code",)), [True, True, True, True, False, False]),
@@ -212,20 +299,31 @@ def test_nodes_belong_to_the_domains_of_their_texts(view: GraphView) -> None:
 def test_nodes_are_selected_by_what_their_documents_are(
     view: GraphView, only: DocumentFilter, inside: list[bool]
 ) -> None:
-    asked = numbers(view, HUB, "entities/north", "doc_chunks/c2", "clusters/water", "funcs/g1", "files/f1")
+    asked = numbers(
+        view, HUB, "entities/north", "doc_chunks/c2", "clusters/water", "funcs/g1", "files/f1"
+    )
     assert view.selects(asked, only).tolist() == inside
     assert view.count_outside(only) in (None, 2 - inside[2] - inside[4])
 
 
 def test_a_masked_passage_takes_what_only_it_names_with_it(view: GraphView) -> None:
     asked = numbers(view, HUB, "doc_chunks/c1", "doc_chunks/c2")
-    assert view.selects(asked, DocumentFilter(without=("doc_chunks/c1",))).tolist() == [False, False, True]
+    assert view.selects(asked, DocumentFilter(without=("doc_chunks/c1",))).tolist() == [
+        False,
+        False,
+        True,
+    ]
 
 
 def test_edges_have_facts_with_the_text_they_were_read_from(view: GraphView) -> None:
     found = expand(view, HUB, types=["refers_to"], fanout=1)
     (facts,) = view.edges(found.edge)
-    assert (facts.id, facts.source, facts.target, facts.type) == ("relations/r1", HUB, "entities/sea", "refers_to")
+    assert (facts.id, facts.source, facts.target, facts.type) == (
+        "relations/r1",
+        HUB,
+        "entities/sea",
+        "refers_to",
+    )
     assert (facts.weight, facts.label) == (0.5, "flows")
     assert (facts.document, facts.document_id) == ("corpus-17", "documents/rivers")
     assert facts.span == (14, 37)
@@ -236,20 +334,45 @@ def test_edges_have_facts_with_the_text_they_were_read_from(view: GraphView) -> 
 
 def test_an_edge_without_weight_or_source_says_so(view: GraphView) -> None:
     (facts,) = view.edges(expand(view, "files/f1").edge)
-    assert (facts.id, facts.weight, facts.document, facts.span, facts.snippet) == ("contains/t1", None, "", None, "")
+    assert (facts.id, facts.weight, facts.document, facts.span, facts.snippet) == (
+        "contains/t1",
+        None,
+        "",
+        None,
+        "",
+    )
     assert (facts.document_id, facts.valid_from) == ("", None)
 
 
 def test_passages_are_exact_spans_of_their_documents(view: GraphView) -> None:
-    first, second, func, file = view.passages(numbers(view, "doc_chunks/c1", "doc_chunks/c2", "funcs/g1", "files/f1"))
+    first, second, func, file = view.passages(
+        numbers(view, "doc_chunks/c1", "doc_chunks/c2", "funcs/g1", "files/f1")
+    )
     assert first == Passage(
-        "doc_chunks/c1", RIVERS[0:38], "corpus-17", "documents/rivers", (0, 38), "Rivers", ("Europe", "Rhine"), "prose",
-        7, day(3),
-    )  # fmt: skip
-    assert (second.text, second.title, second.headings) == ("The Rhine meets the sea.", "Rivers", ())
+        "doc_chunks/c1",
+        RIVERS[0:38],
+        "corpus-17",
+        "documents/rivers",
+        (0, 38),
+        "Rivers",
+        ("Europe", "Rhine"),
+        "prose",
+        7,
+        day(3),
+    )
+    assert (second.text, second.title, second.headings) == (
+        "The Rhine meets the sea.",
+        "Rivers",
+        (),
+    )
     assert (first.path, first.symbol, first.lines) == ("", "", None)
     assert (second.path, second.symbol, second.lines) == ("src/delta.py", "Delta.open", (4, 9))
-    assert (func.text, func.document, func.span, func.title) == ("def flow(x):", "src/flow.py", (0, 12), "flow.flow")
+    assert (func.text, func.document, func.span, func.title) == (
+        "def flow(x):",
+        "src/flow.py",
+        (0, 12),
+        "flow.flow",
+    )
     assert (file.text, file.span) == (CODE, (0, len(CODE)))
     for passage in (first, second, func, file):
         (whole,) = view.sources([passage.document_id])
@@ -266,11 +389,17 @@ def test_what_has_no_text_has_no_passage(view: GraphView) -> None:
 def test_documents_come_whole_and_with_the_hash_they_were_stored_under(view: GraphView) -> None:
     code = SourceFacts("documents/code", "src/flow.py", "", CODE, sha256_text(CODE))
     rivers = SourceFacts("documents/rivers", "corpus-17", "Rivers", RIVERS, sha256_text(RIVERS))
-    assert view.sources(["documents/rivers", "documents/code", "documents/rivers"]) == [rivers, code, rivers]
+    assert view.sources(["documents/rivers", "documents/code", "documents/rivers"]) == [
+        rivers,
+        code,
+        rivers,
+    ]
 
 
 def test_vectors_are_of_one_model_and_say_where_there_is_none(view: GraphView) -> None:
-    asked = numbers(view, HUB, "entities/north", "doc_chunks/c2", "clusters/water", "files/f1", "entities/city")
+    asked = numbers(
+        view, HUB, "entities/north", "doc_chunks/c2", "clusters/water", "files/f1", "entities/city"
+    )
     values, there = view.vectors(asked, model=MODEL)
     assert there.tolist() == [True, False, True, True, False, False]
     assert values.tolist()[0] == [1.0, 0.0, 0.0]
@@ -295,21 +424,32 @@ def test_cosines_are_the_scores_of_the_nearest(view: GraphView) -> None:
 
 
 def test_nearest_is_by_cosine_within_one_model(view: GraphView) -> None:
-    hits = view.nearest(np.array([3.0, 4.0, 0.0], np.float32), kind=Kind.ENTITY, model=MODEL, limit=5)
+    hits = view.nearest(
+        np.array([3.0, 4.0, 0.0], np.float32), kind=Kind.ENTITY, model=MODEL, limit=5
+    )
     assert view.ids(hits.numbers) == ["entities/sea", HUB, "entities/lonely"]
     assert hits.scores.tolist() == pytest.approx([0.8, 0.6, 0.0])
-    assert len(view.nearest(np.array([1.0, 0, 0], np.float32), kind=Kind.ENTITY, model="no@1/3", limit=5)) == 0
+    assert (
+        len(
+            view.nearest(
+                np.array([1.0, 0, 0], np.float32), kind=Kind.ENTITY, model="no@1/3", limit=5
+            )
+        )
+        == 0
+    )
 
 
 def test_nearest_keeps_a_level_and_a_set(view: GraphView) -> None:
     asked = np.array([0.0, 0.0, 1.0], np.float32)
     both = view.nearest(asked, kind=Kind.CLUSTER, model=MODEL, limit=5)
     assert view.ids(both.numbers) == ["clusters/water", "clusters/nature"]
-    assert view.ids(view.nearest(asked, kind=Kind.CLUSTER, model=MODEL, limit=5, level=2).numbers) == [
-        "clusters/nature"
-    ]
+    assert view.ids(
+        view.nearest(asked, kind=Kind.CLUSTER, model=MODEL, limit=5, level=2).numbers
+    ) == ["clusters/nature"]
     within = numbers(view, HUB, "doc_chunks/c1", "entities/city", HUB)
-    hits = view.nearest(np.array([1.0, 1, 0], np.float32), kind=Kind.ENTITY, model=MODEL, limit=9, within=within)
+    hits = view.nearest(
+        np.array([1.0, 1, 0], np.float32), kind=Kind.ENTITY, model=MODEL, limit=9, within=within
+    )
     assert view.ids(hits.numbers) == [HUB]
     nobody = np.empty(0, np.int64)
     assert len(view.nearest(asked, kind=Kind.ENTITY, model=MODEL, limit=9, within=nobody)) == 0
@@ -334,12 +474,20 @@ def test_files_have_no_vectors_and_limits_are_positive(view: GraphView) -> None:
 
 
 def test_words_find_nodes_by_stem_and_without_accents(view: GraphView) -> None:
-    assert set(view.ids(view.lexical("RIVER!", kind=Kind.CHUNK, limit=5).numbers)) == {"doc_chunks/c1"}
-    assert view.ids(view.lexical("meeting resume", kind=Kind.CHUNK, limit=1).numbers)[0].startswith("doc_chunks/")
-    assert view.ids(view.lexical("seas salty", kind=Kind.ENTITY, limit=5).numbers) == ["entities/sea"]
+    assert set(view.ids(view.lexical("RIVER!", kind=Kind.CHUNK, limit=5).numbers)) == {
+        "doc_chunks/c1"
+    }
+    assert view.ids(view.lexical("meeting resume", kind=Kind.CHUNK, limit=1).numbers)[0].startswith(
+        "doc_chunks/"
+    )
+    assert view.ids(view.lexical("seas salty", kind=Kind.ENTITY, limit=5).numbers) == [
+        "entities/sea"
+    ]
     assert view.ids(view.lexical("koln", kind=Kind.ENTITY, limit=5).numbers) == ["entities/city"]
     assert view.ids(view.lexical("running", kind=Kind.FUNC, limit=5).numbers) == ["funcs/g1"]
-    assert view.ids(view.lexical("natural nature", kind=Kind.CLUSTER, limit=5).numbers) == ["clusters/nature"]
+    assert view.ids(view.lexical("natural nature", kind=Kind.CLUSTER, limit=5).numbers) == [
+        "clusters/nature"
+    ]
 
 
 def test_more_matching_words_rank_higher(view: GraphView) -> None:
@@ -381,7 +529,9 @@ def test_a_shorter_name_stands_where_no_longer_one_covers_it(view: GraphView) ->
         ("is 쾰른 old?", "쾰른"),
     ],
 )
-def test_every_name_of_an_entity_counts_and_accents_do_not(view: GraphView, text: str, spelled: str) -> None:
+def test_every_name_of_an_entity_counts_and_accents_do_not(
+    view: GraphView, text: str, spelled: str
+) -> None:
     found = view.match_names(text)
     assert view.ids(found.numbers) == ["entities/city"]
     assert text[found.starts[0] : found.ends[0]] == spelled
@@ -400,21 +550,36 @@ def test_part_of_a_name_is_no_name(view: GraphView) -> None:
 
 
 def test_entities_know_their_topic(view: GraphView) -> None:
-    asked = numbers(view, "entities/b1", HUB, "entities/sea", "doc_chunks/c1", "clusters/water", "entities/b3", HUB)
+    asked = numbers(
+        view,
+        "entities/b1",
+        HUB,
+        "entities/sea",
+        "doc_chunks/c1",
+        "clusters/water",
+        "entities/b3",
+        HUB,
+    )
     coast, water = numbers(view, "clusters/coast", "clusters/water").tolist()
     assert view.clusters_of(asked).tolist() == [coast, water, -1, -1, -1, -1, water]
     assert view.clusters_of(np.empty(0, np.int64)).tolist() == []
 
 
-def bridges(view: GraphView, starts: str, ends: str | None = None, limit: int = 9) -> list[tuple[str, ...]]:
+def bridges(
+    view: GraphView, starts: str, ends: str | None = None, limit: int = 9
+) -> list[tuple[str, ...]]:
     """Nodes of the bridges between topics, by key."""
     first, second = (
-        None if topics is None else numbers(view, *(f"clusters/{topic}" for topic in topics.split()))
+        None
+        if topics is None
+        else numbers(view, *(f"clusters/{topic}" for topic in topics.split()))
         for topics in (starts, ends)
     )
     assert first is not None
     found = view.bridges(first, second, limit=limit)
-    return [tuple(name.partition("/")[2] for name in view.ids(np.array(path.nodes))) for path in found]
+    return [
+        tuple(name.partition("/")[2] for name in view.ids(np.array(path.nodes))) for path in found
+    ]
 
 
 def test_bridges_come_heaviest_first_then_by_key_and_start_where_asked(view: GraphView) -> None:
@@ -428,14 +593,20 @@ def test_bridges_come_heaviest_first_then_by_key_and_start_where_asked(view: Gra
 
 
 def test_stale_bridges_are_not_there(view: GraphView) -> None:
-    assert [path.weight for path in view.bridges(numbers(view, "clusters/towns"), limit=9)] == [0.3, 0.2]
+    assert [path.weight for path in view.bridges(numbers(view, "clusters/towns"), limit=9)] == [
+        0.3,
+        0.2,
+    ]
 
 
 def test_a_bridge_says_which_edges_it_walks_and_which_way(view: GraphView) -> None:
     towns, valley = numbers(view, "clusters/towns", "clusters/valley").tolist()
     (there,) = view.bridges(np.array([towns]), np.array([valley]), limit=9)
     assert (there.from_cluster, there.to_cluster) == (towns, valley)
-    assert [facts.id for facts in view.edges(np.array(there.edges))] == ["relations/k2", "relations/k1"]
+    assert [facts.id for facts in view.edges(np.array(there.edges))] == [
+        "relations/k2",
+        "relations/k1",
+    ]
     assert there.outbound == (False, True)
     assert (there.weight, there.cost, there.pinned) == (0.3, 0.6, False)
     (back,) = view.bridges(np.array([valley]), np.array([towns]), limit=9)
@@ -446,15 +617,24 @@ def test_a_bridge_says_which_edges_it_walks_and_which_way(view: GraphView) -> No
 
 
 def test_bridges_want_topics_of_the_view_and_a_limit(view: GraphView) -> None:
-    assert view.bridges(numbers(view, HUB), limit=3) == view.bridges(np.empty(0, np.int64), limit=3) == []
-    assert [path.pinned for path in view.bridges(numbers(view, "clusters/towns"), limit=2)] == [False, True]
+    assert (
+        view.bridges(numbers(view, HUB), limit=3)
+        == view.bridges(np.empty(0, np.int64), limit=3)
+        == []
+    )
+    assert [path.pinned for path in view.bridges(numbers(view, "clusters/towns"), limit=2)] == [
+        False,
+        True,
+    ]
     with pytest.raises(BadQuery):
         view.bridges(numbers(view, "clusters/towns"), limit=0)
     with pytest.raises(BadQuery):
         view.bridges(np.array([10**6]), limit=1)
 
 
-def test_the_same_rows_in_either_store_publish_the_same_bytes(tmp_path: Path, double: ArangoDouble) -> None:
+def test_the_same_rows_in_either_store_publish_the_same_bytes(
+    tmp_path: Path, double: ArangoDouble
+) -> None:
     embedded, server = empty_store(tmp_path / "graph.db"), arango_store(double)
     hashes = []
     for number, store in enumerate((embedded, server)):

@@ -5,17 +5,26 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from pathlib import Path
 
-from hades.build.registry import log_weights, restore_weights
-from hades.build.weights.stage import lasting
 from hades.build_state import WEIGHTS, complete
+from hades.night.model_versions import log_weights, restore_weights
+from hades.night.weights.stage import lasting
 from hades.ports.store import GraphStore
-from tests.contract.examples import everything
-from tests.unit.hades.stages.weights.graphs import TODAY, put_small_graph, registry, small_store, weigh
+from tests.contract.examples import MODEL, everything
+from tests.unit.hades.night.contexts import context_of
+from tests.unit.hades.night.weights.graphs import (
+    TODAY,
+    put_small_graph,
+    registry,
+    small_store,
+    weigh,
+)
 
 WEIGHED = ("relations", "mentions", "weight_config")
 
 
-def test_weights_and_their_restoration_are_the_same_everywhere(store: GraphStore, tmp_path: Path) -> None:
+def test_weights_and_their_restoration_are_the_same_everywhere(
+    store: GraphStore, tmp_path: Path
+) -> None:
     put_small_graph(store)
     embedded = small_store(tmp_path / "embedded.db")
     here, there = weigh(store), weigh(embedded)
@@ -25,7 +34,7 @@ def test_weights_and_their_restoration_are_the_same_everywhere(store: GraphStore
     tracker = registry(tmp_path / "registry")
     version = log_weights(store, tracker, as_of=TODAY)
     assert weigh(store, as_of=datetime(2027, 1, 1, tzinfo=UTC)).generation != here.generation
-    restore_weights(store, tracker, version)
+    restore_weights(context_of(store, MODEL), tracker, version)
     done = complete(store, WEIGHTS)
     assert done is not None
     assert done.generation == here.generation

@@ -18,7 +18,13 @@ from hades.stores.arango.store import ArangoStore
 from schemas.ids import sha256_text
 from schemas.record import canonical_json
 from tests.arango_double.server import ArangoDouble
-from tests.contract.conftest import PASSWORD, REAL_SERVER, VIEW_DATABASE, provision_empty, real_endpoints
+from tests.contract.conftest import (
+    PASSWORD,
+    REAL_SERVER,
+    VIEW_DATABASE,
+    provision_empty,
+    real_endpoints,
+)
 from tests.contract.examples import MODEL, day, entity, put
 from tests.homes import empty_store
 
@@ -61,15 +67,39 @@ def fill(store: GraphStore) -> None:
             deg_out=5,
             domains=["geo", "nature"],
         ),
-        entity("sea", name="North Sea", embedding=[0.0, 2.0, 0.0], embedding_model=MODEL, summary="a salty sea"),
-        entity("north", name="North", embedding=[1.0, 1.0], embedding_model="other@1/2", domain="geo", frequency=3),
+        entity(
+            "sea",
+            name="North Sea",
+            embedding=[0.0, 2.0, 0.0],
+            embedding_model=MODEL,
+            summary="a salty sea",
+        ),
+        entity(
+            "north",
+            name="North",
+            embedding=[1.0, 1.0],
+            embedding_model="other@1/2",
+            domain="geo",
+            frequency=3,
+        ),
         entity("city", name="Köln", canonical_name="City of Köln", aliases=CITY_ALIASES),
-        entity("lonely", name="Rhine", type="person", embedding=[0.0, 0.0, 0.0], embedding_model=MODEL),
+        entity(
+            "lonely", name="Rhine", type="person", embedding=[0.0, 0.0, 0.0], embedding_model=MODEL
+        ),
     )
     put(
         store,
         "doc_chunks",
-        chunk("c1", "rivers", RIVERS, 0, 38, title="Rivers", headings=["Europe", "Rhine"], timestamp=day(3)),
+        chunk(
+            "c1",
+            "rivers",
+            RIVERS,
+            0,
+            38,
+            title="Rivers",
+            headings=["Europe", "Rhine"],
+            timestamp=day(3),
+        ),
         chunk(
             "c2",
             "rivers",
@@ -91,27 +121,50 @@ def fill(store: GraphStore) -> None:
         cluster("nature", 2, [0.0, 0.6, 0.8], summary="all of nature"),
     )
     put(
-        store, "files", {"_key": "f1", "path": "src/flow.py", "document": "documents/code", "sha256": sha256_text(CODE)}
+        store,
+        "files",
+        {
+            "_key": "f1",
+            "path": "src/flow.py",
+            "document": "documents/code",
+            "sha256": sha256_text(CODE),
+        },
     )
     put(
         store,
         "funcs",
         {
-            "_key": "g1", "name": "flow", "qualified_name": "flow.flow", "kind": "function", "path": "src/flow.py",
-            "document": "documents/code", "span": [0, 12], "docstring": "lets rivers run",
+            "_key": "g1",
+            "name": "flow",
+            "qualified_name": "flow.flow",
+            "kind": "function",
+            "path": "src/flow.py",
+            "document": "documents/code",
+            "span": [0, 12],
+            "docstring": "lets rivers run",
         },
-    )  # fmt: skip
+    )
     put_edges(store)
     put_bridges(store)
 
 
 def put_bridges(store: GraphStore) -> None:
-    """Three topics of one entity each and bridges between them; all but the first three rows are stale."""
+    """Three topics of one entity each and bridges between them; all but the first three rows are
+    stale.
+    """
     topics = {"b0": "valley", "b1": "coast", "b2": "towns"}
-    put(store, "entities", *(entity(key, name=f"x{key}", cluster_id=topic) for key, topic in topics.items()))
+    put(
+        store,
+        "entities",
+        *(entity(key, name=f"x{key}", cluster_id=topic) for key, topic in topics.items()),
+    )
     put(store, "entities", entity("b3", name="xb3", cluster_id="nowhere"))
     params = {"algo": "toy", "min_cluster_size": 5, "min_samples": 3, "seed": 42}
-    put(store, "clusters", *({"_key": key, "level": 1, "cluster_params": params} for key in topics.values()))
+    put(
+        store,
+        "clusters",
+        *({"_key": key, "level": 1, "cluster_params": params} for key in topics.values()),
+    )
     put(
         store,
         "relations",
@@ -137,27 +190,50 @@ def put_bridges(store: GraphStore) -> None:
 
 
 def bridge(
-    key: str, topics: tuple[str, str], nodes: str, weights: dict[str, float], weight: float, **fields: object
+    key: str,
+    topics: tuple[str, str],
+    nodes: str,
+    weights: dict[str, float],
+    weight: float,
+    **fields: object,
 ) -> dict[str, object]:
     """A row of `bridge_cache` over entities and relations named by key."""
     steps = [{"id": f"relations/{edge}", "weight": was} for edge, was in weights.items()]
     return {
-        "_key": key, "from_cluster": topics[0], "to_cluster": topics[1], "weight": weight, "cost": 2.0 * weight,
-        "nodes": [f"entities/{node}" for node in nodes.split()], "edges": [step["id"] for step in steps],
-        "provenance": canonical_json({"edges": steps}), "generation": "w7", "created": day(1), **fields,
-    }  # fmt: skip
+        "_key": key,
+        "from_cluster": topics[0],
+        "to_cluster": topics[1],
+        "weight": weight,
+        "cost": 2.0 * weight,
+        "nodes": [f"entities/{node}" for node in nodes.split()],
+        "edges": [step["id"] for step in steps],
+        "provenance": canonical_json({"edges": steps}),
+        "generation": "w7",
+        "created": day(1),
+        **fields,
+    }
 
 
 def put_edges(store: GraphStore) -> None:
     """Edges of every collection, one with both intervals."""
     relations = [
-        {"_key": key, "_from": "entities/hub", "_to": f"entities/{target}", "type": kind, "weight": weight}
+        {
+            "_key": key,
+            "_from": "entities/hub",
+            "_to": f"entities/{target}",
+            "type": kind,
+            "weight": weight,
+        }
         for key, (target, kind, weight) in HUB_EDGES.items()
     ]
     relations[0] |= {
-        "provenance": {"doc": "documents/rivers", "span": [14, 37]}, "label": "flows", "valid_from": day(2),
-        "valid_until": day(5), "recorded_at": day(3), "retracted_at": day(9),
-    }  # fmt: skip
+        "provenance": {"doc": "documents/rivers", "span": [14, 37]},
+        "label": "flows",
+        "valid_from": day(2),
+        "valid_until": day(5),
+        "recorded_at": day(3),
+        "retracted_at": day(9),
+    }
     put(store, "relations", *relations)
     put(store, "mentions", joined("m1", "doc_chunks/c1", "entities/hub", "mentions", weight=0.25))
     put(
@@ -175,25 +251,43 @@ def put_edges(store: GraphStore) -> None:
 def document(key: str, origin: str, title: str, text: str) -> dict[str, object]:
     """A row of `documents`."""
     return {
-        "_key": key, "origin": origin, "source": "documents", "title": title, "text": text, "sha256": sha256_text(text)
-    }  # fmt: skip
+        "_key": key,
+        "origin": origin,
+        "source": "documents",
+        "title": title,
+        "text": text,
+        "sha256": sha256_text(text),
+    }
 
 
-def chunk(key: str, of: str, text: str, start: int, end: int, **fields: object) -> dict[str, object]:
+def chunk(
+    key: str, of: str, text: str, start: int, end: int, **fields: object
+) -> dict[str, object]:
     """A row of `doc_chunks` cut from a text."""
     cut = text[start:end]
     return {
-        "_key": key, "document": f"documents/{of}", "text": cut, "span": [start, end], "chunk_index": start,
-        "token_count": len(cut.split()), "sha256": sha256_text(cut), **fields,
-    }  # fmt: skip
+        "_key": key,
+        "document": f"documents/{of}",
+        "text": cut,
+        "span": [start, end],
+        "chunk_index": start,
+        "token_count": len(cut.split()),
+        "sha256": sha256_text(cut),
+        **fields,
+    }
 
 
 def cluster(key: str, level: int, centroid: list[float], **fields: object) -> dict[str, object]:
     """A row of `clusters`."""
     params = {"algo": "toy", "min_cluster_size": 5, "min_samples": 3, "seed": 42}
     return {
-        "_key": key, "level": level, "centroid": centroid, "embedding_model": MODEL, "cluster_params": params, **fields
-    }  # fmt: skip
+        "_key": key,
+        "level": level,
+        "centroid": centroid,
+        "embedding_model": MODEL,
+        "cluster_params": params,
+        **fields,
+    }
 
 
 def joined(key: str, source: str, target: str, kind: str, **fields: object) -> dict[str, object]:
@@ -215,7 +309,12 @@ def arango_store(double: ArangoDouble) -> ArangoStore:
 
 def everything(store: ArangoStore) -> GraphView:
     """All rows of a server as a turn fetches them."""
-    ids = [f"{kind}/{row['_key']}" for kind in KINDS for batch in store.scan(kind) for row in batch.to_pylist()]
+    ids = [
+        f"{kind}/{row['_key']}"
+        for kind in KINDS
+        for batch in store.scan(kind)
+        for row in batch.to_pylist()
+    ]
     return ArangoView(store).around([], [], "", ids).view
 
 

@@ -1,4 +1,6 @@
-"""Headless Chromium over its debugging protocol: open a page, run an expression, take a picture. No driver needed."""
+"""Headless Chromium over its debugging protocol: open a page, run an expression, take a picture. No
+driver needed.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,10 @@ from websockets.sync.client import ClientConnection, connect
 from tests.patience import HANG_SECONDS
 
 WIDTH, HEIGHT = 1280, 1000
-PATIENT: dict[str, Any] = {"open_timeout": HANG_SECONDS, "ping_interval": None}  # a busy machine may answer late
+PATIENT: dict[str, Any] = {
+    "open_timeout": HANG_SECONDS,
+    "ping_interval": None,
+}  # a busy machine may answer late
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 FLAGS = (
     "--headless",
@@ -41,7 +46,9 @@ FLAGS = (
 
 @dataclass
 class Page:
-    """One tab. `requests` are the addresses it asked for, `errors` what went wrong in its scripts."""
+    """One tab. `requests` are the addresses it asked for, `errors` what went wrong in its
+    scripts.
+    """
 
     socket: ClientConnection
     numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
@@ -65,7 +72,9 @@ class Page:
 
     def run(self, expression: str) -> Any:
         """The value of an expression, awaited."""
-        found = self.send("Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True)
+        found = self.send(
+            "Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True
+        )
         assert "exceptionDetails" not in found, found["exceptionDetails"]
         return found["result"].get("value")
 
@@ -76,16 +85,22 @@ class Page:
             if self.run(f"Boolean({expression})"):
                 return True
             time.sleep(0.1)
-        raise AssertionError(f"never true: {expression}\n{self.run('document.body.innerText')}\n{self.errors}")
+        raise AssertionError(
+            f"never true: {expression}\n{self.run('document.body.innerText')}\n{self.errors}"
+        )
 
     def press(self, key: str, *, text: str | None = None) -> None:
         """A key of the keyboard."""
-        self.send("Input.dispatchKeyEvent", type="keyDown", key=key, **({"text": text} if text else {}))
+        self.send(
+            "Input.dispatchKeyEvent", type="keyDown", key=key, **({"text": text} if text else {})
+        )
         self.send("Input.dispatchKeyEvent", type="keyUp", key=key)
 
     def picture(self, path: Path) -> None:
         """The page as it looks, as PNG."""
-        path.write_bytes(base64.b64decode(self.send("Page.captureScreenshot", format="png")["data"]))
+        path.write_bytes(
+            base64.b64decode(self.send("Page.captureScreenshot", format="png")["data"])
+        )
 
     def _note(self, message: dict[str, Any]) -> None:
         parameters = message.get("params", {})
@@ -106,15 +121,21 @@ class Browser:
     def page(self) -> Iterator[Page]:
         """A page that shares nothing with others; closed at the end."""
         apart = self.control.send("Target.createBrowserContext")["browserContextId"]
-        target = self.control.send("Target.createTarget", url="about:blank", browserContextId=apart)["targetId"]
+        target = self.control.send(
+            "Target.createTarget", url="about:blank", browserContextId=apart
+        )["targetId"]
         try:
-            with connect(f"ws://127.0.0.1:{self.port}/devtools/page/{target}", max_size=None, **PATIENT) as socket:
+            with connect(
+                f"ws://127.0.0.1:{self.port}/devtools/page/{target}", max_size=None, **PATIENT
+            ) as socket:
                 page = Page(socket)
                 for domain in ("Page", "Runtime", "Network"):
                     page.send(f"{domain}.enable")
                 size = {"width": WIDTH, "height": HEIGHT, "deviceScaleFactor": 1, "mobile": False}
                 page.send("Emulation.setDeviceMetricsOverride", **size)
-                page.send("Emulation.setFocusEmulationEnabled", enabled=True)  # as if it were the page in front
+                page.send(
+                    "Emulation.setFocusEmulationEnabled", enabled=True
+                )  # as if it were the page in front
                 yield page
         finally:
             self.control.send("Target.disposeBrowserContext", browserContextId=apart)
@@ -125,10 +146,14 @@ def browsing(profile: Path) -> Iterator[Browser]:
     """A new browser; gone at the end."""
     assert CHROMIUM is not None
     command = [CHROMIUM, *FLAGS, f"--user-data-dir={profile}", "about:blank"]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+    process = subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+    )
     try:
         port = _port(profile / "DevToolsActivePort", process)
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/json/version", timeout=HANG_SECONDS) as answer:
+        with urllib.request.urlopen(
+            f"http://127.0.0.1:{port}/json/version", timeout=HANG_SECONDS
+        ) as answer:
             address = json.load(answer)["webSocketDebuggerUrl"]
         with connect(address, max_size=None, **PATIENT) as socket:
             yield Browser(port, Page(socket))

@@ -1,4 +1,6 @@
-"""A Prefect server on loopback with a process worker, and a home of its own; stopped by process id."""
+"""A Prefect server on loopback with a process worker, and a home of its own; stopped by process
+id.
+"""
 
 from __future__ import annotations
 
@@ -21,19 +23,22 @@ from tests.registry_template import put_new_registry
 
 ROOT = Path(__file__).resolve().parents[2]
 READY_SECONDS = RUN_SECONDS = HANG_SECONDS
-ANSWER_SECONDS = (
-    HANG_SECONDS  # the server keeps everything in one SQLite file, and while a worker starts a reply can wait
-)
+# the server keeps everything in one SQLite file, and while a worker starts a reply can wait
+ANSWER_SECONDS = HANG_SECONDS
 ENDED = {"COMPLETED", "FAILED", "CRASHED", "CANCELLED"}
 
 
 class AskAgainWhileBusy(httpx.HTTPTransport):
-    """A server whose one SQLite file is busy answers 503; its own client asks again, and so does a test's."""
+    """A server whose one SQLite file is busy answers 503; its own client asks again, and so does a
+    test's.
+    """
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         """The first answer that is not 503, or the last one."""
         give_up = time.monotonic() + RUN_SECONDS
-        while (answer := super().handle_request(request)).status_code == 503 and time.monotonic() < give_up:
+        while (
+            answer := super().handle_request(request)
+        ).status_code == 503 and time.monotonic() < give_up:
             answer.close()
             time.sleep(1)
         return answer
@@ -50,7 +55,12 @@ class PrefectSite:
     def prefect(self, *arguments: str) -> str:
         """Run the command `prefect` against the server."""
         done = subprocess.run(
-            ["prefect", *arguments], cwd=ROOT, env=self.environment, capture_output=True, text=True, check=False
+            ["prefect", *arguments],
+            cwd=ROOT,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            check=False,
         )
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
@@ -77,16 +87,33 @@ class PrefectSite:
         return str(self.api.get(f"/deployments/name/{name}/{name}").raise_for_status().json()["id"])
 
     def complete_run(self, name: str) -> None:
-        """A run of a deployment that has completed, as far as the server knows; no worker takes it."""
+        """A run of a deployment that has completed, as far as the server knows; no worker takes
+        it.
+        """
         later = {"type": "SCHEDULED", "state_details": {"scheduled_time": "2099-01-01T00:00:00Z"}}
-        created = self.api.post(f"/deployments/{self.deployment(name)}/create_flow_run", json={"state": later})
+        created = self.api.post(
+            f"/deployments/{self.deployment(name)}/create_flow_run", json={"state": later}
+        )
         done = {"state": {"type": "COMPLETED"}, "force": True}
-        self.api.post(f"/flow_runs/{created.raise_for_status().json()['id']}/set_state", json=done).raise_for_status()
+        self.api.post(
+            f"/flow_runs/{created.raise_for_status().json()['id']}/set_state", json=done
+        ).raise_for_status()
 
     def logs(self, run: str) -> str:
         """What the run said."""
         body = {"logs": {"flow_run_id": {"any_": [run]}}, "limit": 200}
-        return "\n".join(line["message"] for line in self.api.post("/logs/filter", json=body).json())
+        return "\n".join(
+            line["message"] for line in self.api.post("/logs/filter", json=body).json()
+        )
+
+    def task_runs(self, run: str) -> list[dict[str, Any]]:
+        """The task runs of a flow run."""
+        body = {"flow_runs": {"id": {"any_": [run]}}, "limit": 200}
+        return self.api.post("/task_runs/filter", json=body).raise_for_status().json()
+
+    def artifacts_of(self, run: str) -> list[dict[str, Any]]:
+        """What one run left in the UI."""
+        return [artifact for artifact in self.artifacts() if artifact["flow_run_id"] == run]
 
     def artifacts(self) -> list[dict[str, Any]]:
         """Everything that runs left in the UI."""
@@ -94,7 +121,9 @@ class PrefectSite:
 
 
 @contextmanager
-def running_server(folder: Path, programs: Path) -> Iterator[tuple[PrefectSite, Callable[..., None]]]:
+def running_server(
+    folder: Path, programs: Path
+) -> Iterator[tuple[PrefectSite, Callable[..., None]]]:
     """The server alone, and a way to start more processes beside it; all gone at the end."""
     port = free_port()
     environment = os.environ | {
@@ -107,7 +136,9 @@ def running_server(folder: Path, programs: Path) -> Iterator[tuple[PrefectSite, 
         "HADES_HOME": str(folder / "home"),
         "HADES_EMBEDDER": "hashing",
         "PYTHONPATH": str(ROOT),
-        "PATH": os.pathsep.join([str(programs), str(Path(sys.executable).parent), os.environ["PATH"]]),
+        "PATH": os.pathsep.join(
+            [str(programs), str(Path(sys.executable).parent), os.environ["PATH"]]
+        ),
     }
     put_new_registry(folder / "home" / "mlflow.db")
     started: list[subprocess.Popen[bytes]] = []
@@ -118,10 +149,13 @@ def running_server(folder: Path, programs: Path) -> Iterator[tuple[PrefectSite, 
 
     try:
         start(["prefect", "server", "start", "--host", "127.0.0.1", "--port", str(port)])
-        # A connection for each request: a busy machine may send on a kept one as the server closes it for being idle.
+        # A connection for each request: a busy machine may send on a kept one as the server closes
+        # it for being idle.
         transport = AskAgainWhileBusy(limits=httpx.Limits(max_keepalive_connections=0))
         address = environment["PREFECT_API_URL"]
-        with httpx.Client(base_url=address, timeout=ANSWER_SECONDS, trust_env=False, transport=transport) as api:
+        with httpx.Client(
+            base_url=address, timeout=ANSWER_SECONDS, trust_env=False, transport=transport
+        ) as api:
             _until_healthy(api, started[0], folder)
             yield PrefectSite(folder / "home", environment, api), start
     finally:
@@ -138,7 +172,9 @@ def deploy(site: PrefectSite, start: Callable[..., None]) -> None:
 
 
 def _start(command: list[str], environment: dict[str, str], log: Any) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(command, cwd=ROOT, env=environment, stdout=log, stderr=log, start_new_session=True)
+    return subprocess.Popen(
+        command, cwd=ROOT, env=environment, stdout=log, stderr=log, start_new_session=True
+    )
 
 
 def _until_healthy(api: httpx.Client, server: subprocess.Popen[bytes], folder: Path) -> None:

@@ -1,4 +1,6 @@
-"""The explorer in a real browser, over a real service: ask, choose, move in time, remember, go back."""
+"""The explorer in a real browser, over a real service: ask, choose, move in time, remember, go
+back.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ from tests.patience import HANG_SECONDS
 pytestmark = [
     pytest.mark.integration,
     pytest.mark.slow,
-    pytest.mark.skipif(CHROMIUM is None, reason="no chromium on the path: apt-get install chromium"),
+    pytest.mark.skipif(
+        CHROMIUM is None, reason="no chromium on the path: apt-get install chromium"
+    ),
 ]
 QUESTION = "which method does the retry logic of the Parser derive from?"
 
@@ -33,13 +37,21 @@ def home(tmp_path_factory) -> Path:
     with open_hades(Settings(home=folder / "home", embedder="hashing")) as hades:
         hades.ingest.documents(folder / "ledger" / "docs")
         hades.publish()
-        (folder / "ledger" / "docs" / "harbour.md").write_text("# Harbour\n\nThe Harbour keeps copies of the Store.\n")
+        (folder / "ledger" / "docs" / "harbour.md").write_text(
+            "# Harbour\n\nThe Harbour keeps copies of the Store.\n"
+        )
         hades.ingest.documents(folder / "ledger" / "docs")
         hades.build(as_of=datetime(2026, 1, 1, tzinfo=UTC))
-        hades.memory.add("approach_x", "Approach X needs an index.", valid_from=datetime(2026, 1, 5, tzinfo=UTC))
+        hades.memory.add(
+            "approach_x", "Approach X needs an index.", valid_from=datetime(2026, 1, 5, tzinfo=UTC)
+        )
         hades.memory.add("bug_y", "Bug Y loses rows.", valid_from=datetime(2026, 1, 6, tzinfo=UTC))
-        hades.memory.link("approach_x", "bug_y", "rejected_because", valid_from=datetime(2026, 1, 7, tzinfo=UTC))
-        hades.memory.add("approach_x", "Approach X works again.", valid_from=datetime(2026, 3, 1, tzinfo=UTC))
+        hades.memory.link(
+            "approach_x", "bug_y", "rejected_because", valid_from=datetime(2026, 1, 7, tzinfo=UTC)
+        )
+        hades.memory.add(
+            "approach_x", "Approach X works again.", valid_from=datetime(2026, 3, 1, tzinfo=UTC)
+        )
     return folder / "home"
 
 
@@ -53,7 +65,9 @@ def address(home, programs):
 def serving(home: Path, programs: Path, mode: str) -> Iterator[str]:
     """The address of a service of its own, in this mode."""
     settings = Settings(home=home, embedder="hashing")
-    patient = {"HADES_SERVE_SECONDS": str(HANG_SECONDS)}  # the first rollback of a process loads MLflow
+    patient = {
+        "HADES_SERVE_SECONDS": str(HANG_SECONDS)
+    }  # the first rollback of a process loads MLflow
     arguments = ("--port", "0", "--mode", mode, "--no-token")
     with serving_process(settings, *arguments, programs=programs, **patient) as (_, listens):
         yield f"{listens}/"
@@ -73,11 +87,15 @@ def page(address, browser):
         yield opened
         assert opened.errors == []
         asked = [one for one in opened.requests if not one.startswith(("data:", "about:", "blob:"))]
-        assert [one for one in asked if not one.startswith(address)] == []  # nothing from anywhere else
+        assert [
+            one for one in asked if not one.startswith(address)
+        ] == []  # nothing from anywhere else
 
 
 def ask(page, question: str = QUESTION, recipe: str = "pathrag") -> None:
-    """Ask by keyboard, and wait for the whole answer. The service counts processor time, so a turn has its paths."""
+    """Ask by keyboard, and wait for the whole answer. The service counts processor time, so a turn
+    has its paths.
+    """
     page.run(f"document.querySelector('select[name=recipe]').value = '{recipe}'")
     page.run("document.querySelector('input[name=query]').focus()")
     page.run("document.querySelector('input[name=query]').value = ''")
@@ -85,7 +103,10 @@ def ask(page, question: str = QUESTION, recipe: str = "pathrag") -> None:
     page.send("Input.insertText", text=question)
     page.press("Enter", text="\r")
     page.until("document.querySelectorAll('.spent .bar').length > 5")
-    assert page.run("document.querySelectorAll('.passage').length && document.querySelectorAll('button.path').length")
+    assert page.run(
+        "document.querySelectorAll('.passage').length && "
+        "document.querySelectorAll('button.path').length"
+    )
 
 
 def test_a_question_is_asked_by_keyboard_and_a_path_clicked(page, request):
@@ -115,7 +136,9 @@ def test_the_first_page_shows_the_corpus_and_its_questions_can_be_asked(page, re
 def test_what_is_in_here_is_answered_from_topics(page, request):
     page.run("location.hash = '#ask/' + encodeURIComponent('what is in here?')")
     page.until("document.querySelector('.written .answer')")
-    assert "names and passages in" in page.run("document.querySelector('.written .answer').innerText")
+    assert "names and passages in" in page.run(
+        "document.querySelector('.written .answer').innerText"
+    )
     assert "do not answer" not in page.run("document.querySelector('.result').innerText")
     _keep_picture(page, request, "overview")
 
@@ -159,7 +182,13 @@ def test_two_snapshots_are_compared(page, request):
 
 
 def test_nothing_is_wider_than_a_phone(page, request):
-    page.send("Emulation.setDeviceMetricsOverride", width=390, height=840, deviceScaleFactor=1, mobile=True)
+    page.send(
+        "Emulation.setDeviceMetricsOverride",
+        width=390,
+        height=840,
+        deviceScaleFactor=1,
+        mobile=True,
+    )
     for view in ("home", "topics", "memory", "builds"):
         page.run(f"location.hash = '#{view}'")
         page.until("document.querySelector('main .card, main .hero')")
@@ -172,7 +201,13 @@ def test_nothing_is_wider_than_a_phone(page, request):
 
 
 def test_a_conversation_goes_on_and_what_it_carries_can_be_left_out(page, request):
-    page.send("Emulation.setDeviceMetricsOverride", width=375, height=800, deviceScaleFactor=1, mobile=True)
+    page.send(
+        "Emulation.setDeviceMetricsOverride",
+        width=375,
+        height=800,
+        deviceScaleFactor=1,
+        mobile=True,
+    )
     page.run("document.querySelector('.limits input[name=type]').value = 'markdown'")
     ask(page)
     page.run("document.querySelector('input[name=follow]').value = 'and for the Store?'")
@@ -182,28 +217,41 @@ def test_a_conversation_goes_on_and_what_it_carries_can_be_left_out(page, reques
     assert page.run("document.querySelector('.turns').innerText") == QUESTION
     assert page.run("document.documentElement.scrollWidth") <= 375
     _keep_picture(page, request, "follow")
-    page.run("[...document.querySelectorAll('.carried .chip')].find(one => one.innerText.includes('Parser')).click()")
-    page.until("document.querySelector('.carried') && !document.querySelector('.carried').innerText.includes('Parser')")
+    page.run(
+        "[...document.querySelectorAll('.carried .chip')].find(one => "
+        "one.innerText.includes('Parser')).click()"
+    )
+    page.until(
+        "document.querySelector('.carried') && "
+        "!document.querySelector('.carried').innerText.includes('Parser')"
+    )
 
 
 def test_a_moved_time_asks_again_as_of_that_day(page):
     ask(page)
-    page.run("""const day = document.querySelector('#time input[type=date]'); day.value = '2020-02-03';
+    page.run("""const day = document.querySelector('#time input[type=date]');
+        day.value = '2020-02-03';
                 day.dispatchEvent(new Event('change'))""")
     page.until("document.querySelector('#time output').textContent === 'as of 2020-02-03'")
-    sent = "performance.getEntriesByType('resource').filter(e => e.name.endsWith('/v1/query/stream')).length"
+    sent = (
+        "performance.getEntriesByType('resource').filter(e => "
+        "e.name.endsWith('/v1/query/stream')).length"
+    )
     assert page.until(f"{sent} >= 2")
 
 
 def test_a_judgement_is_kept(page):
     ask(page)
     page.run("document.querySelector('[aria-label=Passages] .judge button').click()")
-    assert page.until("document.querySelector('[aria-label=Passages] .judge button[aria-pressed=true]') !== null")
+    assert page.until(
+        "document.querySelector('[aria-label=Passages] .judge button[aria-pressed=true]') !== null"
+    )
 
 
 def test_a_miss_is_explained(page):
     ask(page)
-    page.run("""const name = document.querySelector('input[name=missing]'); name.value = 'Edith Holm';
+    page.run("""const name = document.querySelector('input[name=missing]');
+        name.value = 'Edith Holm';
                 name.form.requestSubmit()""")
     assert page.until("document.querySelector('form dl')?.textContent.length > 20")
 
@@ -223,7 +271,8 @@ def test_a_memory_is_read_through_time(page, request):
     now = "document.querySelector('.trace li[aria-current=true]').innerText"
     assert "works again" in page.run(now)
     february = int(datetime(2026, 2, 1, tzinfo=UTC).timestamp() * 1000)
-    page.run(f"""const moment = document.querySelector('input[name=moment]'); moment.value = {february};
+    page.run(f"""const moment = document.querySelector('input[name=moment]');
+        moment.value = {february};
                  moment.dispatchEvent(new Event('input'))""")
     assert "needs an index" in page.run(now)
     assert "rejected because" in page.run("document.querySelector('table').innerText")
@@ -286,12 +335,20 @@ def test_dropped_files_are_read_and_a_wrong_type_is_refused(tmp_path, programs, 
         "document.querySelector('.drop').dispatchEvent(drop); }})()"
     )
     with serving(tmp_path / "home", programs, "rw") as address, browser.page() as page:
-        page.send("Emulation.setDeviceMetricsOverride", width=375, height=800, deviceScaleFactor=1, mobile=True)
+        page.send(
+            "Emulation.setDeviceMetricsOverride",
+            width=375,
+            height=800,
+            deviceScaleFactor=1,
+            mobile=True,
+        )
         page.open(f"{address}#home")
         page.until("document.querySelector('.drop')")
         page.run(drop.format("lock.exe"))
         page.until("document.querySelector('.drop .refused')")
-        assert ".exe files are not read" in page.run("document.querySelector('.drop .refused').innerText")
+        assert ".exe files are not read" in page.run(
+            "document.querySelector('.drop .refused').innerText"
+        )
         assert page.run("document.documentElement.scrollWidth") <= 375
         _keep_picture(page, request, "drop")
         page.run(drop.format("lock.md"))

@@ -16,13 +16,17 @@ NOTEBOOK = Path(__file__).resolve().parents[2] / "docs" / "tutorial_notebook.ipy
 
 
 @pytest.mark.integration
-def test_the_notebook_runs_from_top_to_bottom(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_notebook_runs_from_top_to_bottom(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     live_in(tmp_path / "home", monkeypatch)
     monkeypatch.setenv("PYTHONPATH", str(NOTEBOOK.parents[1]))
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
     put_new_registry(tmp_path / "home" / "mlflow.db")
     notebook = nbformat.read(NOTEBOOK, as_version=4)
-    client = NotebookClient(notebook, timeout=HANG_SECONDS, resources={"metadata": {"path": str(tmp_path)}})
+    client = NotebookClient(
+        notebook, timeout=HANG_SECONDS, resources={"metadata": {"path": str(tmp_path)}}
+    )
     client.execute()
     shown = [
         output.get("text") or output["data"]["text/plain"]

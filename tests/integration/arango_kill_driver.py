@@ -1,6 +1,8 @@
-"""Ingests, or builds a night, in processes that the server's side kills, until one ends; prints JSON.
+"""Ingests, or builds a night, in processes that the server's side kills, until one ends; prints
+JSON.
 
-The embedded store is built first, undisturbed. Each process writes its id to the file `pid`, for whoever kills it.
+The embedded store is built first, undisturbed. Each process writes its id to the file `pid`, for
+whoever kills it.
 """
 
 from __future__ import annotations
@@ -37,21 +39,32 @@ COUNTED = (
 
 
 def main(folder: Path, work: str, server: dict[str, str]) -> None:
-    """What the undisturbed and the killed store hold at the end, and how many processes were killed."""
+    """What the undisturbed and the killed store hold at the end, and how many processes were
+    killed.
+    """
     corpus = folder / "corpus.jsonl"
     rows = [
-        {"id": f"d{n}", "title": city, "text": f"{city} is a town. {city} lies on the road to {CITIES[n - 1]}."}
+        {
+            "id": f"d{n}",
+            "title": city,
+            "text": f"{city} is a town. {city} lies on the road to {CITIES[n - 1]}.",
+        }
         for n, city in enumerate(CITIES)
     ]
     corpus.write_text("\n".join(map(json.dumps, rows)))
     do = ingest if work == "ingest" else build
     run(lambda: do(corpus, folder / "embedded", {}))
-    open_store(load_settings({"HADES_HOME": str(folder / "server"), **server}, folder), Mode.ADMIN).provision()
+    open_store(
+        load_settings({"HADES_HOME": str(folder / "server"), **server}, folder), Mode.ADMIN
+    ).provision()
     hasten_leases(60)  # the double undoes what a killed process left as soon as the next one speaks
     kills = 0
     while not run(lambda: do(corpus, folder / "server", server)):
         kills += 1
-    held = {name: json.loads((folder / name / "held.json").read_text()) for name in ("embedded", "server")}
+    held = {
+        name: json.loads((folder / name / "held.json").read_text())
+        for name in ("embedded", "server")
+    }
     sys.stdout.write(json.dumps({"kills": kills, **held}))
 
 
@@ -94,7 +107,9 @@ def begin(home: Path, server: dict[str, str]) -> Hades:
 
 
 def tell(home: Path, snapshot: str, held: dict[str, int]) -> None:
-    (home / "held.json").write_text(json.dumps({"snapshot": snapshot, **{name: held[name] for name in COUNTED}}))
+    (home / "held.json").write_text(
+        json.dumps({"snapshot": snapshot, **{name: held[name] for name in COUNTED}})
+    )
 
 
 if __name__ == "__main__":

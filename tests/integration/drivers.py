@@ -1,4 +1,6 @@
-"""Runs a driver program beside these tests: it does the work in processes that are killed, and prints a report."""
+"""Runs a driver program beside these tests: it does the work in processes that are killed, and
+prints a report.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +16,20 @@ from tests.patience import HANG_SECONDS
 
 
 def run_driver(
-    programs: Path, driver: str, *arguments: object, log: Path | None = None, seconds: int = 2 * HANG_SECONDS
+    programs: Path,
+    driver: str,
+    *arguments: object,
+    log: Path | None = None,
+    seconds: int = 2 * HANG_SECONDS,
 ) -> dict[str, Any]:
-    """The JSON that `driver` prints, a copy of the warm process; when it fails, the end of its errors and of `log`."""
+    """The JSON that `driver` prints, a copy of the warm process; when it fails, the end of its
+    errors and of `log`.
+    """
     words = [str(Path(__file__).with_name(driver)), *map(str, arguments)]
     done = subprocess.run(
         [str(programs / "python"), "-"],
-        input=f"import runpy, sys\nsys.argv = {words!r}\nrunpy.run_path(sys.argv[0], run_name='__main__')\n",
+        input=f"import runpy, sys\nsys.argv = {words!r}\nrunpy.run_path(sys.argv[0], "
+        "run_name='__main__')\n",
         capture_output=True,
         text=True,
         timeout=seconds,
@@ -35,7 +44,9 @@ def run_driver(
 
 def hasten_leases(times: int) -> None:
     """Nobody waits a minute for a killed builder here: its server's clock runs as much faster."""
-    BuildLease.__init__.__defaults__ = tuple(one / times for one in BuildLease.__init__.__defaults__)  # type: ignore
+    BuildLease.__init__.__defaults__ = tuple(
+        one / times for one in BuildLease.__init__.__defaults__
+    )  # type: ignore
 
 
 def in_child(work: object) -> None:

@@ -1,4 +1,6 @@
-"""Kills ingestion at random moments, runs it again, and compares the snapshot with an undisturbed one; prints JSON."""
+"""Kills ingestion at random moments, runs it again, and compares the snapshot with an undisturbed
+one; prints JSON.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,14 @@ from hades.snapshot.open import open_snapshot
 from hades.snapshot.publish import publish
 from hades.stores.sqlite.store import SqliteStore
 
-NAMES = ["Ada Lovelace", "Charles Babbage", "Grace Hopper", "Alan Turing", "London", "Analytical Engine"]
+NAMES = [
+    "Ada Lovelace",
+    "Charles Babbage",
+    "Grace Hopper",
+    "Alan Turing",
+    "London",
+    "Analytical Engine",
+]
 VERBS = ["met", "admired", "wrote about", "worked near", "remembered"]
 
 
@@ -40,16 +49,25 @@ def main(folder: Path, kills: int, passages: int) -> None:
     for number in range(kills):
         home, too_late = killed_midway(corpus, folder / f"home{number}", chance.random() * whole)
         finished_before += too_late
-        whole *= 0.9**too_late  # the machine has become faster since the undisturbed build was timed
+        whole *= (
+            0.9**too_late
+        )  # the machine has become faster since the undisturbed build was timed
         finish(build(corpus, home))
         if published(home) != expected:
             different.append(number)
-    report = {"kills": kills, "second_home": again == expected, "different": different, "late": finished_before}
+    report = {
+        "kills": kills,
+        "second_home": again == expected,
+        "different": different,
+        "late": finished_before,
+    }
     sys.stdout.write(json.dumps(report))
 
 
 def killed_midway(corpus: Path, home: Path, seconds: float) -> tuple[Path, int]:
-    """A home whose build was killed before it ended, and how many builds had to be thrown away for ending first."""
+    """A home whose build was killed before it ended, and how many builds had to be thrown away for
+    ending first.
+    """
     for attempt in range(20):
         fresh = home.with_name(f"{home.name}-{attempt}")
         child = build(corpus, fresh)
@@ -68,7 +86,8 @@ def rows(chance: random.Random, passages: int) -> list[dict[str, str]]:
             "id": f"p{number}",
             "title": chance.choice(NAMES) if number % 3 else f"Meeting {number}",
             "text": " ".join(
-                f"{chance.choice(NAMES)} {chance.choice(VERBS)} {chance.choice(NAMES)} in {1800 + number}."
+                f"{chance.choice(NAMES)} {chance.choice(VERBS)} {chance.choice(NAMES)} in "
+                f"{1800 + number}."
                 for _ in range(4)
             ),
         }
@@ -84,7 +103,8 @@ def build(corpus: Path, home: Path) -> int:
     store = SqliteStore.open(home / "graph.db", Mode.ADMIN)
     store.provision()
     ingest(
-        IngestContext(store, HashingEmbedder(dimension=64), MiniLmTokenizer(), home / "cache"), PassagesSource(corpus)
+        IngestContext(store, HashingEmbedder(dimension=64), MiniLmTokenizer(), home / "cache"),
+        PassagesSource(corpus),
     )
     (home / "manifest").write_text(publish(store, home).manifest_hash)
     open_snapshot(home).close()

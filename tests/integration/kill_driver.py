@@ -1,4 +1,6 @@
-"""Forks a writer, kills it at a random moment, looks at what it left; prints one JSON report. Run by the kill test."""
+"""Forks a writer, kills it at a random moment, looks at what it left; prints one JSON report. Run
+by the kill test.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,11 @@ def main(path: Path, kills: int) -> None:
         mid_write += started(log) > len(committed(log))
     report_path = path.with_suffix(".json")
     in_child(lambda: report_path.write_text(json.dumps(inspect(path, log))) and None)
-    report = {"kills": kills, "killed_while_writing": mid_write, **json.loads(report_path.read_text())}
+    report = {
+        "kills": kills,
+        "killed_while_writing": mid_write,
+        **json.loads(report_path.read_text()),
+    }
     sys.stdout.write(json.dumps(report))
 
 
@@ -88,7 +94,12 @@ def inspect(path: Path, log: Path) -> dict[str, object]:
     }
     torn = [tag for tag, count in held.items() if count != ROWS] + sorted(edges ^ held.keys())
     lost = [number for number in committed(log) if f"b{number}" not in held]
-    return {"batches": len(held), "torn_batches": torn, "lost_batches": lost, "problems": store.check()}
+    return {
+        "batches": len(held),
+        "torn_batches": torn,
+        "lost_batches": lost,
+        "problems": store.check(),
+    }
 
 
 def started(log: Path) -> int:
@@ -96,7 +107,9 @@ def started(log: Path) -> int:
 
 
 def committed(log: Path) -> list[int]:
-    return [int(line.split()[1]) for line in log.read_text().splitlines() if line.startswith("commit")]
+    return [
+        int(line.split()[1]) for line in log.read_text().splitlines() if line.startswith("commit")
+    ]
 
 
 if __name__ == "__main__":

@@ -1,6 +1,8 @@
-"""Forks writers of one memory, kills some at random moments, looks at what they left; prints one JSON report.
+"""Forks writers of one memory, kills some at random moments, looks at what they left; prints one
+JSON report.
 
-A writer is killed by a timer on its own processor time, so that the moment does not depend on how busy the machine is.
+A writer is killed by a timer on its own processor time, so that the moment does not depend on how
+busy the machine is.
 """
 
 from __future__ import annotations
@@ -60,12 +62,22 @@ def main(path: Path, writers: int, versions: int, topics: int, kills: int) -> No
     result = path.with_suffix(".json")
     in_child(lambda: result.write_text(json.dumps(inspect(path, notes))))
     sys.stdout.write(
-        json.dumps({**taken, "seconds": round(time.monotonic() - began, 1), **json.loads(result.read_text())})
+        json.dumps(
+            {
+                **taken,
+                "seconds": round(time.monotonic() - began, 1),
+                **json.loads(result.read_text()),
+            }
+        )
     )
 
 
-def start(path: Path, number: int, share: int, topics: int, note: Path, life: int, seconds: float) -> int:
-    """A writer in a process of its own, which the system ends after so much processor time; 0 is never."""
+def start(
+    path: Path, number: int, share: int, topics: int, note: Path, life: int, seconds: float
+) -> int:
+    """A writer in a process of its own, which the system ends after so much processor time; 0 is
+    never.
+    """
     child = os.fork()
     if child == 0:
         signal.setitimer(signal.ITIMER_PROF, seconds)
@@ -83,7 +95,10 @@ def write(path: Path, number: int, share: int, topics: int, note: Path, life: in
     while done < share:
         size = min(chance.randint(1, BATCH), share - done)
         new = [
-            NewState(f"topic {chance.randrange(topics)}", f"writer {number}, life {life}, step {done + step}. " * 4)
+            NewState(
+                f"topic {chance.randrange(topics)}",
+                f"writer {number}, life {life}, step {done + step}. " * 4,
+            )
             for step in range(size)
         ]
         written = memory.add_many(new, who=f"writer {number}")
@@ -95,8 +110,14 @@ def inspect(path: Path, notes: list[Path]) -> dict[str, object]:
     """What is wrong: gaps, lost versions, a wrong latest, a trace that does not rebuild."""
     store = SqliteStore.open(path, Mode.READ_WRITE)
     memory = Memory(store)
-    noted = [key for note in notes for line in note.read_text().splitlines() for key in line.split()]
-    held = {key for batch in store.scan("memory_states", columns=["_key"]) for key in batch.column("_key").to_pylist()}
+    noted = [
+        key for note in notes for line in note.read_text().splitlines() for key in line.split()
+    ]
+    held = {
+        key
+        for batch in store.scan("memory_states", columns=["_key"])
+        for key in batch.column("_key").to_pylist()
+    }
     wrong_latest = []
     unreadable = []
     for topic in memory.topics():

@@ -1,4 +1,6 @@
-"""Kills nightly builds at random moments; what serves must answer, the next build must end. Prints JSON."""
+"""Kills nightly builds at random moments; what serves must answer, the next build must end. Prints
+JSON.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,14 @@ from schemas.sources import SourceKind, SourceSpec
 from tasks.unit import without_server
 from tests.installation import whole_installation
 
-PEOPLE = ["Ada Lovelace", "Charles Babbage", "Grace Hopper", "Alan Turing", "Mary Somerville", "Kurt Goedel"]
+PEOPLE = [
+    "Ada Lovelace",
+    "Charles Babbage",
+    "Grace Hopper",
+    "Alan Turing",
+    "Mary Somerville",
+    "Kurt Goedel",
+]
 PLACES = ["London", "New York", "Manchester", "Vienna", "Analytical Engine", "Difference Engine"]
 
 
@@ -73,7 +82,9 @@ def finish(child: int) -> float:
 
 
 def killed_midway(pages: Path, home: Path, chance: random.Random, whole: float) -> bool:
-    """Kill a night after a part of its time; sooner in another night where it ended first. Whether one was killed."""
+    """Kill a night after a part of its time; sooner in another night where it ended first. Whether
+    one was killed.
+    """
     seconds = chance.random() * whole
     for _ in range(20):
         write_page(pages, chance.randrange(60), chance)
@@ -99,7 +110,9 @@ def asked(home: Path) -> list[str]:
 def write_page(pages: Path, number: int, chance: random.Random) -> None:
     """One page about a few people, new or changed."""
     names = ["Ada Lovelace", *chance.sample(PEOPLE[1:], 2)]
-    lines = [f"{name} worked in {chance.choice(PLACES)} with {chance.choice(names)}." for name in names]
+    lines = [
+        f"{name} worked in {chance.choice(PLACES)} with {chance.choice(names)}." for name in names
+    ]
     (pages / f"page{number}.md").write_text(f"# Page {number}\n\n" + " ".join(lines) + "\n")
 
 

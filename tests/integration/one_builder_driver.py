@@ -1,7 +1,8 @@
-"""Runs commands at once on one graph and kills some of them; what each does while it builds is noted. Prints JSON.
+"""Runs commands at once on one graph and kills some of them; what each does while it builds is
+noted. Prints JSON.
 
-Every command ingests a folder of its own. The files `begin` and `end` are written inside the lock, so two of them
-that overlap are seen whatever the lock says.
+Every command ingests a folder of its own. The files `begin` and `end` are written inside the lock,
+so two of them that overlap are seen whatever the lock says.
 """
 
 from __future__ import annotations
@@ -36,7 +37,9 @@ WORDS = ("Aachen", "Bremen", "Celle", "Dessau", "Erfurt", "Fulda", "Gotha", "Hal
 
 
 def main(folder: Path, rounds: int, killed: int, server: dict[str, str]) -> None:
-    """Rounds of eight commands of which some are killed; at the end everything is ingested once more, undisturbed."""
+    """Rounds of eight commands of which some are killed; at the end everything is ingested once
+    more, undisturbed.
+    """
     chance = random.Random(20261117)
     os.environ |= {"HADES_HOME": str(folder / "home"), "HADES_EMBEDDER": "hashing", **server}
     os.environ["HADES_BUILD_WAIT_SECONDS"] = "600"
@@ -52,14 +55,22 @@ def main(folder: Path, rounds: int, killed: int, server: dict[str, str]) -> None
         for child, place in children.items():
             status = os.waitpid(child, 0)[1]
             if status and not os.WIFSIGNALED(status):
-                failed.append(f"round {number}, command {place}: {(folder / f'r{number}c{place}.log').read_text()}")
+                failed.append(
+                    f"round {number}, command {place}: "
+                    f"{(folder / f'r{number}c{place}.log').read_text()}"
+                )
         sys.stderr.write(f"{number + 1} of {rounds} rounds\n")
     for place in range(AT_ONCE):
         os.waitpid(start(folder, f"r{rounds - 1}c{place}", place), 0)
     with closing(open_store(load_settings(), Mode.READ_ONLY)) as store:
         documents = store.count("documents")
         dangling = store.dangling()
-    report = {"failed": failed, "documents": documents, "dangling": dangling, **read_events(folder / "events")}
+    report = {
+        "failed": failed,
+        "documents": documents,
+        "dangling": dangling,
+        **read_events(folder / "events"),
+    }
     sys.stdout.write(json.dumps(report))
 
 
@@ -68,7 +79,9 @@ def start(folder: Path, name: str, place: int) -> int:
     pages = folder / f"pages{place}"
     pages.mkdir(exist_ok=True)
     page = pages / f"{name}.md"
-    page.write_text(f"# {WORDS[place]} {name}\n\n{WORDS[place]} lies on the road to {WORDS[place - 1]}.\n")
+    page.write_text(
+        f"# {WORDS[place]} {name}\n\n{WORDS[place]} lies on the road to {WORDS[place - 1]}.\n"
+    )
     child = os.fork()
     if child:
         return child
@@ -90,7 +103,9 @@ def kill(events: Path, chance: random.Random) -> None:
     It is stopped before it is noted as killed, so that nobody can begin between the two.
     """
     before = events.read_text() if events.exists() else ""
-    while (now := events.read_text() if events.exists() else "") == before or not now.endswith("\n"):
+    while (now := events.read_text() if events.exists() else "") == before or not now.endswith(
+        "\n"
+    ):
         time.sleep(0.01)
     time.sleep(chance.random() * 0.3)
     child = int(events.read_text().split()[-1])

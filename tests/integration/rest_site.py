@@ -38,7 +38,8 @@ def write_pages(folder: Path, rivers: dict[str, str], note: str = "") -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for river, towns in rivers.items():
         text = (
-            f"# {river}\n\nThe {river} river flows through {towns}. {note}\n\nThe {river} carries ships to the sea.\n"
+            f"# {river}\n\nThe {river} river flows through {towns}. {note}\n\nThe {river} "
+            "carries ships to the sea.\n"
         )
         (folder / f"{river.lower()}.md").write_text(text, encoding="utf-8")
 
@@ -65,7 +66,10 @@ class Running:
 
 @contextmanager
 def serving(
-    settings: Settings, door: Door | None = None, limits: Limits = UNLIMITED, uds: Path | None = None
+    settings: Settings,
+    door: Door | None = None,
+    limits: Limits = UNLIMITED,
+    uds: Path | None = None,
 ) -> Iterator[Running]:
     """A service in a thread of this process, on a Unix socket or on a free port of loopback."""
     door = door or Door(Mode.READ_ONLY)
@@ -93,23 +97,37 @@ def serving_process(
 ) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """`hades serve` in a process of its own, as people run it; the process and its address.
 
-    What it says on stderr is in `service.log` beside the home. With the folder of the fixture `programs`, the process
-    is the program that stands for a copy of the warm process. `variables` are more of its environment.
+    What it says on stderr is in `service.log` beside the home. With the folder of the fixture
+    `programs`, the process is the program that stands for a copy of the warm process. `variables`
+    are more of its environment.
     """
-    env = {**os.environ, "HADES_HOME": str(settings.home), "HADES_EMBEDDER": "hashing", "HADES_SERVE_RATE": "0"}
+    env = {
+        **os.environ,
+        "HADES_HOME": str(settings.home),
+        "HADES_EMBEDDER": "hashing",
+        "HADES_SERVE_RATE": "0",
+    }
     env |= variables
-    hades = [sys.executable, "-m", "hades.surfaces.cli.commands"] if programs is None else [str(programs / "hades")]
+    hades = (
+        [sys.executable, "-m", "hades.surfaces.cli.commands"]
+        if programs is None
+        else [str(programs / "hades")]
+    )
     command = [*hades, "serve", *arguments]
     said = settings.home.parent / "service.log"
     with said.open("w") as log:
-        process = subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL, stderr=log, text=True, cwd=ROOT)
+        process = subprocess.Popen(
+            command, env=env, stdout=subprocess.DEVNULL, stderr=log, text=True, cwd=ROOT
+        )
     try:
         while not (found := re.search(r" on (\S+);", said.read_text())):
             assert process.poll() is None, said.read_text()
             time.sleep(0.05)
         address = found[1]
         transport = None if address.startswith("http") else httpx.HTTPTransport(uds=address)
-        with httpx.Client(base_url=address if transport is None else "http://localhost", transport=transport) as client:
+        with httpx.Client(
+            base_url=address if transport is None else "http://localhost", transport=transport
+        ) as client:
             assert client.get("/health", timeout=HANG_SECONDS).status_code == 200
         yield process, address
     finally:

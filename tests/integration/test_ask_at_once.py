@@ -1,4 +1,6 @@
-"""A folder that was never read can be asked by its words at once; vectors and the graph arrive later."""
+"""A folder that was never read can be asked by its words at once; vectors and the graph arrive
+later.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,8 @@ from schemas.plan import Reason
 from tests.command_line import run
 
 PAGES = {
-    "retry.md": "# Retries\n\nA request that fails is sent again three times, with a growing pause.\n",
+    "retry.md": "# Retries\n\nA request that fails is sent again three times, with a growing "
+    "pause.\n",
     "proxy.md": "# Proxies\n\nTraffic goes through the address of the variable HTTPS_PROXY.\n",
     "cookies.md": "# Cookies\n\nA session stores cookies and sends them with the next request.\n",
     "logs.md": "# Logging\n\nSet the level to debug and each header is written to the log.\n",
@@ -37,7 +40,11 @@ def test_words_answer_before_any_vector_is_made_and_say_how_much_is_ready(tmp_pa
         assert Reason.EMBEDDINGS_MISSING in found.reasons
         assert found.why.startswith("vectors 0%")
 
-        keys = [key for batch in hades.store.scan("doc_chunks", columns=["_key"]) for key in batch["_key"].to_pylist()]
+        keys = [
+            key
+            for batch in hades.store.scan("doc_chunks", columns=["_key"])
+            for key in batch["_key"].to_pylist()
+        ]
         embed_range(hades.store, hades.embedder, keys[0], keys[1])
         hades.publish()
         assert hades.retrieve("where are cookies stored?").why.startswith("vectors 50%")
@@ -48,7 +55,9 @@ def test_words_answer_before_any_vector_is_made_and_say_how_much_is_ready(tmp_pa
         assert "vectors" not in found.why
 
 
-def test_a_watched_folder_says_when_it_can_be_asked_and_leaves_the_whole_build_only(tmp_path: Path) -> None:
+def test_a_watched_folder_says_when_it_can_be_asked_and_leaves_the_whole_build_only(
+    tmp_path: Path,
+) -> None:
     folder, home = write_pages(tmp_path / "pages"), tmp_path / "home"
     (folder / "scan.pdf").write_bytes(b"no PDF")
     environment = {"HADES_HOME": str(home), "HADES_EMBEDDER": "hashing"}

@@ -1,4 +1,6 @@
-"""Real processes on one tier: nobody reads half an entry, budgets hold, and a kill at any moment costs a miss."""
+"""Real processes on one tier: nobody reads half an entry, budgets hold, and a kill at any moment
+costs a miss.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ def value_of(key: int, turn: int) -> dict[str, object]:
 
 
 def works(folder: str, seed: int, turns: int) -> None:
-    """Put, read and remove; a value that is not whole or belongs to another key ends the process with an error."""
+    """Put, read and remove; a value that is not whole or belongs to another key ends the process
+    with an error.
+    """
     cache, chance = DiskCache(folder, LIMIT / GIB), random.Random(seed)
     for turn in range(turns):
         key = chance.randrange(KEYS)
@@ -49,14 +53,18 @@ def works_for_ever(folder: str, seed: int) -> None:
 
 
 def is_sound(folder: Path) -> bool:
-    """Every entry can be read and belongs to its key; the kept sum is the sum of the values, inside the budget."""
+    """Every entry can be read and belongs to its key; the kept sum is the sum of the values, inside
+    the budget.
+    """
     cache = DiskCache(folder, LIMIT / GIB)
     for key in cache.index["items"]:
         found = cache.get(key, MISS)
         assert found is not MISS
         assert found == value_of(int(key), found["turn"])
     with closing(sqlite3.connect(cache.path)) as connection:
-        held = connection.execute("SELECT COALESCE(SUM(LENGTH(payload)), 0) FROM entry").fetchone()[0]
+        held = connection.execute("SELECT COALESCE(SUM(LENGTH(payload)), 0) FROM entry").fetchone()[
+            0
+        ]
         assert connection.execute("PRAGMA integrity_check").fetchone()[0] == "ok"
     assert cache.counts.damaged == 0
     return bool(held == cache.current_bytes <= LIMIT)
@@ -90,7 +98,8 @@ def test_processes_killed_at_any_moment_cost_no_more_than_misses(tmp_path):
 def last_write(folder: Path) -> int:
     """A number that changes with every write.
 
-    SQLite deletes its journal with each commit, so a file that was listed may be gone when it is read.
+    SQLite deletes its journal with each commit, so a file that was listed may be gone when it is
+    read.
     """
     total = 0
     for path in folder.glob("cache.db*"):

@@ -1,7 +1,8 @@
-"""Each capability on the library, the command line, REST and MCP: a valid call, an unknown field, a thing not there.
+"""Each capability on the library, the command line, REST and MCP: a valid call, an unknown field, a
+thing not there.
 
-One home with a few pages and a short story in memory; a call that is offered on several surfaces gives the same fields
-on each of them.
+One home with a few pages and a short story in memory; a call that is offered on several surfaces
+gives the same fields on each of them.
 """
 
 from __future__ import annotations
@@ -71,7 +72,11 @@ VALID: dict[str, dict[str, Any]] = {
     "memory.close": {"edge_id": "EDGE_ID", "why": "opened"},
     "memory.edges": {"topic": "design/approach_x", "types": ["rejected_because"]},
     "memory.why": {"topic": "design/approach_x"},
-    "memory.when": {"topic": "design/approach_x", "from_rel": "rejected_because", "to_rel": "works_with"},
+    "memory.when": {
+        "topic": "design/approach_x",
+        "from_rel": "rejected_because",
+        "to_rel": "works_with",
+    },
     "memory.audit": {"topic": "bugs/bug_y"},
     "memory.promote": {"topic": "plan/boat", "reason": "reviewed"},
     "memory.change": {"old_state_id": "plan/boat", "change_description": "The boat was sold."},
@@ -94,10 +99,10 @@ VALID: dict[str, dict[str, Any]] = {
     "memory.erase": {"names": ["plan/secret"], "why": "asked to"},
 }
 ELSEWHERE = {
-    "compare": "needs two snapshots: tests/unit/hades/stages/release/test_compare.py",
-    "promote": "needs two snapshots: tests/unit/hades/stages/release/test_compare.py",
-    "discard": "needs two snapshots: tests/unit/hades/stages/release/test_compare.py",
-    "rollback": "needs two snapshots: tests/unit/hades/stages/release",
+    "compare": "needs two snapshots: tests/unit/hades/night/release/test_compare.py",
+    "promote": "needs two snapshots: tests/unit/hades/night/release/test_compare.py",
+    "discard": "needs two snapshots: tests/unit/hades/night/release/test_compare.py",
+    "rollback": "needs two snapshots: tests/unit/hades/night/release",
     "entity.approve": "needs a second person: tests/unit/hades/curation",
     "entity.undo": "needs an edit: tests/unit/hades/curation",
     "memory.resolve": "needs an open conflict: tests/unit/hades/memory",
@@ -182,9 +187,15 @@ def prepared(surfaces: Surfaces, values: dict[str, Any]) -> dict[str, Any]:
     made = dict(values)
     if made.get("query_id") == "QUERY_ID" or made.get("id") == "PASSAGE_ID":
         asked = json.loads(surfaces.command(NAMED["query"], VALID["query"], "--json").stdout)
-        made |= {"query_id": asked["query_id"]} if "query_id" in made else {"id": asked["passages"][0]["id"]}
+        made |= (
+            {"query_id": asked["query_id"]}
+            if "query_id" in made
+            else {"id": asked["passages"][0]["id"]}
+        )
     if made.get("id") == "STANDING_ID":
-        made["id"] = surfaces.library(NAMED["standing.add"], VALID["standing.add"])["added"][0]["id"]
+        made["id"] = surfaces.library(NAMED["standing.add"], VALID["standing.add"])["added"][0][
+            "id"
+        ]
     if made.get("edge_id") == "EDGE_ID":
         edge = surfaces.library(NAMED["memory.link"], VALID["memory.link"])["edge"]
         made["edge_id"] = edge["id"]
@@ -193,7 +204,9 @@ def prepared(surfaces: Surfaces, values: dict[str, Any]) -> dict[str, Any]:
     if "summary" in made:
         surfaces.library(NAMED["memory.consolidate"], VALID["memory.consolidate"])
     if "plan/secret" in made.get("names", ()):
-        surfaces.library(NAMED["memory.add"], {"topic": "plan/secret", "content": "Nobody keeps this."})
+        surfaces.library(
+            NAMED["memory.add"], {"topic": "plan/secret", "content": "Nobody keeps this."}
+        )
     return made
 
 
@@ -234,7 +247,9 @@ def test_an_unknown_field_is_refused_everywhere(surfaces: Surfaces, name: str) -
         assert surfaces.command(capability, VALID[name], "--no-such-field", "x").exit_code == 2
     if capability.rest is not None and capability.rest.method == "POST" and len(VALID[name]) > 0:
         answer = surfaces.http(capability, values)
-        has_body = any(f"{{{field}" not in capability.rest.path for field in capability.request.model_fields)
+        has_body = any(
+            f"{{{field}" not in capability.rest.path for field in capability.request.model_fields
+        )
         assert answer.status_code == 422 or not has_body, answer.text
 
 

@@ -19,7 +19,9 @@ def test_three_kills_end_in_the_same_manifest(tmp_path: Path, programs: Path) ->
 def test_fifty_kills_end_in_the_same_manifest(tmp_path: Path, programs: Path) -> None:
     report = kill_and_compare(tmp_path, programs, 50, 1_200)
     assert report["different"] == []
-    assert report["late"] < 50 // 4, "too many builds ended before their kill: the moments are not spread"
+    assert report["late"] < 50 // 4, (
+        "too many builds ended before their kill: the moments are not spread"
+    )
 
 
 def kill_and_compare(folder: Path, programs: Path, kills: int, passages: int) -> dict[str, Any]:

@@ -1,4 +1,6 @@
-"""The server as agents run it: a process behind pipes or a port, and the SDK's own client at the other end."""
+"""The server as agents run it: a process behind pipes or a port, and the SDK's own client at the
+other end.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,11 @@ from tests.patience import HANG_SECONDS
 from tests.unit.hades.surfaces.mcp_home import QUESTION, READING, WRITING, make_home
 
 ROOT = Path(__file__).resolve().parents[2]
-HADES = [sys.executable, "-m", "hades.surfaces.cli.commands"]  # a new interpreter: what its imports print would be seen
+HADES = [
+    sys.executable,
+    "-m",
+    "hades.surfaces.cli.commands",
+]  # a new interpreter: what its imports print would be seen
 pytestmark = pytest.mark.integration
 
 
@@ -37,7 +43,12 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
 
 
 def environment(settings: Settings) -> dict[str, str]:
-    return {**os.environ, "HADES_HOME": str(settings.home), "HADES_EMBEDDER": "hashing", "PYTHONPATH": str(ROOT)}
+    return {
+        **os.environ,
+        "HADES_HOME": str(settings.home),
+        "HADES_EMBEDDER": "hashing",
+        "PYTHONPATH": str(ROOT),
+    }
 
 
 def over_stdio(programs: Path, settings: Settings, mode: str) -> StdioServerParameters:
@@ -47,7 +58,9 @@ def over_stdio(programs: Path, settings: Settings, mode: str) -> StdioServerPara
 
 
 @contextmanager
-def listening(programs: Path, settings: Settings, *arguments: str, **variables: str) -> Iterator[str]:
+def listening(
+    programs: Path, settings: Settings, *arguments: str, **variables: str
+) -> Iterator[str]:
     """A server on a port of its own; its address, as the process tells it."""
     command = [programs / "hades", "mcp", "--port", "0", *arguments]
     own = {**environment(settings), **variables}
@@ -65,7 +78,9 @@ def listening(programs: Path, settings: Settings, *arguments: str, **variables: 
 
 def over_http(address: str, token: str | None = None) -> Any:
     headers = {} if token is None else {"Authorization": f"Bearer {token}"}
-    return streamable_http_client(address, http_client=httpx.AsyncClient(headers=headers, timeout=HANG_SECONDS))
+    return streamable_http_client(
+        address, http_client=httpx.AsyncClient(headers=headers, timeout=HANG_SECONDS)
+    )
 
 
 def test_over_stdio_an_agent_lists_asks_and_remembers(programs: Path, settings: Settings) -> None:
@@ -77,7 +92,9 @@ def test_over_stdio_an_agent_lists_asks_and_remembers(programs: Path, settings: 
     async def talk(client: Client) -> None:
         names = [tool.name for tool in (await client.list_tools()).tools]
         assert sorted(names) == sorted([*READING, *WRITING])
-        answer = await client.call_tool("pathrag_retrieve", {"query": QUESTION}, progress_callback=heard)
+        answer = await client.call_tool(
+            "pathrag_retrieve", {"query": QUESTION}, progress_callback=heard
+        )
         assert answer.structured_content["count"] > 0
         added = await client.call_tool("memory_add", {"topic": "a", "content": "b"})
         assert added.structured_content["state"]["version"] == 1
@@ -92,20 +109,48 @@ def test_stdout_carries_the_protocol_and_nothing_else(settings: Settings) -> Non
     """Every line is one JSON-RPC message, also when the process warns or fails."""
     meta = {"io.modelcontextprotocol/protocolVersion": "2025-11-25"}
     messages = [
-        {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
-            "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}},
+        {
+            "jsonrpc": "2.0",
+            "id": 1,
+            "method": "initialize",
+            "params": {
+                "protocolVersion": "2025-11-25",
+                "capabilities": {},
+                "clientInfo": {"name": "test", "version": "1"},
+            },
+        },
         {"jsonrpc": "2.0", "method": "notifications/initialized"},
         {"jsonrpc": "2.0", "id": 2, "method": "tools/list", "params": {"_meta": meta}},
-        {"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": {
-            "name": "pathrag_retrieve", "arguments": {"query": QUESTION}}},
-        {"jsonrpc": "2.0", "id": 4, "method": "tools/call", "params": {
-            "name": "pathrag_retrieve", "arguments": {"query": QUESTION, "as_of_version": "g0"}}},
-        {"jsonrpc": "2.0", "id": 5, "method": "tools/call", "params": {"name": "memory_add", "arguments": {}}},
-    ]  # fmt: skip
+        {
+            "jsonrpc": "2.0",
+            "id": 3,
+            "method": "tools/call",
+            "params": {"name": "pathrag_retrieve", "arguments": {"query": QUESTION}},
+        },
+        {
+            "jsonrpc": "2.0",
+            "id": 4,
+            "method": "tools/call",
+            "params": {
+                "name": "pathrag_retrieve",
+                "arguments": {"query": QUESTION, "as_of_version": "g0"},
+            },
+        },
+        {
+            "jsonrpc": "2.0",
+            "id": 5,
+            "method": "tools/call",
+            "params": {"name": "memory_add", "arguments": {}},
+        },
+    ]
     process = subprocess.Popen(
-        [*HADES, "mcp"], env=environment(settings), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        [*HADES, "mcp"],
+        env=environment(settings),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     assert process.stdin is not None
     assert process.stdout is not None
     answers = {}
@@ -124,8 +169,15 @@ def test_stdout_carries_the_protocol_and_nothing_else(settings: Settings) -> Non
     assert answers[5]["result"]["isError"]
 
 
-def test_without_a_store_the_command_says_what_to_do_on_stderr(programs: Path, tmp_path: Path) -> None:
-    env = {**os.environ, "HADES_HOME": str(tmp_path / "none"), "HADES_EMBEDDER": "nonsense", "PYTHONPATH": str(ROOT)}
+def test_without_a_store_the_command_says_what_to_do_on_stderr(
+    programs: Path, tmp_path: Path
+) -> None:
+    env = {
+        **os.environ,
+        "HADES_HOME": str(tmp_path / "none"),
+        "HADES_EMBEDDER": "nonsense",
+        "PYTHONPATH": str(ROOT),
+    }
     done = subprocess.run(
         [programs / "hades", "mcp"],
         env=env,
@@ -140,7 +192,9 @@ def test_without_a_store_the_command_says_what_to_do_on_stderr(programs: Path, t
     assert "Traceback" not in done.stderr
 
 
-def test_over_http_a_token_says_who_comes_and_what_they_may(programs: Path, settings: Settings) -> None:
+def test_over_http_a_token_says_who_comes_and_what_they_may(
+    programs: Path, settings: Settings
+) -> None:
     tokens = Tokens(settings.home)
     reader, _ = tokens.add("reader", Mode.READ_ONLY, utc_now())
     writer, _ = tokens.add("writer", Mode.READ_WRITE, utc_now())
@@ -162,7 +216,9 @@ def test_over_http_a_token_says_who_comes_and_what_they_may(programs: Path, sett
 
     async def as_reader(client: Client) -> None:
         assert (await client.list_tools()).tools
-        assert (await client.call_tool("pathrag_retrieve", {"query": QUESTION})).structured_content["success"]
+        assert (await client.call_tool("pathrag_retrieve", {"query": QUESTION})).structured_content[
+            "success"
+        ]
         denied = await client.call_tool("memory_add", {"topic": "http", "content": "b"})
         assert "needs 'rw'" in denied.structured_content["error"]
         assert (await client.read_resource("hades://snapshot/current")).contents
@@ -174,7 +230,9 @@ def test_over_http_a_token_says_who_comes_and_what_they_may(programs: Path, sett
             told.append(progress)
 
         question = {"query": "Who wrote the first compiler?"}
-        assert (await client.call_tool("hipporag_retrieve", question, progress_callback=heard)).structured_content
+        assert (
+            await client.call_tool("hipporag_retrieve", question, progress_callback=heard)
+        ).structured_content
         assert told == sorted(told) != []
         added = await client.call_tool("memory_add", {"topic": "http", "content": "b"})
         assert added.structured_content["state"]["version"] == 1
@@ -195,19 +253,28 @@ def test_over_http_a_token_says_who_comes_and_what_they_may(programs: Path, sett
     assert '"status": "CallRefused"' in lines
 
 
-def test_over_http_without_tokens_only_this_machine_by_its_own_name(programs: Path, settings: Settings) -> None:
+def test_over_http_without_tokens_only_this_machine_by_its_own_name(
+    programs: Path, settings: Settings
+) -> None:
     async def talk(client: Client) -> list[str]:
-        assert (await client.call_tool("memory_latest", {"topic": "a"})).structured_content["success"]
+        assert (await client.call_tool("memory_latest", {"topic": "a"})).structured_content[
+            "success"
+        ]
         return [tool.name for tool in (await client.list_tools()).tools]
 
     with listening(programs, settings, "--no-token") as address:
         assert sorted(talk_to(over_http(address), talk)) == sorted(READING)
         body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
         accepts = {"Accept": "application/json, text/event-stream"}
-        foreign = httpx.post(address, json=body, headers={**accepts, "Host": "evil.example"}, timeout=HANG_SECONDS)
+        foreign = httpx.post(
+            address, json=body, headers={**accepts, "Host": "evil.example"}, timeout=HANG_SECONDS
+        )
         assert foreign.status_code == 421
         page = httpx.post(
-            address, json=body, headers={**accepts, "Origin": "https://evil.example"}, timeout=HANG_SECONDS
+            address,
+            json=body,
+            headers={**accepts, "Origin": "https://evil.example"},
+            timeout=HANG_SECONDS,
         )
         assert page.status_code == 403
         headers = {**accepts, "Content-Type": "application/json"}
@@ -215,8 +282,12 @@ def test_over_http_without_tokens_only_this_machine_by_its_own_name(programs: Pa
         assert large.status_code == 413
     done = subprocess.run(
         [programs / "hades", "mcp", "--port", "0", "--host", "0.0.0.0", "--no-token"],
-        env=environment(settings), capture_output=True, text=True, timeout=HANG_SECONDS, check=False,
-    )  # fmt: skip
+        env=environment(settings),
+        capture_output=True,
+        text=True,
+        timeout=HANG_SECONDS,
+        check=False,
+    )
     assert done.returncode == 1
     assert "callers need tokens" in done.stderr
 
@@ -235,7 +306,9 @@ def test_over_http_a_client_above_its_rate_is_refused_and_others_are_answered(
         return [await call(client) for _ in range(6)]
 
     # One permit in a million seconds: what is refused does not depend on the speed of this machine.
-    with listening(programs, settings, HADES_SERVE_RATE="0.000001", HADES_SERVE_BURST="4") as address:
+    with listening(
+        programs, settings, HADES_SERVE_RATE="0.000001", HADES_SERVE_BURST="4"
+    ) as address:
         replies = talk_to(over_http(address, busy), call_often)
         assert replies[0]["success"]
         assert re.fullmatch(r"Rate limit exceeded; retry in \d+ s\.", replies[-1]["error"])

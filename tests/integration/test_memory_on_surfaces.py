@@ -1,6 +1,8 @@
-"""Memory on every surface: what holds now or at a mask, certificates of erasure, ratings, and tenants, all the same.
+"""Memory on every surface: what holds now or at a mask, certificates of erasure, ratings, and
+tenants, all the same.
 
-Histories are random; a plain oracle says which version holds. One home, no snapshot: memory alone answers.
+Histories are random; a plain oracle says which version holds. One home, no snapshot: memory alone
+answers.
 """
 
 from __future__ import annotations
@@ -36,9 +38,9 @@ class Surfaces:
         self.settings, self.rest, self._server = settings, rest, server
 
     def command(self, *words: str) -> dict[str, Any]:
-        done = CliRunner(env={"HADES_HOME": str(self.settings.home), "HADES_EMBEDDER": "hashing"}).invoke(
-            whole_app(), [*words, "--json"]
-        )
+        done = CliRunner(
+            env={"HADES_HOME": str(self.settings.home), "HADES_EMBEDDER": "hashing"}
+        ).invoke(whole_app(), [*words, "--json"])
         document: dict[str, Any] = json.loads(done.stdout) if done.stdout.strip() else {}
         return document
 
@@ -70,7 +72,9 @@ def test_every_surface_shows_the_version_that_holds(surfaces: Surfaces, seed: in
         for number in range(chance.randint(2, 6)):
             start = now + chance.randint(-40, 10) * DAY
             until = start + chance.randint(1, 30) * DAY if chance.random() < 0.5 else None
-            written.append(memory.add(topic, f"{word} was {number}", valid_from=start, valid_until=until))
+            written.append(
+                memory.add(topic, f"{word} was {number}", valid_from=start, valid_until=until)
+            )
     for as_of in (None, now + chance.randint(-45, 15) * DAY):
         for known in (None, chance.choice(written).timestamp):
             expected = oracle(written, as_of, known)
@@ -78,7 +82,9 @@ def test_every_surface_shows_the_version_that_holds(surfaces: Surfaces, seed: in
             assert shown == dict.fromkeys(shown, expected), (as_of, known)
 
 
-def oracle(versions: list[MemoryState], as_of: datetime | None, known: datetime | None) -> str | None:
+def oracle(
+    versions: list[MemoryState], as_of: datetime | None, known: datetime | None
+) -> str | None:
     """Of what was known and in force, what began last, then what was said last."""
     moment = as_of or known or datetime.now(UTC)
     holding = [
@@ -96,13 +102,19 @@ def answers(
     surfaces: Surfaces, topic: str, word: str, as_of: datetime | None, known: datetime | None
 ) -> dict[str, str | None]:
     """The id that each way to ask shows for the topic."""
-    given = {name: at.isoformat() for name, at in (("as_of", as_of), ("known_at", known)) if at is not None}
+    given = {
+        name: at.isoformat()
+        for name, at in (("as_of", as_of), ("known_at", known))
+        if at is not None
+    }
     flags = [part for name, at in given.items() for part in (f"--{name.replace('_', '-')}", at)]
     searched = surfaces.rest.post("/v1/memory/search", json={"query": word, **given}).json()
     latest = surfaces.rest.get(f"/v1/memory/{topic}/latest", params=given)
     asked = surfaces.rest.post("/v1/query", json={"query": f"what was {word}?", **given}).json()
     return {
-        "hades memory latest": _id(surfaces.command("memory", "latest", topic, *flags).get("state")),
+        "hades memory latest": _id(
+            surfaces.command("memory", "latest", topic, *flags).get("state")
+        ),
         "hades memory search": _found(surfaces.command("memory", "search", word, *flags), topic),
         "hades query": _remembered(surfaces.command("query", f"what was {word}?", *flags), topic),
         "GET latest": _id(latest.json()) if latest.status_code == 200 else None,
@@ -118,7 +130,9 @@ def _id(state: Mapping[str, Any] | None) -> str | None:
 
 
 def _found(document: Mapping[str, Any], topic: str) -> str | None:
-    return next((one["state"]["id"] for one in document["results"] if one["state"]["topic"] == topic), None)
+    return next(
+        (one["state"]["id"] for one in document["results"] if one["state"]["topic"] == topic), None
+    )
 
 
 def _remembered(document: Mapping[str, Any], topic: str) -> str | None:
@@ -132,8 +146,12 @@ def test_every_surface_erases_with_the_same_certificate(surfaces: Surfaces) -> N
             memory.add(f"secret/{way}", f"The pin of {way} is 4711{way}.")
     surfaces.command("memory", "search", "pin")
     certificates = {
-        "command": surfaces.command("memory", "erase", "secret/command", "--why", "asked", "--who", "ana"),
-        "rest": surfaces.rest.post("/v1/memory/erase", json={"names": ["secret/rest"], "why": "asked"}).json(),
+        "command": surfaces.command(
+            "memory", "erase", "secret/command", "--why", "asked", "--who", "ana"
+        ),
+        "rest": surfaces.rest.post(
+            "/v1/memory/erase", json={"names": ["secret/rest"], "why": "asked"}
+        ).json(),
         "tool": surfaces.tool("memory_erase", names=["secret/tool"], why="asked"),
     }
     assert certificates["tool"].pop("success") is True
@@ -142,7 +160,9 @@ def test_every_surface_erases_with_the_same_certificate(surfaces: Surfaces) -> N
     )
     assert [one["complete"] for one in certificates.values()] == [True, True, True], certificates
     for path in (path for path in surfaces.settings.home.rglob("*") if path.is_file()):
-        held = path.read_bytes()  # keys are hexadecimal, so four digits alone may stand in one by chance
+        held = (
+            path.read_bytes()
+        )  # keys are hexadecimal, so four digits alone may stand in one by chance
         assert [way for way in certificates if f"4711{way}".encode() in held] == [], path
 
 
@@ -154,7 +174,9 @@ def test_planned_recall_and_renewal_are_reachable(surfaces: Surfaces) -> None:
         memory.add("plan/steel", "Steel arrives in June.")
     for document in (
         surfaces.command("memory", "recall", "what is the status of the bridge?"),
-        surfaces.rest.post("/v1/memory/recall", json={"query": "what is the status of the bridge?"}).json(),
+        surfaces.rest.post(
+            "/v1/memory/recall", json={"query": "what is the status of the bridge?"}
+        ).json(),
         surfaces.tool("memory_recall", query="what is the status of the bridge?"),
     ):
         assert "The bridge needs steel." in document["text"]
@@ -162,4 +184,6 @@ def test_planned_recall_and_renewal_are_reachable(surfaces: Surfaces) -> None:
         assert document["steps"] == ["latest", "related"]
     renewed = surfaces.command("memory", "reconsolidate", "plan/bridge", "--who", "ana")
     assert renewed["state"]["version"] == 2
-    assert surfaces.rest.post("/v1/memory/plan/bridge/reconsolidate", json={}).json()["state"] is None
+    assert (
+        surfaces.rest.post("/v1/memory/plan/bridge/reconsolidate", json={}).json()["state"] is None
+    )

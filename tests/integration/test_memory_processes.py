@@ -1,4 +1,6 @@
-"""Many processes write one memory, some are killed: versions without gaps, nothing lost, the latest right."""
+"""Many processes write one memory, some are killed: versions without gaps, nothing lost, the latest
+right.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ def test_eight_processes_write_one_topic_without_gaps(tmp_path: Path, programs: 
     check(run(tmp_path, programs, writers=8, versions=40, topics=1, kills=0), versions=40, topics=1)
 
 
-def test_kills_lose_nothing_that_was_committed_and_leave_no_gap(tmp_path: Path, programs: Path) -> None:
+def test_kills_lose_nothing_that_was_committed_and_leave_no_gap(
+    tmp_path: Path, programs: Path
+) -> None:
     report = run(tmp_path, programs, writers=4, versions=80, topics=5, kills=6)
     assert report["killed"] >= 1, "the kills came too late to prove anything"
     check(report, versions=80, topics=5)
@@ -36,8 +40,14 @@ def test_ten_thousand_versions_of_fifty_topics(tmp_path: Path, programs: Path, k
 
 
 @pytest.mark.soak
-def test_eight_processes_write_ten_thousand_versions_of_one_topic(tmp_path: Path, programs: Path) -> None:
-    check(run(tmp_path, programs, writers=8, versions=10_000, topics=1, kills=0), versions=10_000, topics=1)
+def test_eight_processes_write_ten_thousand_versions_of_one_topic(
+    tmp_path: Path, programs: Path
+) -> None:
+    check(
+        run(tmp_path, programs, writers=8, versions=10_000, topics=1, kills=0),
+        versions=10_000,
+        topics=1,
+    )
 
 
 def check(report: dict[str, Any], *, versions: int, topics: int) -> None:
@@ -54,7 +64,13 @@ def check(report: dict[str, Any], *, versions: int, topics: int) -> None:
     assert report["acts"] == report["versions"]
 
 
-def run(folder: Path, programs: Path, *, writers: int, versions: int, topics: int, kills: int) -> dict[str, Any]:
-    """The driver's report; ten thousand versions take three minutes of processor time, on a busy machine far longer."""
+def run(
+    folder: Path, programs: Path, *, writers: int, versions: int, topics: int, kills: int
+) -> dict[str, Any]:
+    """The driver's report; ten thousand versions take three minutes of processor time, on a busy
+    machine far longer.
+    """
     seconds = (5 if versions > 1_000 else 2) * HANG_SECONDS
-    return run_driver(programs, DRIVER, folder / "graph.db", writers, versions, topics, kills, seconds=seconds)
+    return run_driver(
+        programs, DRIVER, folder / "graph.db", writers, versions, topics, kills, seconds=seconds
+    )

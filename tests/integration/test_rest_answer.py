@@ -9,6 +9,7 @@ import pytest
 
 from hades.ports.graph import DocumentFilter
 from hades.ports.store import Mode
+from hades.providers.tokens import MiniLmTokenizer
 from hades.settings.tree import Settings
 from hades.surfaces.access.limits import Door, TokenError, Tokens
 from tests.chat_endpoint import chat_endpoint
@@ -61,7 +62,10 @@ def test_a_streamed_answer_of_a_model_is_checked(settings: Settings) -> None:
 
 def _events(text: str) -> list[tuple[str, object]]:
     blocks = [block.split("\n") for block in text.strip().split("\n\n")]
-    return [(name.removeprefix("event: "), json.loads(data.removeprefix("data: "))) for name, data in blocks]
+    return [
+        (name.removeprefix("event: "), json.loads(data.removeprefix("data: ")))
+        for name, data in blocks
+    ]
 
 
 def test_a_chat_front_end_uses_hades_as_a_model(settings: Settings) -> None:
@@ -83,6 +87,14 @@ def test_a_chat_front_end_uses_hades_as_a_model(settings: Settings) -> None:
         chunks = list(client.chat.completions.create(model="hades", messages=asked, stream=True))
         assert "".join(one.choices[0].delta.content or "" for one in chunks) == text
         assert chunks[-1].choices[0].finish_reason == "stop"
+        assert whole.usage is not None
+        assert whole.usage.prompt_tokens > MiniLmTokenizer().count(QUESTION["query"])
+        assert whole.usage.completion_tokens == MiniLmTokenizer().count(text)
+        assert whole.usage.total_tokens > whole.usage.completion_tokens > 10
+        counted = client.chat.completions.create(
+            model="hades", messages=asked, stream=True, stream_options={"include_usage": True}
+        )
+        assert list(counted)[-1].usage == whole.usage
         with pytest.raises(NotFoundError, match="no model 'gpt-9'"):
             client.chat.completions.create(model="gpt-9", messages=asked)
 
@@ -99,7 +111,12 @@ def test_a_limited_token_asks_its_part_of_the_corpus_and_nothing_else(settings: 
             assert "Vienna" not in site.client.post(path, json=QUESTION).text
         chat = {"model": "hades", "messages": [{"role": "user", "content": QUESTION["query"]}]}
         assert "Vienna" not in site.client.post("/v1/chat/completions", json=chat).text
-        for path in ("/v1/overview", "/v1/hierarchy", f"/v1/queries/{found['query_id']}/explain", "/metrics"):
+        for path in (
+            "/v1/overview",
+            "/v1/hierarchy",
+            f"/v1/queries/{found['query_id']}/explain",
+            "/metrics",
+        ):
             assert site.client.get(path).status_code == 403
     with pytest.raises(TokenError, match="sees everything"):
         Tokens(settings.home).add("writer", Mode.READ_WRITE, datetime.now(UTC), limit=only)

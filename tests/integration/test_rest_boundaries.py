@@ -70,7 +70,9 @@ def open_folder():
     ("mode", "rights", "in_group"),
     [(Mode.READ_ONLY, 0o660, True), (Mode.READ_WRITE, 0o600, False), (Mode.ADMIN, 0o600, False)],
 )
-def test_only_those_whom_the_socket_allows_can_connect(settings, open_folder, mode, rights, in_group):
+def test_only_those_whom_the_socket_allows_can_connect(
+    settings, open_folder, mode, rights, in_group
+):
     path, group = open_folder / "hades.sock", 54321
     with serving(settings, Door(mode), uds=path) as running:
         assert stat.S_IMODE(path.stat().st_mode) == rights
@@ -96,23 +98,47 @@ def test_tcp_needs_a_token_of_enough_rights(settings):
     writer, _ = tokens.add("writer", Mode.READ_WRITE, utc_now())
     with serving(settings, tcp_door(Mode.READ_WRITE, "127.0.0.1", needs_token=True)) as running:
         client = running.client
-        for headers in ({}, {"Authorization": "Bearer nonsense"}, {"Authorization": f"Basic {reader}"}):
+        for headers in (
+            {},
+            {"Authorization": "Bearer nonsense"},
+            {"Authorization": f"Basic {reader}"},
+        ):
             refused = client.post("/v1/query", json=QUESTION, headers=headers)
             assert refused.status_code == 401
             assert refused.json()["message"] == "Not authenticated"
             assert refused.headers["WWW-Authenticate"] == "Bearer"
         assert client.get("/metrics").status_code == 401
         assert client.get("/health").status_code == 200
-        asked = client.post("/v1/query", json=QUESTION, headers={"Authorization": f"Bearer {reader}"})
+        asked = client.post(
+            "/v1/query", json=QUESTION, headers={"Authorization": f"Bearer {reader}"}
+        )
         assert asked.status_code == 200
         judged = f"/v1/queries/{asked.json()['query_id']}/feedback"
         good = {"good": {"passages": [1]}}
-        assert client.post(judged, json=good, headers={"Authorization": f"Bearer {reader}"}).status_code == 403
-        assert client.post(judged, json=good, headers={"Authorization": f"bearer {writer}"}).status_code == 200
+        assert (
+            client.post(
+                judged, json=good, headers={"Authorization": f"Bearer {reader}"}
+            ).status_code
+            == 403
+        )
+        assert (
+            client.post(
+                judged, json=good, headers={"Authorization": f"bearer {writer}"}
+            ).status_code
+            == 200
+        )
         tokens.revoke("reader")
-        assert client.post("/v1/query", json=QUESTION, headers={"Authorization": f"Bearer {reader}"}).status_code == 401
+        assert (
+            client.post(
+                "/v1/query", json=QUESTION, headers={"Authorization": f"Bearer {reader}"}
+            ).status_code
+            == 401
+        )
     wrote = audit(settings, "rw")
-    assert [(line["who"], line["status"]) for line in wrote[-2:]] == [("reader", "403"), ("writer", "200")]
+    assert [(line["who"], line["status"]) for line in wrote[-2:]] == [
+        ("reader", "403"),
+        ("writer", "200"),
+    ]
     assert all(line["mode"] == "RW" for line in wrote)
     assert all(line["mode"] == "RO" for line in audit(settings, "ro"))
     tokens.revoke("writer")
@@ -126,7 +152,9 @@ def test_no_secret_reaches_a_log(settings, programs):
         serving_process(settings, "--port", "0", programs=programs) as (_, address),
         httpx.Client(base_url=address, timeout=HANG_SECONDS) as client,
     ):
-        asked = client.post("/v1/query", json={"query": f"{QUESTION['query']} {secret}"}, headers=headers)
+        asked = client.post(
+            "/v1/query", json={"query": f"{QUESTION['query']} {secret}"}, headers=headers
+        )
         assert asked.status_code == 200
         client.get(f"/v1/graph/nodes/entities/{text}", headers=headers)
         client.get(f"/v1/queries/x/explain?missing={secret}", headers=headers)
@@ -149,11 +177,18 @@ def test_another_sites_page_cannot_talk_through_a_door_without_a_token(settings)
     with serving(settings, tcp_door(Mode.READ_WRITE, "127.0.0.1", needs_token=False)) as running:
         post = running.client.post
         assert post("/v1/query", json=QUESTION).status_code == 200
-        assert post("/v1/query", json=QUESTION, headers={"Origin": running.address}).status_code == 200
-        assert post("/v1/query", json=QUESTION, headers={"Origin": "https://evil.example"}).status_code == 403
+        assert (
+            post("/v1/query", json=QUESTION, headers={"Origin": running.address}).status_code == 200
+        )
+        assert (
+            post("/v1/query", json=QUESTION, headers={"Origin": "https://evil.example"}).status_code
+            == 403
+        )
         assert post("/v1/query", json=QUESTION, headers={"Origin": "null"}).status_code == 403
         assert post("/v1/query", json=QUESTION, headers={"Host": "evil.example"}).status_code == 403
-        plain = post("/v1/query", content=json.dumps(QUESTION), headers={"Content-Type": "text/plain"})
+        plain = post(
+            "/v1/query", content=json.dumps(QUESTION), headers={"Content-Type": "text/plain"}
+        )
         assert plain.status_code == 422
 
 
@@ -229,7 +264,9 @@ def test_more_than_the_service_can_answer_is_told_to_come_again(settings):
 
         def ask(number):
             with httpx.Client(base_url=running.address, timeout=HANG_SECONDS) as client:
-                answer = client.post("/v1/query", json={"query": f"question {number} about the Rhine"})
+                answer = client.post(
+                    "/v1/query", json={"query": f"question {number} about the Rhine"}
+                )
                 statuses.append((answer.status_code, answer.headers.get("Retry-After")))
 
         askers = [threading.Thread(target=ask, args=(number,)) for number in range(12)]

@@ -1,4 +1,6 @@
-"""Sixty-four clients at once while graphs are published: no error, no answer of two graphs, no way back."""
+"""Sixty-four clients at once while graphs are published: no error, no answer of two graphs, no way
+back.
+"""
 
 import subprocess
 import threading
@@ -15,11 +17,17 @@ from tests.homes import settings_of
 from tests.integration.rest_site import RIVERS, build_home, serving_process, write_pages
 from tests.patience import HANG_SECONDS
 
-QUESTIONS = [f"what is said of the {river} and {town}?" for river in RIVERS for town in ("Basel", "Vienna", "ships")]
+QUESTIONS = [
+    f"what is said of the {river} and {town}?"
+    for river in RIVERS
+    for town in ("Basel", "Vienna", "ships")
+]
 
 
 def publish_edition(folder, settings, edition, editions):
-    """Change every page and publish; the word of the edition is known before anybody can read it."""
+    """Change every page and publish; the word of the edition is known before anybody can read
+    it.
+    """
     write_pages(folder / "pages", RIVERS, f"This is edition{edition}.")
     with open_hades(settings) as hades:
         hades.ingest.documents(folder / "pages")
@@ -30,7 +38,9 @@ def publish_edition(folder, settings, edition, editions):
 
 
 def under_load(tmp_path, seconds, editions_published, programs=None):
-    """Publish while clients ask. They begin before the first and go on until the newest edition has answered."""
+    """Publish while clients ask. They begin before the first and go on until the newest edition has
+    answered.
+    """
     settings = build_home(tmp_path)
     editions: dict[str, str] = {}
     publish_edition(tmp_path, settings, 1, editions)
@@ -46,12 +56,19 @@ def under_load(tmp_path, seconds, editions_published, programs=None):
         if seen.answers:
             asked.set()
         served_last = {snapshot for _, _, snapshot, _ in seen.answers[-64:]}
-        return time.monotonic() > give_up or (not publishing.is_alive() and list(editions)[-1] in served_last)
+        return time.monotonic() > give_up or (
+            not publishing.is_alive() and list(editions)[-1] in served_last
+        )
 
     rss, publishing = [], threading.Thread(target=publish_all)
-    with serving_process(settings, "--port", "0", "--no-token", programs=programs) as (process, address):
+    with serving_process(settings, "--port", "0", "--no-token", programs=programs) as (
+        process,
+        address,
+    ):
         publishing.start()
-        watching = threading.Timer(seconds / 3, lambda: rss.append(psutil.Process(process.pid).memory_info().rss))
+        watching = threading.Timer(
+            seconds / 3, lambda: rss.append(psutil.Process(process.pid).memory_info().rss)
+        )
         watching.start()
         where = urlsplit(address)
         options = {"clients": 64, "seconds": seconds, "recipe": "pathrag", "editions": editions}

@@ -57,7 +57,10 @@ def test_a_route_that_writes_is_not_there_on_the_read_only_service(ro, rw, admin
     assert ro.post("/v1/queries/q_1/feedback", json={}).status_code in (404, 405)
     assert ro.post("/v1/snapshots/rollback", json={}).status_code in (404, 405)
     assert ro.post("/v1/entities/rhine", json={"fields": {}}).status_code in (404, 405)
-    assert rw.post("/v1/memory/erase", json={"names": ["x"], "why": "asked"}).status_code in (404, 405)
+    assert rw.post("/v1/memory/erase", json={"names": ["x"], "why": "asked"}).status_code in (
+        404,
+        405,
+    )
 
 
 @pytest.mark.parametrize(
@@ -93,21 +96,27 @@ def test_a_plan_is_held_to_the_online_caps(ro):
 
 
 def test_time_travel_is_a_parameter(ro):
-    answer = ro.post("/v1/query", json={**QUESTION, "as_of": "2020-01-01", "known_at": "2020-01-01T10:00:00Z"}).json()
+    answer = ro.post(
+        "/v1/query", json={**QUESTION, "as_of": "2020-01-01", "known_at": "2020-01-01T10:00:00Z"}
+    ).json()
     assert answer["as_of"] == "2020-01-01T00:00:00Z"
     assert answer["known_at"] == "2020-01-01T10:00:00Z"
 
 
 def test_stages_are_streamed_before_the_answer(ro):
     events = []
-    with ro.stream("POST", "/v1/query/stream", json={"query": "what flows through Vienna?"}) as response:
+    with ro.stream(
+        "POST", "/v1/query/stream", json={"query": "what flows through Vienna?"}
+    ) as response:
         assert response.headers["content-type"].startswith("text/event-stream")
         for block in response.read().decode().strip().split("\n\n"):
             name, data = block.split("\n")
             events.append((name.removeprefix("event: "), json.loads(data.removeprefix("data: "))))
     assert [name for name, _ in events] == ["stage"] * (len(events) - 1) + ["answer"]
     answer = events[-1][1]
-    assert [data["name"] for _, data in events[:-1]] == [stage["name"] for stage in answer["telemetry"]["stages"]]
+    assert [data["name"] for _, data in events[:-1]] == [
+        stage["name"] for stage in answer["telemetry"]["stages"]
+    ]
     assert {"reads", "ms", "in", "out", "capped"} <= set(events[0][1])
 
 

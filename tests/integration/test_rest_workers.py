@@ -1,4 +1,6 @@
-"""Several processes behind one socket: all answer, one that dies is replaced, and all stop together."""
+"""Several processes behind one socket: all answer, one that dies is replaced, and all stop
+together.
+"""
 
 import json
 import socket
@@ -14,13 +16,19 @@ from tests.patience import HANG_SECONDS, wait_until
 
 
 def workers_of(process):
-    alive = [one for one in psutil.Process(process.pid).children() if one.status() != psutil.STATUS_ZOMBIE]
+    alive = [
+        one
+        for one in psutil.Process(process.pid).children()
+        if one.status() != psutil.STATUS_ZOMBIE
+    ]
     return [one.pid for one in alive if "spawn_main" in " ".join(one.cmdline())]
 
 
 def ask(address, text, recipe="lexical"):
     body = json.dumps({"query": text, "recipe": recipe}).encode()
-    request = urllib.request.Request(f"{address}/v1/query", body, {"Content-Type": "application/json"})
+    request = urllib.request.Request(
+        f"{address}/v1/query", body, {"Content-Type": "application/json"}
+    )
     with urllib.request.urlopen(request, timeout=HANG_SECONDS) as reply:
         return json.load(reply)
 
@@ -33,7 +41,10 @@ def answering(address):
 
 def test_a_worker_that_dies_is_replaced_and_all_stop_with_the_service(tmp_path):
     settings = build_home(tmp_path)
-    with serving_process(settings, "--port", "0", "--no-token", "--workers", "2") as (process, address):
+    with serving_process(settings, "--port", "0", "--no-token", "--workers", "2") as (
+        process,
+        address,
+    ):
         wait_until(lambda: len(workers_of(process)) == 2)
         assert answering(address)
         first = workers_of(process)
@@ -49,4 +60,9 @@ def test_a_worker_that_dies_is_replaced_and_all_stop_with_the_service(tmp_path):
 
 def test_workers_share_the_limits_of_the_service():
     share = share_of(Limits(per_second=100.0, burst=200.0, waiting=512, cache_bytes=64), 4)
-    assert (share.per_second, share.burst, share.waiting, share.cache_bytes) == (25.0, 50.0, 128, 16)
+    assert (share.per_second, share.burst, share.waiting, share.cache_bytes) == (
+        25.0,
+        50.0,
+        128,
+        16,
+    )

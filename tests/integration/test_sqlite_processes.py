@@ -19,7 +19,8 @@ path, tag, batches = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 store = SqliteStore.open(path, Mode.READ_WRITE)
 for number in range(batches):
     names = [f"{tag}{number}_{row}" for row in range(100)]
-    store.upsert("entities", pa.table({"_key": names, "name": names, "name_lower": names, "type": ["concept"] * 100}))
+    rows = {"_key": names, "name": names, "name_lower": names, "type": ["concept"] * 100}
+    store.upsert("entities", pa.table(rows))
 """
 
 

@@ -1,4 +1,6 @@
-"""kill -9 in the middle of bulk writes: every batch is all there or not at all, and nothing committed is lost."""
+"""kill -9 in the middle of bulk writes: every batch is all there or not at all, and nothing
+committed is lost.
+"""
 
 from __future__ import annotations
 

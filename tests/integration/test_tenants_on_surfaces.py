@@ -1,4 +1,6 @@
-"""Two tenants under one home: over HTTP and by tool, as on the command line, neither ever sees a word of the other."""
+"""Two tenants under one home: over HTTP and by tool, as on the command line, neither ever sees a
+word of the other.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +59,11 @@ def sites(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Site]]
     with ExitStack() as stack:
         sites = {}
         for tenant, secret in SECRET.items():
-            env = {"HADES_HOME": str(root / "home"), "HADES_EMBEDDER": "hashing", "HADES_TENANT": tenant}
+            env = {
+                "HADES_HOME": str(root / "home"),
+                "HADES_EMBEDDER": "hashing",
+                "HADES_TENANT": tenant,
+            }
             settings = load_settings(env, root)
             write_pages(root / tenant, RIVERS, note=f"Captain {secret} sails there.")
             with open_hades(settings) as hades:
@@ -88,11 +94,16 @@ POSTS = [
     ("/v1/memory/context", {"query": "code word"}),
     ("/v1/memory/recall", {"query": "code word"}),
 ]
-GETS = [f"/v1/memory/{TOPIC}/{what}" for what in ("latest", "history", "trace", "working", "edges", "why", "audit")]
+GETS = [
+    f"/v1/memory/{TOPIC}/{what}"
+    for what in ("latest", "history", "trace", "working", "edges", "why", "audit")
+]
 
 
 @pytest.mark.parametrize(("path", "body"), POSTS)
-def test_a_question_over_http_reads_only_the_tenants_own(site: Site, path: str, body: dict[str, Any]) -> None:
+def test_a_question_over_http_reads_only_the_tenants_own(
+    site: Site, path: str, body: dict[str, Any]
+) -> None:
     said = site.rest.post(path, json=body)
     assert said.status_code == 200, said.text
     assert site.own in said.text
@@ -119,8 +130,12 @@ def test_no_page_of_the_explorer_shows_the_other(site: Site) -> None:
     ids = [_entity(site), TOPIC, *(str(one) for one in _ids(overview))]
     for path in [*reads, *GETS]:
         for name in ids[:6]:
-            filled = path.replace("{topic}", TOPIC).replace("{id}", name).replace("{query_id}", name)
-            said = site.rest.get(filled.replace("{summary}", name), params={"id": name, "query": "code"})
+            filled = (
+                path.replace("{topic}", TOPIC).replace("{id}", name).replace("{query_id}", name)
+            )
+            said = site.rest.get(
+                filled.replace("{summary}", name), params={"id": name, "query": "code"}
+            )
             assert said.status_code < 500, (filled, said.text)
             assert site.other not in said.text, filled
 
@@ -150,10 +165,14 @@ def test_a_token_of_one_tenant_opens_no_door_of_the_other(sites: dict[str, Site]
         foreign, _ = tokens.add("guest", Mode.READ_ONLY, datetime.now(UTC), tenant="north")
         own, _ = tokens.add("local", Mode.READ_ONLY, datetime.now(UTC), tenant="south")
         ask = {"query": "code word"}
-        refused = running.client.post("/v1/memory/search", json=ask, headers={"Authorization": f"Bearer {foreign}"})
+        refused = running.client.post(
+            "/v1/memory/search", json=ask, headers={"Authorization": f"Bearer {foreign}"}
+        )
         assert refused.status_code == 403
         assert SECRET["south"] not in refused.text
-        answered = running.client.post("/v1/memory/search", json=ask, headers={"Authorization": f"Bearer {own}"})
+        answered = running.client.post(
+            "/v1/memory/search", json=ask, headers={"Authorization": f"Bearer {own}"}
+        )
         assert SECRET["south"] in answered.text
 
 
@@ -167,7 +186,9 @@ def _entity(site: Site) -> str:
 def _ids(document: Any) -> Iterator[str]:
     """Every id in a document."""
     if isinstance(document, dict):
-        yield from (value for name, value in document.items() if name == "id" and isinstance(value, str))
+        yield from (
+            value for name, value in document.items() if name == "id" and isinstance(value, str)
+        )
         document = list(document.values())
     if isinstance(document, list):
         for one in document:

@@ -1,4 +1,6 @@
-"""One memory for all examples of a property, each of which has topics of its own; and how often they are tried."""
+"""One memory for all examples of a property, each of which has topics of its own; and how often
+they are tried.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ def memory(tmp_path_factory: pytest.TempPathFactory, clock: Clock) -> Iterator[M
 
 
 def writing(number: int) -> settings:
-    """How a property that writes to this memory is tried: an example takes a second, shrinking one takes hundreds."""
+    """How a property that writes to this memory is tried: an example takes a second, shrinking one
+    takes hundreds.
+    """
     return settings(
         max_examples=examples(number),
         deadline=None,

@@ -1,4 +1,6 @@
-"""Graphs of any shape as views, made in memory with the snapshot's own rows: thousands of them a minute."""
+"""Graphs of any shape as views, made in memory with the snapshot's own rows: thousands of them a
+minute.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +19,19 @@ TYPES = (*PATH_TYPES, MENTIONS)
 
 
 class MadeUpView(GraphView):
-    """Entities numbered from 0 and relations between them; no text, no vectors. Expansion is the snapshot's."""
+    """Entities numbered from 0 and relations between them; no text, no vectors. Expansion is the
+    snapshot's.
+    """
 
-    def __init__(self, n_nodes: int, tails: Any, heads: Any, weights: Any, types: Any = None) -> None:
+    def __init__(
+        self, n_nodes: int, tails: Any, heads: Any, weights: Any, types: Any = None
+    ) -> None:
         near, far = np.asarray(tails, np.int32), np.asarray(heads, np.int32)
-        codes = np.full(len(near), TYPES.index("refers_to"), np.uint8) if types is None else np.asarray(types, np.uint8)
+        codes = (
+            np.full(len(near), TYPES.index("refers_to"), np.uint8)
+            if types is None
+            else np.asarray(types, np.uint8)
+        )
         strengths = np.asarray(weights, np.float32)
         self.n_nodes = n_nodes
         self._adjacency = csr_pair(near, far, codes, strengths, n_nodes)
@@ -39,7 +49,10 @@ class MadeUpView(GraphView):
 
 def csr_pair(near: Any, far: Any, types: Any, weights: Any, n_nodes: int) -> Adjacency:
     """Both directions, read-only as a snapshot's are."""
-    pair = csr.build(near, far, types, weights, n_nodes), csr.build(far, near, types, weights, n_nodes)
+    pair = (
+        csr.build(near, far, types, weights, n_nodes),
+        csr.build(far, near, types, weights, n_nodes),
+    )
     for rows in pair:
         for part in fields(rows):
             getattr(rows, part.name).setflags(write=False)
@@ -52,6 +65,8 @@ def views(draw: st.DrawFn, max_nodes: int = 12, max_edges: int = 30) -> MadeUpVi
     n_nodes = draw(st.integers(1, max_nodes))
     node = st.integers(0, n_nodes - 1)
     weight = st.sampled_from([0.0, 0.05, 0.25, 0.5, 1.0])
-    edges = draw(st.lists(st.tuples(node, node, weight, st.integers(0, len(TYPES) - 1)), max_size=max_edges))
+    edges = draw(
+        st.lists(st.tuples(node, node, weight, st.integers(0, len(TYPES) - 1)), max_size=max_edges)
+    )
     tails, heads, weights, types = ([one[place] for one in edges] for place in range(4))
     return MadeUpView(n_nodes, tails, heads, weights, types)

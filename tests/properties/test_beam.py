@@ -13,7 +13,11 @@ from tests.properties.made_up_views import MadeUpView, views
 from tests.unit.hades.retrieval.graphs import metered
 
 RULES = st.builds(
-    BeamRules, hops=st.integers(0, 4), fanout=st.integers(1, 4), beam=st.integers(1, 6), look=st.integers(1, 20)
+    BeamRules,
+    hops=st.integers(0, 4),
+    fanout=st.integers(1, 4),
+    beam=st.integers(1, 6),
+    look=st.integers(1, 20),
 )
 
 
@@ -52,5 +56,7 @@ def test_every_trim_has_a_reason_and_nothing_else_does(view: MadeUpView, rules: 
 @given(views(), RULES)
 def test_the_same_question_has_the_same_answer(view: MadeUpView, rules: BeamRules) -> None:
     seeds = [Seed(node, 0.5) for node in range(min(3, view.n_nodes))]
-    first, second = (search_beam(metered(view), Question("q"), order, rules) for order in (seeds, seeds[::-1]))
+    first, second = (
+        search_beam(metered(view), Question("q"), order, rules) for order in (seeds, seeds[::-1])
+    )
     assert first == second

@@ -1,4 +1,5 @@
-"""Whatever graph, plan, recipe and clock: no cap is exceeded, the ledger equals the reads, every cut has a reason.
+"""Whatever graph, plan, recipe and clock: no cap is exceeded, the ledger equals the reads, every
+cut has a reason.
 
 `make soak` runs the same over ten thousand turns.
 """
@@ -62,7 +63,9 @@ def vector_of(text: str) -> np.ndarray:
 
 
 def random_graph(dice: random.Random) -> Graph:
-    """Up to sixty nodes of every kind, some without vectors, now and then with a hub; or nothing at all."""
+    """Up to sixty nodes of every kind, some without vectors, now and then with a hub; or nothing at
+    all.
+    """
     graph = Graph()
     share = dice.choice((0.0, 0.5, 1.0))
 
@@ -71,15 +74,26 @@ def random_graph(dice: random.Random) -> Graph:
 
     def add(kind: Kind, count: int, level: int = 1) -> list[int]:
         names = [name() for _ in range(count)]
-        return [graph.node(kind, one, vector_of(one) if dice.random() < share else None, level) for one in names]
+        return [
+            graph.node(kind, one, vector_of(one) if dice.random() < share else None, level)
+            for one in names
+        ]
 
     size = dice.choice((0, 1, 4, 20))
-    entities, chunks = add(Kind.ENTITY, dice.randint(0, size)), add(Kind.CHUNK, dice.randint(0, size))
+    entities, chunks = (
+        add(Kind.ENTITY, dice.randint(0, size)),
+        add(Kind.CHUNK, dice.randint(0, size)),
+    )
     topics, above = add(Kind.CLUSTER, dice.randint(0, 4)), add(Kind.CLUSTER, dice.randint(0, 2), 2)
     funcs = add(Kind.FUNC, dice.randint(0, 3))
     relations = [str(one) for one in RelationType]
     for _ in range(dice.randint(0, 4 * size) if entities else 0):
-        graph.edge(dice.choice(entities), dice.choice(entities), dice.choice(relations), dice.choice((0.0, 0.3, 1.0)))
+        graph.edge(
+            dice.choice(entities),
+            dice.choice(entities),
+            dice.choice(relations),
+            dice.choice((0.0, 0.3, 1.0)),
+        )
     for chunk in chunks:
         for entity in dice.sample(entities, min(len(entities), dice.randint(0, 3))):
             graph.edge(chunk, entity, "mentions", dice.random())
@@ -95,7 +109,9 @@ def random_graph(dice: random.Random) -> Graph:
     if entities and len(topics) > 1:
         for handle, (source, target, kind, _) in enumerate(graph.edges):
             if kind in relations and source != target and dice.random() < 0.2:
-                graph.bridges.append(BridgePath(topics[0], topics[1], (source, target), (handle,), (True,), 0.5, 0.7))
+                graph.bridges.append(
+                    BridgePath(topics[0], topics[1], (source, target), (handle,), (True,), 0.5, 0.7)
+                )
     return graph
 
 
@@ -112,9 +128,16 @@ def random_plan(dice: random.Random) -> Plan:
         "graph": {"hops": some(0), "fanout": some(), "beam": some(), "timeout_ms": some()},
         "reranker": {"m": some(), "timeout_ms": some()},
         "final_context": some(),
-        "budget": {"docs_max": some(), "work_max": some() ** 2, "tokens_max": some(), "latency_ms": 3 + some()},
+        "budget": {
+            "docs_max": some(),
+            "work_max": some() ** 2,
+            "tokens_max": some(),
+            "latency_ms": 3 + some(),
+        },
     }
-    return clamp(raw, dice.choice((Profile.ONLINE, Profile.ONLINE, Profile.PATHS, Profile.EVALUATION)))
+    return clamp(
+        raw, dice.choice((Profile.ONLINE, Profile.ONLINE, Profile.PATHS, Profile.EVALUATION))
+    )
 
 
 def turn(seed: int, recipe: str) -> tuple[Retrieval, CountingView]:
@@ -128,9 +151,17 @@ def turn(seed: int, recipe: str) -> tuple[Retrieval, CountingView]:
         clock=Clock(dice, dice.choice((0.0, 0.0, 0.5, 20.0))),
     )
     STARTS.clear()
-    text = " and ".join(" ".join(dice.choices((*WORDS, "unknown"), k=4)) for _ in range(dice.randint(1, 3)))
+    text = " and ".join(
+        " ".join(dice.choices((*WORDS, "unknown"), k=4)) for _ in range(dice.randint(1, 3))
+    )
     found = retrieve(
-        view, text, tools, at=NOON, recipe=recipe, plan=random_plan(dice), max_paths=dice.choice((None, 0, 2))
+        view,
+        text,
+        tools,
+        at=NOON,
+        recipe=recipe,
+        plan=random_plan(dice),
+        max_paths=dice.choice((None, 0, 2)),
     )
     return found, view
 
@@ -146,7 +177,9 @@ def broken_promises(found: Retrieval, view: CountingView) -> Iterator[str]:
     if spent.reads > plan.budget.docs_max:
         yield f"{spent.reads} reads of {plan.budget.docs_max}"
     if not view.work <= spent.work <= plan.budget.work_max:
-        yield f"{spent.work} work of {plan.budget.work_max}; the view alone was asked for {view.work}"
+        yield (
+            f"{spent.work} work of {plan.budget.work_max}; the view alone was asked for {view.work}"
+        )
     if sum(stage.reads for stage in spent.stages) > spent.reads:
         yield "stages read more than the turn"
     if len(found.paths) > min(plan.graph.beam, plan.final_context):
@@ -172,7 +205,11 @@ def broken_promises(found: Retrieval, view: CountingView) -> Iterator[str]:
             yield f"{stage.given} seeds of {plan.retriever.k}"
         if stage.capped and not reasons & CUTS:
             yield f"{stage.name} was capped without a reason"
-        if stage.early_stop and not reasons & {Reason.TIMEOUT, Reason.COVERAGE_REACHED, Reason.EMBEDDER_SLOW}:
+        if stage.early_stop and not reasons & {
+            Reason.TIMEOUT,
+            Reason.COVERAGE_REACHED,
+            Reason.EMBEDDER_SLOW,
+        }:
             yield f"{stage.name} stopped early without a reason"
     if not found.paths and not found.passages and not reasons:
         yield "an empty answer without a reason"
@@ -192,8 +229,13 @@ def broken_walks(found: Retrieval, view: CountingView) -> Iterator[str]:
             nexts.setdefault(ids[:place], set()).add(ids[place])
     if any(len(neighbours) > plan.graph.fanout for neighbours in nexts.values()):
         yield f"a path is continued to more than {plan.graph.fanout} neighbours"
-    if any(starts > plan.retriever.k + place * plan.graph.beam for place, starts in enumerate(STARTS)):
-        yield f"walks start from {STARTS} nodes at k {plan.retriever.k} with a beam of {plan.graph.beam}"
+    if any(
+        starts > plan.retriever.k + place * plan.graph.beam for place, starts in enumerate(STARTS)
+    ):
+        yield (
+            f"walks start from {STARTS} nodes at k {plan.retriever.k} with a beam of "
+            f"{plan.graph.beam}"
+        )
 
 
 @pytest.fixture(autouse=True)
@@ -201,9 +243,9 @@ def counted_walks(monkeypatch):
     """Count the nodes that each walk of PageRank starts from."""
     real = walk_search.walk_from
 
-    def counted(view, mass, *given):
+    def counted(view, mass, *arguments, **options):
         STARTS.append(len(mass))
-        return real(view, mass, *given)
+        return real(view, mass, *arguments, **options)
 
     monkeypatch.setattr(walk_search, "walk_from", counted)
 

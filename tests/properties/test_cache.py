@@ -1,4 +1,6 @@
-"""Whatever is done in whatever order, sizes are the sums of what is held and no budget is ever exceeded (A30, A37)."""
+"""Whatever is done in whatever order, sizes are the sums of what is held and no budget is ever
+exceeded (A30, A37).
+"""
 
 from __future__ import annotations
 
@@ -17,13 +19,19 @@ from tests.patience import examples
 
 KEYS = st.sampled_from(["a", "b", "c", "d", "a:b"])
 VALUES = st.one_of(
-    st.none(), st.just([]), st.integers(-5, 5), st.text(max_size=40), st.builds(lambda n: "x" * n, st.integers(0, 130))
+    st.none(),
+    st.just([]),
+    st.integers(-5, 5),
+    st.text(max_size=40),
+    st.builds(lambda n: "x" * n, st.integers(0, 130)),
 )
 LIMIT = 200
 
 
 class MemoryTier(RuleBasedStateMachine):
-    """The tier in memory beside a plain model of it: a list of entries, the least recently used first."""
+    """The tier in memory beside a plain model of it: a list of entries, the least recently used
+    first.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -64,7 +72,9 @@ class MemoryTier(RuleBasedStateMachine):
 
 
 class DiskTier(RuleBasedStateMachine):
-    """Two handles on one folder, as two processes have them, with files damaged and handles reopened in between."""
+    """Two handles on one folder, as two processes have them, with files damaged and handles
+    reopened in between.
+    """
 
     @initialize()
     def begin(self) -> None:
@@ -126,7 +136,12 @@ class DiskTier(RuleBasedStateMachine):
     def sizes_are_exact_and_inside_the_budget(self) -> None:
         items = self.handles[0].index["items"]
         sizes = {key: round(entry["size_mb"] * MIB) for key, entry in items.items()}
-        assert self.handles[0].current_bytes == self.handles[1].current_bytes == sum(sizes.values()) <= LIMIT
+        assert (
+            self.handles[0].current_bytes
+            == self.handles[1].current_bytes
+            == sum(sizes.values())
+            <= LIMIT
+        )
         assert self.held() == sizes
         assert len(self.handles[0]) == len(items)
 

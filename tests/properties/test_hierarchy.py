@@ -1,4 +1,6 @@
-"""Whatever the store holds and however it changes: one topic each, nothing lost, the same rows every time."""
+"""Whatever the store holds and however it changes: one topic each, nothing lost, the same rows
+every time.
+"""
 
 from __future__ import annotations
 
@@ -10,21 +12,23 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hades.build.topics.cluster import match_keys
-from hades.build.topics.inputs import HierarchyRules
+from hades.night.topics.cluster import match_keys
+from hades.night.topics.inputs import HierarchyRules
 from models.arrays import unit_rows
 from models.topics import cut_tree
 from schemas.edges import ClusterEdgeType
 from tests.contract.examples import entity, everything, put, relation
 from tests.homes import empty_store
 from tests.patience import examples
-from tests.unit.hades.stages.topics.worlds import MODEL, build, paper_vector, rows_of, topic_of
+from tests.unit.hades.night.topics.worlds import MODEL, build, paper_vector, rows_of, topic_of
 
 NUMBERS = range(24)
 RULES = HierarchyRules(max_fanout=2)
 embedded = st.sets(st.sampled_from(NUMBERS))
 edges = st.sets(st.tuples(st.sampled_from(NUMBERS), st.sampled_from(NUMBERS)), max_size=30)
-worlds = st.lists(st.tuples(st.sets(st.sampled_from(NUMBERS)), embedded, edges), min_size=1, max_size=3)
+worlds = st.lists(
+    st.tuples(st.sets(st.sampled_from(NUMBERS)), embedded, edges), min_size=1, max_size=3
+)
 
 
 @settings(max_examples=examples(8))
@@ -54,8 +58,13 @@ def test_fan_out_holds_for_any_centroids(seed: int, topics: int, fanout: int) ->
     before=st.dictionaries(st.sampled_from("abcdefghij"), st.sampled_from(["k1", "k2", "k3"])),
     groups=st.lists(st.integers(0, 4), min_size=10, max_size=10),
 )
-def test_keys_are_distinct_and_do_not_depend_on_the_order_of_topics(before: dict[str, str], groups: list[int]) -> None:
-    members = [sorted(key for key, group in zip("abcdefghij", groups, strict=True) if group == n) for n in range(5)]
+def test_keys_are_distinct_and_do_not_depend_on_the_order_of_topics(
+    before: dict[str, str], groups: list[int]
+) -> None:
+    members = [
+        sorted(key for key, group in zip("abcdefghij", groups, strict=True) if group == n)
+        for n in range(5)
+    ]
     members = [group for group in members if group]
     keys = match_keys("t1", members, before, match_share=0.25)
     assert len(set(keys)) == len(members)
@@ -63,7 +72,9 @@ def test_keys_are_distinct_and_do_not_depend_on_the_order_of_topics(before: dict
 
 
 def _become(store, present, with_vector, pairs) -> None:
-    """Bring the store to these entities and relations, keeping what the stage wrote on those that stay."""
+    """Bring the store to these entities and relations, keeping what the stage wrote on those that
+    stay.
+    """
     held = {row["_key"]: row for row in everything(store, "entities")}
     store.delete("relations", keys=[row["_key"] for row in everything(store, "relations")])
     store.delete("entities", keys=sorted(set(held) - {f"e{number}" for number in present}))
@@ -72,10 +83,16 @@ def _become(store, present, with_vector, pairs) -> None:
         vector = {"embedding": None, "embedding_model": None}
         if number in with_vector:
             vector = {"embedding": paper_vector(number % 3, number), "embedding_model": MODEL}
-        rows.append({**held.get(f"e{number}", entity(f"e{number}", name=f"thing {number}")), **vector})
+        rows.append(
+            {**held.get(f"e{number}", entity(f"e{number}", name=f"thing {number}")), **vector}
+        )
     if rows:
         put(store, "entities", *rows)
-    joined = [relation(f"e{a}", f"e{b}") for a, b in sorted(pairs) if a in present and b in present and a != b]
+    joined = [
+        relation(f"e{a}", f"e{b}")
+        for a, b in sorted(pairs)
+        if a in present and b in present and a != b
+    ]
     if joined:
         put(store, "relations", *joined)
 
@@ -84,7 +101,9 @@ def _holds(store, topics: int) -> None:
     placed = topic_of(store)
     clusters = {row["_key"]: row for row in everything(store, "clusters")}
     edges = everything(store, "cluster_edges")
-    members = {edge["_from"]: edge["_to"] for edge in edges if edge["type"] == ClusterEdgeType.PART_OF}
+    members = {
+        edge["_from"]: edge["_to"] for edge in edges if edge["type"] == ClusterEdgeType.PART_OF
+    }
     assert members == {f"entities/{key}": f"clusters/{topic}" for key, topic in placed.items()}
     assert len([edge for edge in edges if edge["type"] == ClusterEdgeType.PART_OF]) == len(placed)
     sizes = Counter(placed.values())

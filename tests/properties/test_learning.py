@@ -1,4 +1,6 @@
-"""What holds for any choices: the trust region, no gain without a preference, estimates that are right on average."""
+"""What holds for any choices: the trust region, no gain without a preference, estimates that are
+right on average.
+"""
 
 from __future__ import annotations
 
@@ -21,12 +23,18 @@ def made_up(chance: np.random.Generator, n_pairs: int) -> tuple[np.ndarray, Resu
     other = (preferred + chance.integers(1, RESULTS, n_pairs)) % RESULTS
     turn = np.sort(chance.integers(0, 1 + n_pairs // 2, n_pairs))
     pairs = Pairs(turn, preferred, other, chance.random(n_pairs) * 3.0, turn % 4 > 0)
-    return chance.normal(0.0, 3.0, EDGES), Results(np.concatenate([[0], np.cumsum(sizes)]), members), pairs
+    return (
+        chance.normal(0.0, 3.0, EDGES),
+        Results(np.concatenate([[0], np.cumsum(sizes)]), members),
+        pairs,
+    )
 
 
 @settings(max_examples=examples(20), deadline=None)
 @given(seeds, st.integers(0, 200), st.floats(0.01, 1.0), st.floats(1.0, 4.0))
-def test_offsets_are_finite_and_stay_in_the_trust_region(seed: int, n_pairs: int, rate: float, radius: float) -> None:
+def test_offsets_are_finite_and_stay_in_the_trust_region(
+    seed: int, n_pairs: int, rate: float, radius: float
+) -> None:
     prior, results, pairs = made_up(np.random.default_rng(seed), n_pairs)
     offsets = learn_offsets(prior, results, pairs, rate=rate, radius=radius)
     assert (np.abs(offsets) <= radius).all()

@@ -1,4 +1,6 @@
-"""A caller whose token is limited to a part of the corpus sees nothing of the rest, whatever is asked."""
+"""A caller whose token is limited to a part of the corpus sees nothing of the rest, whatever is
+asked.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,17 @@ NAMED = {one.name: one for one in CAPABILITIES}
 SECRET = "zq"  # stands in every word that only the other documents hold
 SHARED = ("Ada Holm", "Jan Brod", "Lake Orin", "Karst", "Vesta")
 OPEN = ("Ines Wald", "Tarn Abbey", "Olga Reim")  # in open pages only
-RECIPES = ("auto", "vector", "lexical", "hirag", "pathrag", "hirag_pathrag", "hipporag", "hipporag_multihop", "nexus")
+RECIPES = (
+    "auto",
+    "vector",
+    "lexical",
+    "hirag",
+    "pathrag",
+    "hirag_pathrag",
+    "hipporag",
+    "hipporag_multihop",
+    "nexus",
+)
 LIMITS = (
     DocumentFilter(paths=("open/*",)),
     DocumentFilter(sources=("open",)),
@@ -36,21 +48,35 @@ LIMITS = (
 
 
 def build_corpus(folder: Path, chance: random.Random) -> Settings:
-    """Pages of two folders that speak of the same names; each has names of its own, those of `closed` are secret."""
+    """Pages of two folders that speak of the same names; each has names of its own, those of
+    `closed` are secret.
+    """
     for place in range(12):
         is_closed = place % 2 == 1
         secret = f"{SECRET}{chance.randrange(1000)}".title()
         names = chance.sample(SHARED, 3)
         own = f"{names[0]} {secret}" if is_closed else names[0]
         lines = [
-            f"---\ntags: [{SECRET + 'tag' if is_closed else 'public'}]\nauthor: {secret if is_closed else 'Mira'}\n---",
+            f"---\ntags: [{SECRET + 'tag' if is_closed else 'public'}]\nauthor: "
+            f"{secret if is_closed else 'Mira'}\n---",
             f"# {secret + ' Report' if is_closed else 'Page ' + str(place)}",
             f"{own} is a painter who met {names[1]} in {names[2]}.",
-            f"{names[1]}, also called {secret}, works with {names[0]}." if is_closed else f"{names[1]} came by ship.",
-            f"The {secret} Treaty was signed by {names[2]}." if is_closed else f"In {names[2]} it rained.",
-            "" if is_closed else "{} is a sculptor who met {} in {}.".format(*chance.sample(OPEN, 3)),
+            f"{names[1]}, also called {secret}, works with {names[0]}."
+            if is_closed
+            else f"{names[1]} came by ship.",
+            f"The {secret} Treaty was signed by {names[2]}."
+            if is_closed
+            else f"In {names[2]} it rained.",
+            ""
+            if is_closed
+            else "{} is a sculptor who met {} in {}.".format(*chance.sample(OPEN, 3)),
         ]
-        page = folder / "pages" / ("closed" if is_closed else "open") / f"{secret if is_closed else place}.md"
+        page = (
+            folder
+            / "pages"
+            / ("closed" if is_closed else "open")
+            / f"{secret if is_closed else place}.md"
+        )
         page.parent.mkdir(parents=True, exist_ok=True)
         page.write_text("\n\n".join(lines))
     settings = settings_of(folder / "home")
@@ -63,18 +89,40 @@ def build_corpus(folder: Path, chance: random.Random) -> Settings:
 
 def random_call(chance: random.Random, turns: list[str]) -> tuple[str, dict[str, object]]:
     """A question in any recipe with any filter, also one that names what is hidden."""
-    words = [*SHARED, *OPEN, "painter", "treaty", "ship", "plan", "report", f"{SECRET}{chance.randrange(1000)}"]
+    words = [
+        *SHARED,
+        *OPEN,
+        "painter",
+        "treaty",
+        "ship",
+        "plan",
+        "report",
+        f"{SECRET}{chance.randrange(1000)}",
+    ]
     text = " ".join(["who", *chance.sample(words, chance.randrange(1, 5))])
     given: dict[str, object] = {"query": text, "recipe": chance.choice(RECIPES)}
-    filters = {"path": ["closed/*"], "source": ["closed"], "tag": ["public"], "type": ["markdown"], "domain": "closed"}
+    filters = {
+        "path": ["closed/*"],
+        "source": ["closed"],
+        "tag": ["public"],
+        "type": ["markdown"],
+        "domain": "closed",
+    }
     for name in chance.sample(list(filters), chance.randrange(3)):
         given[name] = filters[name]
     if turns and chance.random() < 0.3:
         given["follow"] = chance.choice(turns)
     if chance.random() < 0.5:
         return "answer", given
-    extra = {"near": ["entities/x"], "level": chance.choice(["file", "symbol"]), "anyway": True, "max_paths": 10}
-    return "query", given | {name: extra[name] for name in chance.sample(list(extra), chance.randrange(3))}
+    extra = {
+        "near": ["entities/x"],
+        "level": chance.choice(["file", "symbol"]),
+        "anyway": True,
+        "max_paths": 10,
+    }
+    return "query", given | {
+        name: extra[name] for name in chance.sample(list(extra), chance.randrange(3))
+    }
 
 
 def count_leaks(folder: Path, seed: int, calls: int) -> list[str]:
@@ -95,7 +143,10 @@ def count_leaks(folder: Path, seed: int, calls: int) -> list[str]:
             except HadesError as error:
                 reply = {"error": str(error)}
             said = json.dumps(reply, default=str).casefold()
-            for asked in {str(given["query"]), str(reply.get("query", ""))}:  # what the caller said is no news
+            for asked in {
+                str(given["query"]),
+                str(reply.get("query", "")),
+            }:  # what the caller said is no news
                 for word in asked.casefold().split():
                     said = said.replace(word, "") if SECRET in word else said
             told += bool(reply.get("passages") or reply.get("sources"))
@@ -110,21 +161,29 @@ def count_leaks(folder: Path, seed: int, calls: int) -> list[str]:
 
 
 def test_a_limited_caller_sees_paths_of_the_documents_inside(tmp_path: Path) -> None:
-    with closing(Service(build_corpus(tmp_path, random.Random(3)), Door(Mode.READ_ONLY))) as service:
+    with closing(
+        Service(build_corpus(tmp_path, random.Random(3)), Door(Mode.READ_ONLY))
+    ) as service:
         for recipe in ("auto", "pathrag"):
-            reply = ServiceContext(service, "guest", Mode.READ_ONLY, LIMITS[0]).ask(f"who is {OPEN[0]}?", recipe=recipe)
+            reply = ServiceContext(service, "guest", Mode.READ_ONLY, LIMITS[0]).ask(
+                f"who is {OPEN[0]}?", recipe=recipe
+            )
             assert reply.document["paths"]
             assert all(map(is_of_open_pages, reply.document["paths"]))
             shared = ServiceContext(service, "guest", Mode.READ_ONLY, LIMITS[0]).ask(
                 f"who is {SHARED[0]}?", recipe=recipe
             )
-            assert all(map(is_of_open_pages, shared.document["paths"]))  # closed pages tell of Ada Holm as well
+            assert all(
+                map(is_of_open_pages, shared.document["paths"])
+            )  # closed pages tell of Ada Holm as well
 
 
 def is_of_open_pages(path: dict[str, Any]) -> bool:
     """Whether a path joins names that only open pages hold, by what those say."""
     names = [node["name"] for node in path["nodes"] if node["id"].startswith("entities/")]
-    documents = [node["document"] for node in path["nodes"]] + [edge["provenance"]["doc"] for edge in path["edges"]]
+    documents = [node["document"] for node in path["nodes"]] + [
+        edge["provenance"]["doc"] for edge in path["edges"]
+    ]
     return not set(names) & set(SHARED) and all(one.startswith("open/") for one in documents if one)
 
 

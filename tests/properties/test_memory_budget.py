@@ -10,9 +10,18 @@ from hades.providers.tokens import MiniLmTokenizer
 from tests.patience import examples
 
 TOKENIZER = MiniLmTokenizer()
-TEXTS = st.lists(st.tuples(st.text("abc", min_size=1, max_size=4), st.text(max_size=80)), max_size=8)
-SECTIONS = st.lists(st.tuples(st.sampled_from(["latest", "related", "details"]), TEXTS,
-                              st.integers(-50, 400), st.booleans()), max_size=6)  # fmt: skip
+TEXTS = st.lists(
+    st.tuples(st.text("abc", min_size=1, max_size=4), st.text(max_size=80)), max_size=8
+)
+SECTIONS = st.lists(
+    st.tuples(
+        st.sampled_from(["latest", "related", "details"]),
+        TEXTS,
+        st.integers(-50, 400),
+        st.booleans(),
+    ),
+    max_size=6,
+)
 
 
 @given(st.integers(0, 300), SECTIONS)
@@ -32,5 +41,8 @@ def test_no_filling_exceeds_the_room_or_its_share(room, sections):
 @settings(max_examples=examples(20), deadline=None)
 def test_more_room_never_takes_fewer_tokens_of_one_text(texts, room):
     for pair in texts[:1]:
-        spent = [Packer(TOKENIZER, size).fill("latest", [pair], size, must=True) for size in (room, room + 50)]
+        spent = [
+            Packer(TOKENIZER, size).fill("latest", [pair], size, must=True)
+            for size in (room, room + 50)
+        ]
         assert spent[0] <= spent[1]

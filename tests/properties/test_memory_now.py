@@ -1,4 +1,6 @@
-"""Every way to ask memory gives the version that a plain oracle picks, at every moment on both axes of time."""
+"""Every way to ask memory gives the version that a plain oracle picks, at every moment on both axes
+of time.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ from tests.unit.hades.memory.kept import T1, Clock
 DAY = timedelta(days=1)
 _numbers = count()
 
-said = st.tuples(st.integers(-20, 40), st.none() | st.integers(1, 15))  # begins so many days from T1, lasts so many
+said = st.tuples(
+    st.integers(-20, 40), st.none() | st.integers(1, 15)
+)  # begins so many days from T1, lasts so many
 asked = st.tuples(st.none() | st.integers(-25, 60), st.none() | st.integers(0, 12))
 
 
@@ -33,7 +37,10 @@ def reads_words(memory: Memory) -> None:
 @given(st.lists(said, min_size=1, max_size=8), st.lists(asked, min_size=1, max_size=3))
 @writing(8)
 def test_every_entry_point_agrees_with_the_oracle(
-    memory: Memory, clock: Clock, history: list[tuple[int, int | None]], masks: list[tuple[int | None, int | None]]
+    memory: Memory,
+    clock: Clock,
+    history: list[tuple[int, int | None]],
+    masks: list[tuple[int | None, int | None]],
 ) -> None:
     clock.at = T1
     word = f"zz{next(_numbers)}q"
@@ -43,7 +50,11 @@ def test_every_entry_point_agrees_with_the_oracle(
         clock.at = T1 + number * DAY
         start = T1 + begins * DAY
         until = start + lasts * DAY if lasts else None
-        written.append(memory.add(topic, f"{word} was said {number} times", valid_from=start, valid_until=until))
+        written.append(
+            memory.add(
+                topic, f"{word} was said {number} times", valid_from=start, valid_until=until
+            )
+        )
     clock.at = T1 + 20 * DAY
     for as_of, known in [(None, None), *masks]:
         mask = Mask(
@@ -63,7 +74,11 @@ def oracle(versions: list[MemoryState], mask: Mask, now: datetime) -> str | None
         is_known = mask.known_at is None or one.timestamp <= mask.known_at
         assert one.valid_from is not None
         is_true = one.valid_from <= moment and (one.valid_until is None or moment < one.valid_until)
-        if is_known and is_true and (best is None or best.valid_from is None or one.valid_from >= best.valid_from):
+        if (
+            is_known
+            and is_true
+            and (best is None or best.valid_from is None or one.valid_from >= best.valid_from)
+        ):
             best = one
     return best.key if best else None
 

@@ -1,4 +1,6 @@
-"""Undo is whole: after undoing acts, last first, memory answers as it did before them, on both axes of time."""
+"""Undo is whole: after undoing acts, last first, memory answers as it did before them, on both axes
+of time.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +58,11 @@ def test_undoing_everything_restores_every_answer(
 
 
 def take(
-    memory: Memory, topics: list[str], prefix: str, action: tuple[str, int, int, int | None], number: int
+    memory: Memory,
+    topics: list[str],
+    prefix: str,
+    action: tuple[str, int, int, int | None],
+    number: int,
 ) -> str | None:
     """Carry an action out; the id of the act, or None where there was nothing to do."""
     kind, which, day, lasts = action
@@ -64,34 +70,51 @@ def take(
     until = at + lasts * DAY if lasts else None
     topic, other = topics[which], topics[1 - which]
     if kind == "add":
-        return memory.audit(memory.add(topic, f"said {number}", valid_from=at, valid_until=until).key)[-1].key
+        return memory.audit(
+            memory.add(topic, f"said {number}", valid_from=at, valid_until=until).key
+        )[-1].key
     if kind == "change":
         facts = [Fact("blocked_by", other)] if lasts else []
         return memory.change(topic, f"changed {number}, {other}", facts=facts, at=at).act
     if kind == "fact":
         employer = f"{prefix}/employer {number % 3}"
-        return memory.assert_fact(topics[0], "works_at", employer, valid_from=at, valid_until=until).act or None
+        return (
+            memory.assert_fact(
+                topics[0], "works_at", employer, valid_from=at, valid_until=until
+            ).act
+            or None
+        )
     if kind == "promote":
         return memory.promote(topic, f"reason {number}").act
     if kind == "link":
-        edge = memory.link(topic, other, "relates_to", valid_from=at, valid_until=until, description=f"{number}")
+        edge = memory.link(
+            topic, other, "relates_to", valid_from=at, valid_until=until, description=f"{number}"
+        )
         return memory.audit(edge.id)[-1].key
     if kind == "close":
         edges = [edge for edge in memory.edges(topic) if edge.relationship_type == "relates_to"]
         return memory.audit(memory.close(edges[0].id).id)[-1].key if edges else None
     if kind == "resolve":
-        ours = [one for one in memory.conflicts(open_only=True) if one.claim["subject"] == topics[0]]
+        ours = [
+            one for one in memory.conflicts(open_only=True) if one.claim["subject"] == topics[0]
+        ]
         if ours:
             memory.resolve(ours[0].id, "new" if which else "old", who="test", why="decided")
             return memory.audit(f"conflict_{ours[0].old_edge}")[-1].key
         return None
-    added = memory.audit(memory.add(topic, f"said and taken back {number}", valid_from=at).key)[-1].key
+    added = memory.audit(memory.add(topic, f"said and taken back {number}", valid_from=at).key)[
+        -1
+    ].key
     undone = memory.undo(added, who="test")["act"]
-    return str(memory.undo(undone, who="test")["act"])  # said again: undoing this takes it back once more
+    return str(
+        memory.undo(undone, who="test")["act"]
+    )  # said again: undoing this takes it back once more
 
 
 def answers(memory: Memory, topics: list[str], known: object = None) -> object:
-    """What memory says of the topics at several moments, without what only says how it came to be known."""
+    """What memory says of the topics at several moments, without what only says how it came to be
+    known.
+    """
     told: list[object] = []
     for day in range(-15, 15, 3):
         for topic in topics:
@@ -99,7 +122,12 @@ def answers(memory: Memory, topics: list[str], known: object = None) -> object:
             state = memory.at(topic, moment, known_at=known)  # type: ignore[arg-type]
             edges = memory.edges(topic, mask=Mask(as_of=moment, known_at=known))  # type: ignore[arg-type]
             told.append(state and (state.content, state.valid_from, state.valid_until))
-            told.append([(one.id, one.valid_until, one.superseded_by, one.description, one.strength) for one in edges])
+            told.append(
+                [
+                    (one.id, one.valid_until, one.superseded_by, one.description, one.strength)
+                    for one in edges
+                ]
+            )
     if known is None:
         ours = [one for one in memory.conflicts() if one.claim["subject"] in topics]
         told.append([(one.id, str(one.outcome), one.new_edge) for one in ours])

@@ -12,9 +12,12 @@ from hades.text.dates import closeness, time_asked, times_in, years_of
 from schemas.ids import overlap
 
 DAYS = st.dates(date(1000, 1, 1), date(2098, 12, 31))
-MOMENTS = st.none() | st.datetimes(datetime(1001, 1, 1), datetime(2098, 12, 31), timezones=st.just(UTC))
+MOMENTS = st.none() | st.datetimes(
+    datetime(1001, 1, 1), datetime(2098, 12, 31), timezones=st.just(UTC)
+)
 _SAID = (
-    "from to between and in before after since until early late mid the 1990 1995 20 May March 3 last next week year "
+    "from to between and in before after since until early late mid the 1990 1995 20 May March 3 "
+    "last next week year "
     "ago two yesterday Friday 1980s 19th century - – , . summer of 2004-05-06 present half first"
 )
 WORDS = st.sampled_from(_SAID.split())
@@ -51,8 +54,16 @@ def test_a_day_is_read_the_same_however_it_is_written(one: date):
 @given(st.integers(1000, 2098), st.integers(1, 300))
 def test_a_range_holds_both_of_its_ends(first: int, length: int):
     last = min(first + length, 2099)
-    for text in (f"from {first} to {last}", f"between {first} and {last}", f"{first}–{last}", f"{first} until {last}"):
-        assert time_asked(text) == (datetime(first, 1, 1, tzinfo=UTC), datetime(last + 1, 1, 1, tzinfo=UTC))
+    for text in (
+        f"from {first} to {last}",
+        f"between {first} and {last}",
+        f"{first}–{last}",
+        f"{first} until {last}",
+    ):
+        assert time_asked(text) == (
+            datetime(first, 1, 1, tzinfo=UTC),
+            datetime(last + 1, 1, 1, tzinfo=UTC),
+        )
 
 
 @given(INTERVALS, INTERVALS)

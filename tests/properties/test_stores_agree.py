@@ -1,4 +1,6 @@
-"""The same random sequence of operations leaves both stores with equal contents and equal answers."""
+"""The same random sequence of operations leaves both stores with equal contents and equal
+answers.
+"""
 
 from __future__ import annotations
 
@@ -73,9 +75,15 @@ def in_transaction(operations: list[Operation], fail: bool) -> Operation:
 
 writes = st.one_of(
     st.lists(entities, min_size=1, max_size=6).map(lambda rows: upsert("entities", distinct(rows))),
-    st.lists(relations, min_size=1, max_size=6).map(lambda rows: upsert("relations", distinct(rows))),
+    st.lists(relations, min_size=1, max_size=6).map(
+        lambda rows: upsert("relations", distinct(rows))
+    ),
     st.sampled_from(NAMES).map(
-        lambda key: lambda store: store.patch("entities", table("entities", [{"_key": key, "cluster_id": "z"}]))
+        lambda key: (
+            lambda store: store.patch(
+                "entities", table("entities", [{"_key": key, "cluster_id": "z"}])
+            )
+        )
     ),
     st.lists(st.sampled_from(NAMES), min_size=1, max_size=3).map(
         lambda keys: lambda store: store.delete("entities", keys=keys)
@@ -85,7 +93,9 @@ writes = st.one_of(
     ),
 )
 operations = st.lists(
-    writes | st.builds(in_transaction, st.lists(writes, min_size=1, max_size=3), st.booleans()), min_size=1, max_size=8
+    writes | st.builds(in_transaction, st.lists(writes, min_size=1, max_size=3), st.booleans()),
+    min_size=1,
+    max_size=8,
 )
 
 
@@ -96,7 +106,10 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[GraphStore,
         endpoints = ArangoEndpoints(url=double.url, database="agree", user="root", password="p")
         arango = ArangoStore(endpoints, mode=Mode.ADMIN, fail_on_warning=True, wait_for_view=True)
         arango.provision()
-        with closing(arango), closing(empty_store(tmp_path_factory.mktemp("agree") / "graph.db")) as sqlite:
+        with (
+            closing(arango),
+            closing(empty_store(tmp_path_factory.mktemp("agree") / "graph.db")) as sqlite,
+        ):
             yield sqlite, arango
 
 
@@ -114,13 +127,19 @@ def answers(store: RowStore) -> list[object]:
         everything(store, "entities"),
         everything(store, "relations"),
         store.count("entities", where=[Term("cluster_id", "in", ["x", "z"])]),
-        [row for batch in store.scan("relations", where=[Term("_to", "in", nodes)]) for row in batch.to_pylist()],
+        [
+            row
+            for batch in store.scan("relations", where=[Term("_to", "in", nodes)])
+            for row in batch.to_pylist()
+        ],
     ]
 
 
 @settings(max_examples=examples(10))
 @given(sequence=operations)
-def test_both_stores_do_and_answer_the_same(both: tuple[GraphStore, GraphStore], sequence: list[Operation]) -> None:
+def test_both_stores_do_and_answer_the_same(
+    both: tuple[GraphStore, GraphStore], sequence: list[Operation]
+) -> None:
     sqlite, arango = both
     for store, name in product(both, ("relations", "entities")):
         store.delete(name, where=[Term("_key", "not_null")])

@@ -12,10 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hades.build.release.export import Form, read_rows, to_batch, write_row
+from hades.night.release.export import Form, read_rows, to_batch, write_row
 from schemas.catalogue import COLLECTIONS, Collection
 
-TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20) | st.sampled_from(["```", "```json", "## a\n> b"])
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20) | st.sampled_from(
+    ["```", "```json", "## a\n> b"]
+)
 
 
 def values_of(kind: pa.DataType) -> st.SearchStrategy[Any]:
@@ -29,7 +31,9 @@ def values_of(kind: pa.DataType) -> st.SearchStrategy[Any]:
     if pa.types.is_integer(kind):
         return st.integers(-(2**63), 2**63 - 1)
     if pa.types.is_floating(kind):
-        return st.floats(allow_nan=False, allow_infinity=False, width=32 if pa.types.is_float32(kind) else 64)
+        return st.floats(
+            allow_nan=False, allow_infinity=False, width=32 if pa.types.is_float32(kind) else 64
+        )
     return st.booleans() if pa.types.is_boolean(kind) else TEXT
 
 
@@ -50,5 +54,7 @@ def test_rows_of_any_collection_come_back_as_they_were(form: Form, data: st.Data
     collection = data.draw(st.sampled_from(COLLECTIONS))
     table = pa.Table.from_pylist(data.draw(rows_of(collection)), schema=collection.schema)
     text = "".join(write_row(row, collection, form) for row in table.to_pylist())
-    again = to_batch(list(read_rows(StringIO(text, newline="\n"), collection, form, "file")), collection)
+    again = to_batch(
+        list(read_rows(StringIO(text, newline="\n"), collection, form, "file")), collection
+    )
     assert again.equals(table.combine_chunks().to_batches()[0])

@@ -1,4 +1,6 @@
-"""Whatever row of whatever collection tells of a forgotten document, the search of the whole store finds it."""
+"""Whatever row of whatever collection tells of a forgotten document, the search of the whole store
+finds it.
+"""
 
 from __future__ import annotations
 
@@ -40,12 +42,19 @@ def store(tmp_path: Path) -> Iterator[GraphStore]:
 
 
 @pytest.mark.parametrize("said", TELLING)
-def test_a_row_that_tells_is_found_in_its_key_its_texts_lists_structures_and_json(store: GraphStore, said: str) -> None:
+def test_a_row_that_tells_is_found_in_its_key_its_texts_lists_structures_and_json(
+    store: GraphStore, said: str
+) -> None:
     log = {"query": "who?", "recipe": "auto", "snapshot": "s", "at": day(1)}
     aside = {"source": "x", "uri": "u", "reason": "r"}
     put(store, "entities", entity("a"), entity("b"), entity("list", aliases=["x", said]))
     place = {"doc": said, "span": [0, 1]}
-    put(store, "relations", relation("a", "b", _key="struct", provenance=place), relation("b", "a", _key="silent"))
+    put(
+        store,
+        "relations",
+        relation("a", "b", _key="struct", provenance=place),
+        relation("b", "a", _key="silent"),
+    )
     put(store, "query_logs", {"_key": "json", **log, "results": json.dumps({"a": [{"b": said}]})})
     put(store, "quarantine", {"_key": CHUNK, **aside}, {"_key": "text", **aside, "detail": said})
     assert find_traces(store, *TRACES) == {
@@ -56,11 +65,21 @@ def test_a_row_that_tells_is_found_in_its_key_its_texts_lists_structures_and_jso
     }
 
 
-def test_a_bare_key_of_an_entity_counts_where_keys_are_kept_and_not_where_people_write(store: GraphStore) -> None:
+def test_a_bare_key_of_an_entity_counts_where_keys_are_kept_and_not_where_people_write(
+    store: GraphStore,
+) -> None:
     put(store, "entities", entity("compiler-1234567890", name="compiler"))
-    put(store, "quarantine", {"_key": "q", "source": "x", "uri": "entities/compiler_design", "reason": "compiler"})
+    put(
+        store,
+        "quarantine",
+        {"_key": "q", "source": "x", "uri": "entities/compiler_design", "reason": "compiler"},
+    )
     assert find_traces(store, *TRACES) == {}
-    put(store, "cluster_membership_journal", {"_key": "j", "entity": "compiler", "build": "b", "at": day(1)})
+    put(
+        store,
+        "cluster_membership_journal",
+        {"_key": "j", "entity": "compiler", "build": "b", "at": day(1)},
+    )
     assert find_traces(store, *TRACES) == {"cluster_membership_journal": ["j"]}
 
 

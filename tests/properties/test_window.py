@@ -9,8 +9,20 @@ from hypothesis import strategies as st
 
 from hades.ports.graph import EdgeFacts, Kind, NodeFacts
 from hades.providers.tokens import MiniLmTokenizer
-from hades.retrieval.answer.path_text import CEILING, ByteCeiling, TokenCounter, path_text, shares, shorten
-from hades.retrieval.answer.prompt import LEVELS, ContextWindowManager, format_paths_for_prompt, pack
+from hades.retrieval.answer.path_text import (
+    CEILING,
+    ByteCeiling,
+    TokenCounter,
+    path_text,
+    shares,
+    shorten,
+)
+from hades.retrieval.answer.prompt import (
+    LEVELS,
+    ContextWindowManager,
+    format_paths_for_prompt,
+    pack,
+)
 from hades.text.sentences import sentences
 from tests.patience import examples
 
@@ -18,7 +30,8 @@ MINILM = MiniLmTokenizer()
 COUNTERS: list[TokenCounter] = [MINILM, ByteCeiling(), CEILING]
 counters = st.sampled_from(COUNTERS)
 texts = st.text(st.characters(codec="utf-8"), max_size=80) | st.lists(
-    st.sampled_from(["graph", "path", "-->", '"', "reliability", "naïve", "v3.5", "\n"]), max_size=60
+    st.sampled_from(["graph", "path", "-->", '"', "reliability", "naïve", "v3.5", "\n"]),
+    max_size=60,
 ).map(" ".join)
 units = st.floats(0, 1)
 counting = settings(max_examples=examples(33), deadline=None)  # counting tokens is what takes time
@@ -67,9 +80,14 @@ class Topic:
 def walks(draw):
     hops = draw(st.integers(0, 5))
     names = draw(st.lists(texts, min_size=hops + 1, max_size=hops + 1))
-    nodes = tuple(NodeFacts(f"entities/n{place}", Kind.ENTITY, name, "concept") for place, name in enumerate(names))
+    nodes = tuple(
+        NodeFacts(f"entities/n{place}", Kind.ENTITY, name, "concept")
+        for place, name in enumerate(names)
+    )
     edges = tuple(
-        EdgeFacts(f"relations/r{place}", "", "", "refers_to", snippet=draw(texts), label=draw(texts))
+        EdgeFacts(
+            f"relations/r{place}", "", "", "refers_to", snippet=draw(texts), label=draw(texts)
+        )
         for place in range(hops)
     )
     return nodes, edges, tuple(draw(st.booleans()) for _ in range(hops))
@@ -95,11 +113,20 @@ def test_a_path_in_words_keeps_its_tokens_and_its_arrows(counter, walk):
     st.lists(st.tuples(texts, texts), max_size=6),
     st.lists(st.tuples(st.integers(1, 2), texts), max_size=4),
 )
-def test_the_prompt_never_exceeds_its_budget(counter, budget, final_context, walks, passages, topics):
+def test_the_prompt_never_exceeds_its_budget(
+    counter, budget, final_context, walks, passages, topics
+):
     paths = [Path(path_text(counter, *walk), reliability, walk[0]) for walk, reliability in walks]
-    found = [Passage(f"doc_chunks/c{place}", title, text) for place, (title, text) in enumerate(passages)]
+    found = [
+        Passage(f"doc_chunks/c{place}", title, text) for place, (title, text) in enumerate(passages)
+    ]
     packed = pack(
-        counter, paths, found, [Topic(*topic) for topic in topics], prompt_tokens=budget, final_context=final_context
+        counter,
+        paths,
+        found,
+        [Topic(*topic) for topic in topics],
+        prompt_tokens=budget,
+        final_context=final_context,
     )
     assert counter.count(packed.prompt) == packed.tokens["prompt"] <= budget
     assert packed.tokens["hierarchy"] <= 300
@@ -117,7 +144,9 @@ def test_the_prompt_never_exceeds_its_budget(counter, budget, final_context, wal
 @given(counters, st.integers(40, 300), st.lists(st.tuples(texts, units), max_size=12))
 def test_formatted_paths_keep_the_windows_budget(counter, budget, paths):
     given_paths = [{"path": text, "reliability": reliability} for text, reliability in paths]
-    prompt = format_paths_for_prompt(given_paths, "why?", max_tokens=budget, reserve_tokens=0, tokenizer=counter)
+    prompt = format_paths_for_prompt(
+        given_paths, "why?", max_tokens=budget, reserve_tokens=0, tokenizer=counter
+    )
     assert counter.count(prompt) <= budget
 
 

@@ -1,4 +1,5 @@
-"""The built wheel in an empty environment: it installs without torch, runs the demo and answers over a folder.
+"""The built wheel in an empty environment: it installs without torch, runs the demo and answers
+over a folder.
 
 `make test-wheel` runs this file, `make test` does not: an installation takes minutes.
 """
@@ -22,16 +23,29 @@ pytestmark = pytest.mark.wheel
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("flows", "tasks", "hades", "models", "schemas", "aql")
 FILES = ("pyproject.toml", "setup.py", "README.md", "LICENSE")
-NOT_IN_BASE = ("torch", "prefect", "mlflow", "great_expectations", "matplotlib", "pandas", "fastapi", "arango")
+NOT_IN_BASE = (
+    "torch",
+    "prefect",
+    "mlflow",
+    "great_expectations",
+    "matplotlib",
+    "pandas",
+    "fastapi",
+    "arango",
+)
 
 
 def interpreters() -> list[str]:
-    """The Pythons of this machine that HADES supports: this one, and others by their names or under pyenv."""
+    """The Pythons of this machine that HADES supports: this one, and others by their names or under
+    pyenv.
+    """
     own = "{}.{}".format(*sys.version_info)
     found = {own: sys.executable}
     for minor in ("3.11", "3.12", "3.13"):
         kept = sorted(
-            Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"), "versions").glob(f"{minor}.*/bin/python")
+            Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"), "versions").glob(
+                f"{minor}.*/bin/python"
+            )
         )
         for program in [shutil.which(f"python{minor}"), *map(str, kept)]:
             if program and minor not in found and _version(program) == minor:
@@ -61,13 +75,22 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """The folder of programs of a new environment of a Python, with the wheel and nothing else; made once."""
+    """The folder of programs of a new environment of a Python, with the wheel and nothing else;
+    made once.
+    """
 
     @cache
     def install(python: str) -> Path:
         folder = tmp_path_factory.mktemp("environment")
         subprocess.run([python, "-m", "venv", str(folder)], check=True)
-        _pip(str(folder / "bin" / "python"), "install", "--no-compile", "-c", str(ROOT / "constraints.txt"), str(wheel))
+        _pip(
+            str(folder / "bin" / "python"),
+            "install",
+            "--no-compile",
+            "-c",
+            str(ROOT / "constraints.txt"),
+            str(wheel),
+        )
         return folder / "bin"
 
     return install
@@ -91,14 +114,18 @@ def test_the_wheel_installs_one_name(wheel: Path) -> None:
     assert {top for top in tops if not top.endswith(".dist-info")} == {"hades"}
 
 
-def test_a_project_with_packages_of_the_same_names_can_ask(environment: Path, tmp_path: Path) -> None:
+def test_a_project_with_packages_of_the_same_names_can_ask(
+    environment: Path, tmp_path: Path
+) -> None:
     """From Python and from the command line, with the project's own folder first on the path."""
     for name in ("models", "tasks", "schemas", "flows", "aql"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "__init__.py").write_text("OWN = True\n", encoding="utf-8")
     folder = tmp_path / "notes"
     folder.mkdir()
-    (folder / "stores.md").write_text("# Stores\n\nThe embedded default is SQLite. It needs no server.\n", "utf-8")
+    (folder / "stores.md").write_text(
+        "# Stores\n\nThe embedded default is SQLite. It needs no server.\n", "utf-8"
+    )
     _hades(environment, tmp_path, "watch", str(folder), "--once", PYTHONPATH=str(tmp_path))
     question = "which database is the default?"
     shown = _hades(environment, tmp_path, "answer", question, "--json", PYTHONPATH=str(tmp_path))
@@ -106,18 +133,29 @@ def test_a_project_with_packages_of_the_same_names_can_ask(environment: Path, tm
     (tmp_path / "ask.py").write_text(
         "import models, tasks, schemas, hades\n"
         "assert models.OWN and tasks.OWN and schemas.OWN\n"
-        f"with hades.open_hades() as opened:\n    print(opened.retrieve({question!r}).passages[0].text)\n",
+        "with hades.open_hades() as opened:\n    "
+        f"print(opened.retrieve({question!r}).passages[0].text)\n",
         encoding="utf-8",
     )
-    ours = {name: value for name, value in os.environ.items() if not name.startswith(("HADES_", "PYTHON"))}
+    ours = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("HADES_", "PYTHON"))
+    }
     program = [environment / "python", "ask.py"]
-    done = subprocess.run(program, cwd=tmp_path, env=ours, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        program, cwd=tmp_path, env=ours, capture_output=True, text=True, check=False
+    )
     assert "SQLite" in done.stdout, done.stderr
 
 
 def test_the_base_installation_has_none_of_the_extras(environment: Path) -> None:
-    program = f"from importlib.util import find_spec; print([n for n in {NOT_IN_BASE!r} if find_spec(n)])"
-    done = subprocess.run([environment / "python", "-c", program], capture_output=True, text=True, check=True)
+    program = (
+        f"from importlib.util import find_spec; print([n for n in {NOT_IN_BASE!r} if find_spec(n)])"
+    )
+    done = subprocess.run(
+        [environment / "python", "-c", program], capture_output=True, text=True, check=True
+    )
     assert done.stdout.strip() == "[]"
 
 
@@ -128,13 +166,23 @@ def test_the_demo_answers_in_an_empty_environment(environment: Path, tmp_path: P
     assert document["night"]["released"]["snapshot"]
 
 
-def test_a_folder_of_ones_own_is_answered_with_the_default_model(each_environment: Path, tmp_path: Path) -> None:
+def test_a_folder_of_ones_own_is_answered_with_the_default_model(
+    each_environment: Path, tmp_path: Path
+) -> None:
     folder = tmp_path / "notes"
     folder.mkdir()
-    (folder / "stores.md").write_text("# Stores\n\nThe embedded default is SQLite. It needs no server.\n", "utf-8")
-    (folder / "garden.md").write_text("# Garden\n\nTomatoes want sun and a wall behind them.\n", "utf-8")
+    (folder / "stores.md").write_text(
+        "# Stores\n\nThe embedded default is SQLite. It needs no server.\n", "utf-8"
+    )
+    (folder / "garden.md").write_text(
+        "# Garden\n\nTomatoes want sun and a wall behind them.\n", "utf-8"
+    )
     _hades(each_environment, tmp_path, "watch", str(folder), "--once")
-    answer = json.loads(_hades(each_environment, tmp_path, "answer", "which database is the default?", "--json").stdout)
+    answer = json.loads(
+        _hades(
+            each_environment, tmp_path, "answer", "which database is the default?", "--json"
+        ).stdout
+    )
     assert "SQLite" in answer["text"]
     assert answer["sources"][0]["document"].endswith("stores.md")
 
@@ -145,11 +193,19 @@ def test_a_folder_of_ones_own_is_answered_with_the_default_model(each_environmen
         (("serve", "--no-token"), {}, "serve"),
         (("mcp",), {}, "serve"),
         (("run", "train_ranker"), {}, "flows"),
-        (("status",), {"HADES_STORE": "arango", "HADES_ARANGO_URL": "http://127.0.0.1:1"}, "arango"),
+        (
+            ("status",),
+            {"HADES_STORE": "arango", "HADES_ARANGO_URL": "http://127.0.0.1:1"},
+            "arango",
+        ),
     ],
 )
 def test_a_missing_part_names_its_extra(
-    environment: Path, tmp_path: Path, arguments: tuple[str, ...], settings: dict[str, str], extra: str
+    environment: Path,
+    tmp_path: Path,
+    arguments: tuple[str, ...],
+    settings: dict[str, str],
+    extra: str,
 ) -> None:
     done = _hades(environment, tmp_path, *arguments, expected=1, **settings)
     assert f"pip install 'hades-graphrag[{extra}]'" in done.stderr
@@ -159,18 +215,28 @@ def test_a_missing_part_names_its_extra(
 def _pip(python: str, command: str, *arguments: str) -> None:
     done = subprocess.run(
         [python, "-m", "pip", command, "--quiet", "--disable-pip-version-check", *arguments],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
 
 
 def _hades(
     environment: Path, folder: Path, *arguments: str, expected: int = 0, **settings: str
 ) -> subprocess.CompletedProcess[str]:
-    ours = {name: value for name, value in os.environ.items() if not name.startswith(("HADES_", "PYTHON"))}
+    ours = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("HADES_", "PYTHON"))
+    }
     done = subprocess.run(
         [environment / "hades", *arguments],
-        cwd=folder, env={**ours, **settings}, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        cwd=folder,
+        env={**ours, **settings},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == expected, done.stderr
     return done

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import orjson
@@ -21,12 +22,16 @@ from hades.ingest.stated_edges import find_symbol
 from hades.text.sentences import first_sentence
 from schemas.ids import node_id
 
-_TEST_PATH = re.compile(r"(?:^|/)(?:tests?|testing|spec|__tests__)/|(?:^|/)(?:test_[^/]*|[^/]*_test|conftest)\.\w+$")
+_TEST_PATH = re.compile(
+    r"(?:^|/)(?:tests?|testing|spec|__tests__)/|(?:^|/)(?:test_[^/]*|[^/]*_test|conftest)\.\w+$"
+)
 
 
 @dataclass(frozen=True)
 class CodeDocument:
-    """A code file: its document key, file key, what its facts say, and its functions in order of appearance."""
+    """A code file: its document key, file key, what its facts say, and its functions in order of
+    appearance.
+    """
 
     document: str
     file: str
@@ -50,7 +55,9 @@ class CodeDocument:
         scope: dict[str, str] = {}
         for module, name, alias, *_ in self.code.get("imports", ()):
             if name is None:
-                scope[alias or module.partition(".")[0]] = module if alias else module.partition(".")[0]
+                scope[alias or module.partition(".")[0]] = (
+                    module if alias else module.partition(".")[0]
+                )
             elif name != "*":
                 scope[alias or name] = f"{module}.{name}"
         return scope
@@ -110,18 +117,19 @@ _MARK = '"prose":['  # only facts of code hold it; documents without it are not 
 
 
 def blank_code(chunks: pa.Table, documents: pa.Table) -> pa.Table:
-    """The same chunks with spaces for code that is no docstring or comment, so positions stay; prose stays as it is."""
+    """The same chunks with spaces for code that is no docstring or comment, so positions stay;
+    prose stays as it is.
+    """
     prose = _prose_of(documents)
     if not prose:
         return chunks
-    starts = {owner: [start for start, _ in spans] for owner, spans in prose.items()}
     texts = chunks.column("text").to_pylist()
     owners = chunks.column("document").to_pylist()
     begins = pc.list_element(chunks.column("span"), 0).to_pylist()
     for row, (owner, begin) in enumerate(zip(owners, begins, strict=True)):
         spans = prose.get(owner)
         if spans is not None:
-            first = max(0, bisect_left(starts[owner], begin) - 1)
+            first = max(0, bisect_left(spans, begin, key=itemgetter(0)) - 1)
             texts[row] = _blank(texts[row], begin, islice(spans, first, None))
     index = chunks.schema.get_field_index("text")
     return chunks.set_column(index, "text", pa.array(texts, chunks.schema.field("text").type))
@@ -129,18 +137,24 @@ def blank_code(chunks: pa.Table, documents: pa.Table) -> pa.Table:
 
 def _prose_of(documents: pa.Table) -> dict[str, list[list[int]]]:
     """The spans of prose of each document that has code, by its id."""
-    found: dict[str, list[list[int]]] = {}
-    marked = documents.select(["_key", "facts"]).filter(pc.match_substring(documents.column("facts"), _MARK))
-    for key, text in zip(marked.column("_key").to_pylist(), marked.column("facts").to_pylist(), strict=True):
+    prose: dict[str, list[list[int]]] = {}
+    marked = documents.select(["_key", "facts"]).filter(
+        pc.match_substring(documents.column("facts"), _MARK)
+    )
+    for key, text in zip(
+        marked.column("_key").to_pylist(), marked.column("facts").to_pylist(), strict=True
+    ):
         facts = orjson.loads(text)
         spans = (facts.get("code") or facts.get("commit") or {}).get("prose")
         if spans is not None:
-            found[node_id("documents", key)] = spans
-    return found
+            prose[node_id("documents", key)] = spans
+    return prose
 
 
 def _blank(text: str, begin: int, spans: Iterable[Sequence[int]]) -> str:
-    """The text of a chunk that begins at `begin` with all but the spans blanked; they are in order."""
+    """The text of a chunk that begins at `begin` with all but the spans blanked; they are in
+    order.
+    """
     parts: list[str] = []
     place, end = begin, begin + len(text)
     for start, stop in spans:
@@ -148,7 +162,8 @@ def _blank(text: str, begin: int, spans: Iterable[Sequence[int]]) -> str:
             break
         start, stop = max(start, place), min(stop, end)
         if start < stop:
-            parts += [_VISIBLE.sub(" ", text[place - begin : start - begin]), text[start - begin : stop - begin]]
+            parts.append(_VISIBLE.sub(" ", text[place - begin : start - begin]))
+            parts.append(text[start - begin : stop - begin])
             place = stop
     parts.append(_VISIBLE.sub(" ", text[place - begin :]))
     return "".join(parts)
@@ -159,23 +174,35 @@ def with_docstrings(
 ) -> pa.Table:
     """The entities, those of documented symbols with a summary from their documentation.
 
-    `funcs` have qualified_name, document and docstring; `symbols` are entity ids by name, `paths` those of documents.
+    `funcs` have qualified_name, document and docstring; `symbols` are entity ids by name, `paths`
+    those of documents.
     """
-    said: dict[str, str] = {}
-    columns = (funcs.column(name).to_pylist() for name in ("qualified_name", "document", "docstring"))
+    summaries: dict[str, str] = {}
+    columns = (
+        funcs.column(name).to_pylist() for name in ("qualified_name", "document", "docstring")
+    )
     for name, document, docstring in zip(*columns, strict=True):
-        entity = find_symbol(symbols, name, paths.get(document.partition("/")[2], "")) if docstring else None
-        if entity and (summary := summarise_docstring(docstring)):
-            said.setdefault(entity.partition("/")[2], summary)
-    if not said:
+        summary = summarise_docstring(docstring) if docstring else ""
+        entity = find_symbol(symbols, name, paths.get(document.partition("/")[2], ""))
+        if entity and summary:
+            summaries.setdefault(entity.partition("/")[2], summary)
+    if not summaries:
         return entities
-    kept = zip(entities.column("_key").to_pylist(), entities.column("summary").to_pylist(), strict=True)
-    place = entities.schema.get_field_index("summary")
-    return entities.set_column(place, "summary", pa.array([said.get(key, own) for key, own in kept], pa.string()))
+    rows = zip(
+        entities.column("_key").to_pylist(), entities.column("summary").to_pylist(), strict=True
+    )
+    column_index = entities.schema.get_field_index("summary")
+    return entities.set_column(
+        column_index,
+        "summary",
+        pa.array([summaries.get(key, stored) for key, stored in rows], pa.string()),
+    )
 
 
 def summarise_docstring(docstring: str) -> str:
-    """The first sentence of the first paragraph, on one line; empty when it is longer than a summary may be."""
+    """The first sentence of the first paragraph, on one line; empty when it is longer than a
+    summary may be.
+    """
     paragraph = " ".join(docstring.strip().partition("\n\n")[0].split())
-    said = first_sentence(paragraph) if ". " in paragraph else paragraph
-    return said if len(said) <= MAX_CHARS else ""
+    sentence = first_sentence(paragraph) if ". " in paragraph else paragraph
+    return sentence if len(sentence) <= MAX_CHARS else ""

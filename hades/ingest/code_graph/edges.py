@@ -34,50 +34,69 @@ _COLUMNS = ("_key", "_from", "_to", "type", "count", "weight", "provenance", "va
 
 @dataclass(frozen=True)
 class CodeDerivation:
-    """What follows from code: the edge collections, and what relations between symbols are made from."""
+    """What follows from code: the edge collections, and what relations between symbols are made
+    from.
+    """
 
     tables: dict[str, pa.Table]
     funcs: pa.Table  # _key, qualified_name, document and span, in order of the keys
     paths: dict[str, str]  # of each document
 
 
-def derive_code(documents: pa.Table, chunks: pa.Table, funcs: pa.Table, files: pa.Table) -> CodeDerivation:
-    """The collections contains, imports and chunk_code_edges as they should be; rows may come in any order.
+def derive_code(
+    documents: pa.Table, chunks: pa.Table, funcs: pa.Table, files: pa.Table
+) -> CodeDerivation:
+    """The collections contains, imports and chunk_code_edges as they should be; rows may come in
+    any order.
 
-    `chunks` have _key, document, text, span, symbol and kind; `documents` _key, origin, created, length and facts;
-    `funcs` _key, qualified_name, document and span; `files` _key, document and path.
+    `chunks` have _key, document, text, span, symbol and kind; `documents` _key, origin, created,
+    length and facts; `funcs` _key, qualified_name, document and span; `files` _key, document and
+    path.
     """
     if not files.num_rows:  # every edge of code ends at a file or a symbol
         documents, chunks = documents.slice(0, 0), chunks.slice(0, 0)
-    owned = [(row["document"].partition("/")[2], row["_key"], row["path"]) for row in files.to_pylist()]
+    owned = [
+        (row["document"].partition("/")[2], row["_key"], row["path"]) for row in files.to_pylist()
+    ]
     file_of = {document: file for document, file, _ in owned}
-    read = list(read_documents(documents, chunks, funcs, file_of))
-    openings = {one.key: min((piece.span[0], piece.key) for piece in one.pieces) for one in read if one.pieces}
-    commits = commit_rows(documents, {document: chunk for document, (_, chunk) in openings.items()})
+    corpus = list(read_documents(documents, chunks, funcs, file_of))
+    first_chunk: dict[str, str] = {}
+    for document in corpus:
+        if document.pieces:
+            first_chunk[document.key] = min(
+                (piece.span[0], piece.key) for piece in document.pieces
+            )[1]
+    commits = commit_rows(documents, first_chunk)
     commit_of = {commit.document: commit for commit in commits}
-    names = CodeNames(one.code for one in read if one.code)
+    names = CodeNames(document.code for document in corpus if document.code)
     rows: dict[str, list[Row]] = {name: [] for name in CODE_COLLECTIONS}
-    for document in read:
-        for name, found in _edges_of(document, commit_of.get(document.key), names).items():
-            rows[name] += found
+    for document in corpus:
+        for name, edges in _edges_of(document, commit_of.get(document.key), names).items():
+            rows[name] += edges
     rows["imports"] += together_edges(commits, file_of)
     tables = {
-        name: pa.Table.from_pylist(found, schema=columns_schema(name, _COLUMNS)).sort_by("_key")
-        for name, found in rows.items()
+        name: pa.Table.from_pylist(edges, schema=columns_schema(name, _COLUMNS)).sort_by("_key")
+        for name, edges in rows.items()
     }
-    return CodeDerivation(tables, funcs.sort_by("_key"), {document: path for document, _, path in owned})
+    return CodeDerivation(
+        tables, funcs.sort_by("_key"), {document: path for document, _, path in owned}
+    )
 
 
-def _edges_of(document: ReadDocument, commit: CommitRow | None, names: CodeNames) -> dict[str, list[Row]]:
+def _edges_of(
+    document: ReadDocument, commit: CommitRow | None, names: CodeNames
+) -> dict[str, list[Row]]:
     """All edges that one document states, by collection."""
     code = document.code
     inside = symbol_at(code) if code else None
     rows = documentation_edges(document.key, document.pieces, names)
-    for piece in document.pieces:  # a unit of a function or class belongs to the innermost around its last character
+    for piece in document.pieces:
+        # A unit of a function or class belongs to the innermost around its last character.
         func = inside(piece.span[1] - 1) if inside and piece.symbol else None
         if func:
+            chunk, symbol = node_id("doc_chunks", piece.key), node_id("funcs", func)
             place = (document.key, piece.span)
-            rows.append(code_edge("doc_chunks", piece.key, "funcs", func, CodeEdgeType.DESCRIBES, place))
+            rows.append(code_edge(chunk, symbol, CodeEdgeType.DESCRIBES, place))
     return {
         "contains": contains_edges(code) if code else [],
         "imports": import_edges(code, names) if code else [],
@@ -85,7 +104,7 @@ def _edges_of(document: ReadDocument, commit: CommitRow | None, names: CodeNames
     }
 
 
-_Ends = tuple[str, str, str, str, CodeEdgeType]  # collection and key of both ends, and the kind
+_Ends = tuple[str, str, CodeEdgeType]  # ids of both ends, and the kind
 _Place = tuple[str, Sequence[int]]  # document key and span
 _TEST_NAME = re.compile(r"^test_|_test$|^test(?=[A-Z])|\.(?:test|spec)$|Test$")
 
@@ -95,27 +114,33 @@ def contains_edges(document: CodeDocument) -> list[Row]:
     rows = []
     keys = {qualified: key for key, qualified in reversed(document.funcs)}
     for key, qualified in document.funcs:
-        place = _place(document, key)
-        rows.append(code_edge("files", document.file, "funcs", key, CodeEdgeType.CONTAINS, place))
+        place, symbol = _place(document, key), node_id("funcs", key)
+        file = node_id("files", document.file)
+        rows.append(code_edge(file, symbol, CodeEdgeType.CONTAINS, place))
         owner = keys.get(qualified.rpartition(".")[0])
         if owner and owner != key:
-            rows.append(code_edge("funcs", owner, "funcs", key, CodeEdgeType.CONTAINS, place))
+            rows.append(code_edge(node_id("funcs", owner), symbol, CodeEdgeType.CONTAINS, place))
     return rows
 
 
 def import_edges(document: CodeDocument, names: CodeNames) -> list[Row]:
-    """Module to module; symbol to what it imports, calls, inherits from or overrides; test to what it tests."""
-    found = list(_all_edges(document, names))
-    count, places = Counter(ends for ends, _ in found), dict(reversed(found))  # each at its first place
-    return [code_edge(*ends, places[ends], times) for ends, times in count.items()]
+    """Module to module; symbol to what it imports, calls, inherits from or overrides; test to what
+    it tests.
+    """
+    edges = list(_all_edges(document, names))
+    counts = Counter(ends for ends, _ in edges)
+    first_places = dict(reversed(edges))
+    return [code_edge(*ends, first_places[ends], count) for ends, count in counts.items()]
 
 
 def symbol_at(document: CodeDocument) -> Callable[[int], str | None]:
     """The key of the innermost symbol around a character."""
-    held = sorted((span[0], -span[1], key) for key, span in document.spans.items())
+    symbol_spans = sorted((span[0], -span[1], key) for key, span in document.spans.items())
 
     def find(position: int) -> str | None:
-        for start, end, key in reversed(held[: bisect_right(held, (position, 1, ""))]):
+        for start, end, key in reversed(
+            symbol_spans[: bisect_right(symbol_spans, (position, 1, ""))]
+        ):
             if start <= position < -end:
                 return key
         return None
@@ -123,63 +148,86 @@ def symbol_at(document: CodeDocument) -> Callable[[int], str | None]:
     return find
 
 
-def code_edge(
-    source: str, source_key: str, target: str, target_key: str, kind: CodeEdgeType, place: _Place | None, count: int = 1
-) -> Row:
-    """One row; `place` is the document key and the span it was read in."""
-    tail, head = node_id(source, source_key), node_id(target, target_key)
+def code_edge(tail: str, head: str, kind: CodeEdgeType, place: _Place, count: int = 1) -> Row:
+    """One row between two ids; `place` is the document key and the span it was read in."""
+    document, span = place
     return {
         "_key": edge_key(tail, str(kind), head),
         "_from": tail,
         "_to": head,
         "type": str(kind),
         "count": count,
-        "provenance": {"doc": node_id("documents", place[0]), "span": list(place[1])} if place else None,
+        "provenance": {"doc": node_id("documents", document), "span": list(span)},
     }
 
 
 def _all_edges(document: CodeDocument, names: CodeNames) -> Iterator[tuple[_Ends, _Place]]:
-    here = document.document
+    file = node_id("files", document.file)
     for module, name, _, _, *span in document.code.get("imports", ()):
         imported = names.file_of(module, name)
         if imported is not None and imported != document.file:
-            yield ("files", document.file, "files", imported, CodeEdgeType.IMPORTS), (here, span)
+            ends = (file, node_id("files", imported), CodeEdgeType.IMPORTS)
+            yield ends, (document.document, span)
     for key, symbol in document.symbols():
-        qualified = symbol["qualified_name"]
-        for call, *span in symbol["calls"]:
-            called = names.resolve(call, qualified, document)
-            if called is not None and called != key:
-                yield ("funcs", key, "funcs", called, CodeEdgeType.CALLS), (here, span)
-                if call.partition(".")[0] in document.scope:
-                    yield ("funcs", key, "funcs", called, CodeEdgeType.IMPORTS), (here, span)
-                if document.is_test and called not in document.spans and called not in names.in_tests:
-                    yield ("funcs", key, "funcs", called, CodeEdgeType.TESTS), (here, span)
-        for base in symbol.get("bases", ()):
-            parent = names.resolve(base, qualified, document)
-            if parent is not None and parent != key:
-                yield ("funcs", key, "funcs", parent, CodeEdgeType.INHERITS), _place(document, key)
-        overridden = _find_overridden(key, qualified, names) if symbol.get("kind") == "method" else None
-        if overridden is not None:
-            yield ("funcs", key, "funcs", overridden, CodeEdgeType.OVERRIDES), _place(document, key)
+        yield from _call_edges(key, symbol, document, names)
+        yield from _class_edges(key, symbol, document, names)
     name = document.module.rpartition(".")[2]
-    if document.is_test and _TEST_NAME.search(name):  # `test_reader` is a test of the one file `reader`
+    if document.is_test and _TEST_NAME.search(name):  # `test_reader` tests the one file `reader`
         tested = names.tested_file(_TEST_NAME.sub("", name).lower())
         if tested is not None:
-            yield ("files", document.file, "files", tested, CodeEdgeType.TESTS), (here, [0, 0])
+            ends = (file, node_id("files", tested), CodeEdgeType.TESTS)
+            yield ends, (document.document, [0, 0])
+
+
+def _call_edges(
+    key: str, symbol: Row, document: CodeDocument, names: CodeNames
+) -> Iterator[tuple[_Ends, _Place]]:
+    """From a symbol to what it calls, imports by a call, and tests."""
+    tail = node_id("funcs", key)
+    for call, *span in symbol["calls"]:
+        called = names.resolve(call, symbol["qualified_name"], document)
+        if called is None or called == key:
+            continue
+        head, place = node_id("funcs", called), (document.document, span)
+        yield (tail, head, CodeEdgeType.CALLS), place
+        if call.partition(".")[0] in document.scope:
+            yield (tail, head, CodeEdgeType.IMPORTS), place
+        is_elsewhere = called not in document.spans and called not in names.in_tests
+        if document.is_test and is_elsewhere:
+            yield (tail, head, CodeEdgeType.TESTS), place
+
+
+def _class_edges(
+    key: str, symbol: Row, document: CodeDocument, names: CodeNames
+) -> Iterator[tuple[_Ends, _Place]]:
+    """From a class to its bases, and from a method to the one it overrides."""
+    tail, place = node_id("funcs", key), _place(document, key)
+    qualified = symbol["qualified_name"]
+    for base in symbol.get("bases", ()):
+        parent = names.resolve(base, qualified, document)
+        if parent is not None and parent != key:
+            yield (tail, node_id("funcs", parent), CodeEdgeType.INHERITS), place
+    if symbol.get("kind") == "method":
+        overridden = _find_overridden(key, qualified, names)
+        if overridden is not None:
+            yield (tail, node_id("funcs", overridden), CodeEdgeType.OVERRIDES), place
 
 
 def _find_overridden(key: str, qualified: str, names: CodeNames) -> str | None:
     """The nearest method of the same name in a base class."""
     owner, _, method = qualified.rpartition(".")
-    found = (names.find(f"{base}.{method}") for base in names.ancestors(owner))
-    return next((one for one in found if one is not None and one != key), None)
+    candidates = (names.find(f"{base}.{method}") for base in names.ancestors(owner))
+    return next(
+        (candidate for candidate in candidates if candidate is not None and candidate != key), None
+    )
 
 
 def _place(document: CodeDocument, key: str) -> _Place:
     return document.document, document.spans[key]
 
 
-# Edges from history: a commit touched files and symbols; files that change together, recent commits counting more.
+# Edges from history: a commit touched files and symbols; files that change together, recent commits
+# counting more.
 COMMIT_ORIGIN = "commit:"
 HALF_LIFE_DAYS = 365.0  # a commit of a year ago counts half
 MAX_FILES_TOGETHER = 20  # a commit that touches more says little about any two of them
@@ -190,45 +238,54 @@ _DAY = 86_400.0
 
 @dataclass(frozen=True)
 class CommitRow:
-    """A commit in the store: its document and first passage, its moment, and what its facts say it touched."""
+    """A commit in the store: its document and first passage, its moment, and what its facts say it
+    touched.
+    """
 
     document: str
     chunk: str
     length: int
     moment: datetime
-    touched: Sequence[tuple[str, Sequence[str]]]  # document keys of files, some of them gone; names of definitions
+    # Document keys of files, some of them gone; names of definitions.
+    touched: Sequence[tuple[str, Sequence[str]]]
 
 
 def commit_rows(documents: pa.Table, first_chunk: Mapping[str, str]) -> list[CommitRow]:
     """The commits among the documents, by their moment; `first_chunk` is that of each document."""
-    columns = (documents.column(name).to_pylist() for name in ("_key", "origin", "created", "length", "facts"))
+    columns = (
+        documents.column(name).to_pylist()
+        for name in ("_key", "origin", "created", "length", "facts")
+    )
     rows = []
     for key, origin, moment, length, facts in zip(*columns, strict=True):
         if origin.startswith(COMMIT_ORIGIN) and moment is not None and key in first_chunk:
             stated = orjson.loads(facts)["commit"]
             files = [
-                (document_key(SourceKind.WORKSPACE, path, stated["corpus"]), names) for path, names in stated["files"]
+                (document_key(SourceKind.WORKSPACE, path, stated["corpus"]), names)
+                for path, names in stated["files"]
             ]
             rows.append(CommitRow(key, first_chunk[key], length, moment, files))
     return sorted(rows, key=lambda row: (row.moment, row.document))
 
 
 def touched_edges(commit: CommitRow, names: CodeNames) -> list[Row]:
-    """From the first passage of a commit to each file it touched and to each symbol whose definition it changed.
+    """From the first passage of a commit to each file it touched and to each symbol whose
+    definition it changed.
 
     Names are those of the time; one that the file has several of today names none.
     """
     rows: dict[str, Row] = {}
-    message = (commit.document, [0, commit.length])
+    passage, message = node_id("doc_chunks", commit.chunk), (commit.document, [0, commit.length])
     for document, changed in commit.touched:
         defined = names.definitions.get(document)
         if defined is None:
             continue
         file, symbols = defined
-        held = [symbols.get(name, []) for name in changed]
-        ends = [("files", file), *(("funcs", keys[0]) for keys in held if len(keys) == 1)]
-        for collection, key in ends:
-            row = code_edge("doc_chunks", commit.chunk, collection, key, CodeEdgeType.TOUCHED, message)
+        definitions = [symbols.get(name, []) for name in changed]
+        heads = [node_id("files", file)]
+        heads += [node_id("funcs", keys[0]) for keys in definitions if len(keys) == 1]
+        for head in heads:
+            row = code_edge(passage, head, CodeEdgeType.TOUCHED, message)
             rows[row["_key"]] = {**row, "valid_from": commit.moment}
     return list(rows.values())
 
@@ -236,8 +293,8 @@ def touched_edges(commit: CommitRow, names: CodeNames) -> list[Row]:
 def together_edges(commits: Sequence[CommitRow], files: Mapping[str, str]) -> list[Row]:
     """Pairs of files that at least two commits changed together, the strongest of each file.
 
-    The weight is 1 - exp(-s), where s sums 2^(-age / half-life) / (files of the commit - 1). Age counts from the newest
-    commit. `files`: document key -> file key.
+    The weight is 1 - exp(-s), where s sums 2^(-age / half-life) / (files of the commit - 1). Age
+    counts from the newest commit. `files`: document key -> file key.
     """
     sums: dict[tuple[str, str], float] = defaultdict(float)
     first: dict[tuple[str, str], CommitRow] = {}
@@ -255,22 +312,26 @@ def together_edges(commits: Sequence[CommitRow], files: Mapping[str, str]) -> li
     rows = []
     for pair in _strongest(sums, times):
         place = (first[pair].document, [0, first[pair].length])
-        row = code_edge("files", pair[0], "files", pair[1], CodeEdgeType.CHANGES_WITH, place, times[pair])
+        tail, head = (node_id("files", file) for file in pair)
+        row = code_edge(tail, head, CodeEdgeType.CHANGES_WITH, place, times[pair])
         weight = round(1.0 - math.exp(-sums[pair]), 6)
         rows.append({**row, "weight": weight, "valid_from": first[pair].moment})
     return rows
 
 
-def _strongest(sums: Mapping[tuple[str, str], float], times: Mapping[tuple[str, str], int]) -> list[tuple[str, str]]:
+def _strongest(
+    sums: Mapping[tuple[str, str], float], times: Mapping[tuple[str, str], int]
+) -> list[tuple[str, str]]:
     """Pairs that are among the strongest of either file."""
-    kept: set[tuple[str, str]] = set()
-    taken: dict[str, int] = defaultdict(int)
-    for pair in sorted((one for one in sums if times[one] >= _LEAST_TIMES), key=lambda one: (-sums[one], one)):
-        if min(taken[pair[0]], taken[pair[1]]) < TOGETHER_PER_FILE:
-            kept.add(pair)
-            taken[pair[0]] += 1
-            taken[pair[1]] += 1
-    return sorted(kept)
+    strongest: set[tuple[str, str]] = set()
+    pairs_per_file: dict[str, int] = defaultdict(int)
+    repeated = (pair for pair in sums if times[pair] >= _LEAST_TIMES)
+    for first, second in sorted(repeated, key=lambda pair: (-sums[pair], pair)):
+        if min(pairs_per_file[first], pairs_per_file[second]) < TOGETHER_PER_FILE:
+            strongest.add((first, second))
+            pairs_per_file[first] += 1
+            pairs_per_file[second] += 1
+    return sorted(strongest)
 
 
 # `Reader`, :class:`~pkg.Reader`, ``pkg.read()``, and dotted names in plain text.
@@ -280,8 +341,10 @@ _SHORTEST = 3  # a name of fewer letters names nothing in particular
 
 
 def documentation_edges(document: str, pieces: Sequence[Piece], names: CodeNames) -> list[Row]:
-    """From passages of prose to the symbols they name, with the place; a short name counts where one symbol has it."""
-    found: dict[str, Row] = {}
+    """From passages of prose to the symbols they name, with the place; a short name counts where
+    one symbol has it.
+    """
+    edges: dict[str, Row] = {}
     for piece in pieces:
         if piece.kind not in (ChunkKind.PROSE, ChunkKind.LISTING):
             continue
@@ -292,10 +355,11 @@ def documentation_edges(document: str, pieces: Sequence[Piece], names: CodeNames
                 continue
             start = piece.span[0] + match.start(1)
             place = (document, [start, start + len(name)])
-            row = code_edge("doc_chunks", piece.key, "funcs", func, CodeEdgeType.DOCUMENTS, place)
-            held = found.setdefault(row["_key"], row)
-            held["count"] += held is not row
-    return list(found.values())
+            chunk, symbol = node_id("doc_chunks", piece.key), node_id("funcs", func)
+            row = code_edge(chunk, symbol, CodeEdgeType.DOCUMENTS, place)
+            edge = edges.setdefault(row["_key"], row)
+            edge["count"] += edge is not row
+    return list(edges.values())
 
 
 _STATED = (
@@ -305,27 +369,36 @@ _STATED = (
 
 
 def symbol_entities(code: CodeDerivation, symbols: Mapping[str, str]) -> dict[str, str]:
-    """The entity of each symbol, by `_id`; `symbols` are entity ids by the name they are shown with."""
-    columns = (code.funcs.column(name).to_pylist() for name in ("_key", "qualified_name", "document"))
-    found = {
-        node_id("funcs", key): find_symbol(symbols, name, code.paths[document.partition("/")[2]])
-        for key, name, document in zip(*columns, strict=True)
-    }
-    return {func: entity for func, entity in found.items() if entity}
+    """The entity of each symbol, by `_id`; `symbols` are entity ids by the name they are shown
+    with.
+    """
+    columns = (
+        code.funcs.column(name).to_pylist() for name in ("_key", "qualified_name", "document")
+    )
+    entity_by_func: dict[str, str] = {}
+    for key, name, document in zip(*columns, strict=True):
+        entity = find_symbol(symbols, name, code.paths[document.partition("/")[2]])
+        if entity:
+            entity_by_func[node_id("funcs", key)] = entity
+    return entity_by_func
 
 
 def code_mentions(code: CodeDerivation, entity_of: Mapping[str, str]) -> pa.Table:
     """Each unit of code mentions the entity of its own symbol."""
     edges = _ends_of(code, "chunk_code_edges", CodeEdgeType.DESCRIBES)
     known = [(chunk, entity_of[func]) for chunk, func in edges if func in entity_of]
-    chunks, entities = (pa.array([pair[end] for pair in known], pa.string()) for end in (0, 1))
+    chunks = pa.array([chunk for chunk, _ in known], pa.string())
+    entities = pa.array([entity for _, entity in known], pa.string())
     return fill("mentions", len(known), edge_columns(MentionType.MENTIONS, chunks, entities))
 
 
 def code_relations(code: CodeDerivation, entity_of: Mapping[str, str]) -> Iterator[Row]:
-    """Code that calls or extends code, as `read_links` gives relations, in order of the symbols that state them."""
+    """Code that calls or extends code, as `read_links` gives relations, in order of the symbols
+    that state them.
+    """
     stating = {
-        node_id("funcs", row["_key"]): row for row in code.funcs.select(["_key", "document", "span"]).to_pylist()
+        node_id("funcs", row["_key"]): row
+        for row in code.funcs.select(["_key", "document", "span"]).to_pylist()
     }
     for kind, relation, label in _STATED:
         for tail, head in sorted(_ends_of(code, "imports", kind)):
@@ -343,7 +416,9 @@ def code_relations(code: CodeDerivation, entity_of: Mapping[str, str]) -> Iterat
                 }
 
 
-def _ends_of(code: CodeDerivation, collection: str, kind: CodeEdgeType) -> Iterator[tuple[str, str]]:
+def _ends_of(
+    code: CodeDerivation, collection: str, kind: CodeEdgeType
+) -> Iterator[tuple[str, str]]:
     edges = code.tables[collection]
     edges = edges.filter(pc.equal(edges.column("type"), str(kind)))
     return zip(edges.column("_from").to_pylist(), edges.column("_to").to_pylist(), strict=True)

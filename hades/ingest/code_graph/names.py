@@ -1,6 +1,8 @@
-"""Which symbol a name in code means: through imports, aliases, re-exports, `self`, `cls`, `super()` and base classes.
+"""Which symbol a name in code means: through imports, aliases, re-exports, `self`, `cls`, `super()`
+and base classes.
 
-A name that could be several things, or is none of ours, means nothing."""
+A name that could be several things, or is none of ours, means nothing.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,8 @@ from functools import cache
 from hades.ingest.code_graph.corpus import CodeDocument
 
 _RECEIVERS = frozenset({"self", "cls", "this"})
-_MAX_HOPS = 6  # re-exports, and bases looked for one for the sake of the other; both may go round in a circle
+# Of re-exports and base classes followed; both may form a cycle.
+_MAX_HOPS = 6
 
 
 class CodeNames:
@@ -21,17 +24,22 @@ class CodeNames:
         self._files: dict[str, list[str]] = defaultdict(list)  # of a module
         self._symbols: dict[str, list[str]] = defaultdict(list)  # keys by qualified name
         self._qualified: dict[str, str] = {}  # names by key
-        self._short: dict[str, set[str]] = defaultdict(set)  # qualified names by their last one or two parts
+        # Qualified names by their last one or two parts.
+        self._short: dict[str, set[str]] = defaultdict(set)
         self._last_names: set[str] = set()  # of anything that is defined or imported here
         self._aliases: dict[str, str] = {}  # an imported name within a module -> what it stands for
-        self._stated_bases: dict[str, tuple[str, list[tuple[str, str | None]]]] = {}  # with what imports stand for
-        self._tested: dict[str, list[str]] = defaultdict(list)  # files by the last part of their module
+        # With what imports stand for.
+        self._stated_bases: dict[str, tuple[str, list[tuple[str, str | None]]]] = {}
+        # Files by the last part of their module.
+        self._tested: dict[str, list[str]] = defaultdict(list)
         self.in_tests: set[str] = set()  # keys of symbols
         # the file of a document and its symbols by last name
         self.definitions: dict[str, tuple[str, dict[str, list[str]]]] = {}
-        # The same names are asked again and again. An answer follows from a name and the hops that are left alone, so
-        # that no order of questions shows.
-        self._keys, self._bases, self._above = cache(self._search), cache(self._find_bases), cache(self._walk_up)
+        # The same names are resolved again and again. The result follows only from the name and the
+        # hops left, so the order of calls does not matter.
+        self._keys = cache(self._search)
+        self._bases = cache(self._find_bases)
+        self._above = cache(self._walk_up)
         for document in documents:
             self._add(document)
 
@@ -44,7 +52,9 @@ class CodeNames:
             self._qualified[key] = qualified
             defined[qualified.rpartition(".")[2]].append(key)
             if symbol.get("bases"):
-                bases = [(base, document.scope.get(base.partition(".")[0])) for base in symbol["bases"]]
+                bases = [
+                    (base, document.scope.get(base.partition(".")[0])) for base in symbol["bases"]
+                ]
                 self._stated_bases.setdefault(qualified, (module, bases))
             parts = qualified.split(".")
             for length in (1, 2):
@@ -62,7 +72,9 @@ class CodeNames:
         self.definitions[document.document] = document.file, dict(defined)
 
     def file_of(self, module: str, name: str | None = None) -> str | None:
-        """The file an import reaches: the submodule it names, else the module; None when it is not one file."""
+        """The file an import reaches: the submodule it names, else the module; None when it is not
+        one file.
+        """
         submodule = self._files.get(f"{module}.{name}") if name else None
         return _only(submodule or self._files.get(module))
 
@@ -81,44 +93,53 @@ class CodeNames:
 
     def find_short(self, name: str) -> str | None:
         """The key of the symbol whose qualified name ends so; None where several names do."""
-        meant = self._short.get(name, ())
-        return min(self._symbols[next(iter(meant))]) if len(meant) == 1 else None
+        qualified_names = self._short.get(name, ())
+        return (
+            min(self._symbols[next(iter(qualified_names))]) if len(qualified_names) == 1 else None
+        )
 
     def ancestors(self, class_name: str) -> tuple[str, ...]:
         """Qualified names of the known base classes of a class, nearest first."""
         return self._above(class_name, _MAX_HOPS)
 
-    def _resolve(self, name: str, around: str, module: str, imported: str | None, hops: int) -> str | None:
+    def _resolve(
+        self, name: str, around: str, module: str, imported: str | None, hops: int
+    ) -> str | None:
         """`imported`: what the first part of the name stands for where the file imports it."""
-        head, _, rest = name.partition(".")
-        if (rest or imported is None) and name.rpartition(".")[2] not in self._last_names:
+        head, _, tail = name.partition(".")
+        if (tail or imported is None) and name.rpartition(".")[2] not in self._last_names:
             return None  # most calls are of other libraries: nothing here is called so
         owner = around.rpartition(".")[0]
         if head in _RECEIVERS:
-            return self._member([owner, *self._above(owner, hops)], rest) if rest else None
+            return self._member([owner, *self._above(owner, hops)], tail) if tail else None
         if head == "super()":
-            return self._member(self._above(owner, hops), rest) if rest else None
+            return self._member(self._above(owner, hops), tail) if tail else None
         enclosing = around.split(".")
-        candidates = [".".join([*enclosing[:depth], name]) for depth in range(len(enclosing), 0, -1)]
+        candidates = [
+            ".".join([*enclosing[:depth], name]) for depth in range(len(enclosing), 0, -1)
+        ]
         candidates.append(f"{module}.{name}" if module else name)
         if imported is not None:
-            candidates.insert(0, f"{imported}.{rest}" if rest else imported)
-        return _only(next(filter(None, (self._keys(candidate, hops) for candidate in candidates)), None))
+            candidates.insert(0, f"{imported}.{tail}" if tail else imported)
+        meanings = (self._keys(candidate, hops) for candidate in candidates)
+        return _only(next(filter(None, meanings), None))
 
     def _walk_up(self, class_name: str, hops: int) -> tuple[str, ...]:
-        found: dict[str, None] = {}
+        ancestors: dict[str, None] = {}
         waiting = [*reversed(self._bases(class_name, hops))]
         while waiting:
             name = waiting.pop()
-            if name not in found and name != class_name:
-                found[name] = None
+            if name not in ancestors and name != class_name:
+                ancestors[name] = None
                 waiting += reversed(self._bases(name, hops))
-        return tuple(found)
+        return tuple(ancestors)
 
     def _find_bases(self, class_name: str, hops: int) -> tuple[str, ...]:
         """Qualified names of the known classes that a class names as its bases."""
         module, bases = self._stated_bases.get(class_name, ("", []))
-        keys = [self._resolve(base, class_name, module, imported, hops - 1) for base, imported in bases]
+        keys = [
+            self._resolve(base, class_name, module, imported, hops - 1) for base, imported in bases
+        ]
         names = dict.fromkeys(self._qualified[key] for key in keys if key is not None)
         return tuple(name for name in names if name != class_name)
 
@@ -136,18 +157,23 @@ class CodeNames:
 
     def _follow(self, qualified: str) -> str | None:
         """The same name with its longest re-exported beginning replaced by what it stands for."""
-        prefix, rest = qualified, ""
+        prefix, suffix = qualified, ""
         while prefix:
             if prefix in self._aliases:
-                return f"{self._aliases[prefix]}{rest}"
+                return f"{self._aliases[prefix]}{suffix}"
             prefix, dot, last = prefix.rpartition(".")
-            rest = f"{dot}{last}{rest}"
+            suffix = f"{dot}{last}{suffix}"
         return None
 
     def _member(self, classes: Iterable[str], name: str) -> str | None:
-        return _only(next(filter(None, (self._symbols.get(f"{one}.{name}") for one in classes)), None))
+        return _only(
+            next(
+                filter(None, (self._symbols.get(f"{class_name}.{name}") for class_name in classes)),
+                None,
+            )
+        )
 
 
-def _only(meant: Sequence[str] | None) -> str | None:
+def _only(meanings: Sequence[str] | None) -> str | None:
     """What a name means if that is one thing."""
-    return meant[0] if meant and len(meant) == 1 else None
+    return meanings[0] if meanings and len(meanings) == 1 else None

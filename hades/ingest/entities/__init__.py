@@ -1,1 +1,3 @@
-"""Entities without a language model: names, terms and symbols found over a corpus, resolved and linked."""
+"""Entities without a language model: names, terms and symbols found over a corpus, resolved and
+linked.
+"""

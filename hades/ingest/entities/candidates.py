@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import IntFlag
@@ -10,13 +11,19 @@ import numpy as np
 
 from hades.text import words
 from hades.text.sentences import address_spans, code_spans, fragments, join_to_last, sentence_starts
-from hades.text.word_lists import CALENDAR, CONNECTORS, FUNCTION_WORDS, TERM_BREAKERS, WEAK_CONNECTORS
+from hades.text.word_lists import (
+    CALENDAR,
+    CONNECTORS,
+    FUNCTION_WORDS,
+    TERM_BREAKERS,
+    WEAK_CONNECTORS,
+)
 from hades.text.words import Flags, Hashes, Longs, Tokens, running, span_hashes, tokenize
 
-# Noun phrases in lower case: "machine learning", "support vector machine", "Markov chain". A light chunker: a term
-# is two to four words that hang together, none of them a function word, a common verb or an adverb, the last one
-# able to be a noun by its ending. Which terms are known is decided by `known_names.py`, from in how many texts
-# and how much more than by chance the words meet.
+# Noun phrases in lower case: "machine learning", "support vector machine", "Markov chain". A light
+# chunker: a term is two to four words that hang together, none of them a function word, a common
+# verb or an adverb, the last one able to be a noun by its ending. Which terms are known is decided
+# by `known_names.py`, from in how many texts and how much more than by chance the words meet.
 MAX_TERM_WORDS = 4
 _SHORTEST = 3
 _NOT_LAST = ("ed", "ly", "ous", "ful", "ive", "ible", "able", "ical", "less", "ize", "ise")
@@ -25,11 +32,12 @@ _LAST_ANYWAY = frozenset(
 )
 
 
-def term_spans(tokens: Tokens, starts: Flags) -> tuple[Longs, Longs]:
+def term_spans(tokens: Tokens, starts: Flags, in_heading: Flags) -> tuple[Longs, Longs]:
     """Every run of two to four words that could be a term, as rows [first, last) of the tokens."""
     capital, shape = (tokens.shape & words.CAPITAL) != 0, tokens.shape
     inner = tokens.where(_may_be_inside) & ((shape & (words.DIGIT_FIRST | words.CODE_LIKE)) == 0)
-    inner &= ~(capital & starts)  # inside a sentence a capital is no accident of position
+    # Inside a sentence a capital is no accident of position; a heading begins like its sentence.
+    inner &= ~(capital & starts & ~in_heading)
     final = tokens.where(_may_be_last) & ((shape & (words.CAPITAL | words.ALL_CAPS)) == 0)
     follows = ((tokens.gap & ~np.uint16(words.SPACE | words.LINK)) == 0) & ~starts
     firsts: list[Longs] = []
@@ -44,6 +52,40 @@ def term_spans(tokens: Tokens, starts: Flags) -> tuple[Longs, Longs]:
         firsts.append(run[ended])
         lasts.append(tail[ended] + 1)
     return np.concatenate(firsts), np.concatenate(lasts)
+
+
+# What stands before and behind the name of a tool in lower case, and before other nouns.
+_TOOL_CUES = frozenset(
+    ("use", "uses", "using", "install", "installs", "installing", "import", "with", "via")
+)
+_AFTER_TOOL = frozenset(("to", "and", "or", "for", "is", "as"))
+_DETERMINERS = frozenset(
+    ("a", "an", "the", "this", "that", "its", "your", "each", "every", "any", "no", "our", "their")
+)
+_FEWEST_USES = 2
+
+
+def tool_spans(tokens: Tokens, starts: Flags) -> tuple[Longs, Longs]:
+    """Single words in lower case that texts use as the name of a tool, as rows [first, last): "use
+    pandas to", "with pandas and", several times, and never with an article.
+    """
+    size, none = len(tokens.folded), np.zeros(min(1, len(tokens)), dtype=np.bool_)
+    is_close = ((tokens.gap & ~np.uint16(words.SPACE)) == 0) & ~starts
+    after_cue = np.append(none, tokens.among(_TOOL_CUES)[:-1]) & is_close
+    after_article = np.append(none, tokens.among(_DETERMINERS)[:-1]) & is_close
+    ends = np.append(~is_close[1:] | tokens.among(_AFTER_TOOL)[1:], ~none)
+    uses = np.bincount(tokens.word[after_cue & ends], minlength=size)
+    determined = np.bincount(tokens.word[after_article], minlength=size)
+    is_tool = (uses >= _FEWEST_USES) & (determined == 0)
+    odd = words.CAPITAL | words.ALL_CAPS | words.DIGIT_FIRST | words.CODE_LIKE
+    is_plain = tokens.where(lambda word: _may_be_inside(word) and _may_be_tool(word))
+    rows = np.flatnonzero(is_tool[tokens.word] & is_plain & ((tokens.shape & odd) == 0))
+    return rows, rows + 1
+
+
+def _may_be_tool(word: str) -> bool:
+    """Whether a single word has the ending of a name."""
+    return _may_be_last(word) and not word.endswith("ing")
 
 
 def _may_be_inside(word: str) -> bool:
@@ -62,8 +104,9 @@ def _may_be_last(word: str) -> bool:
     return len(word) > _SHORTEST and (not word.endswith(_NOT_LAST) or word in _LAST_ANYWAY)
 
 
-# Names a single text proposes: capitalised spans, acronyms, quoted titles, code identifiers; and where they stand.
-# Nothing here looks beyond the text. Whether a proposal becomes a known name is decided over the whole corpus in
+# Names a single text proposes: capitalised spans, acronyms, quoted titles, code identifiers; and
+# where they stand. Nothing here looks beyond the text. Whether a proposal becomes a known name is
+# decided over the whole corpus in
 # `known_names.py`.
 _MAX_CONNECTORS = 3
 _MAX_NAME_WORDS = 8
@@ -79,6 +122,7 @@ class Mark(IntFlag):
     INITIAL = 16  # at the start of a sentence, where a capital proves nothing
     DEFINED = 32  # explained by the text as an acronym or its long form
     JOINED = 64  # across a connector that may as well join two names
+    HEADING = 128  # in the heading of a section
 
 
 @dataclass(frozen=True)
@@ -90,38 +134,47 @@ class Spans:
     mark: Longs
 
 
-def candidate_spans(tokens: Tokens, starts: Flags) -> Spans:
-    """Every candidate span of every text, names before terms; `starts` are the words that open sentences."""
+def candidate_spans(tokens: Tokens, starts: Flags, in_heading: Flags) -> Spans:
+    """Every candidate span of every text, names before terms; `starts` are the words that open
+    sentences, `in_heading` those of headings.
+    """
     joined = join_to_last(tokens, starts)
-    terms = term_spans(tokens, starts)
+    terms, tools = term_spans(tokens, starts, in_heading), tool_spans(tokens, starts)
     parts = [
         *_name_spans(tokens, starts, joined),
         _quote_spans(tokens),
         _find_dotted_spans(tokens),
         (terms[0], terms[1], int(Mark.TERM)),
+        (tools[0], tools[1], int(Mark.TERM)),
     ]
     first = np.concatenate([part[0] for part in parts]).astype(np.int64)
     last = np.concatenate([part[1] for part in parts]).astype(np.int64)
     marks = np.concatenate([np.full(len(part[0]), part[2], dtype=np.int64) for part in parts])
-    one = last - first == 1
+    is_single = last - first == 1
     code = (tokens.shape[first] & words.CODE_LIKE) != 0
-    named = (marks & int(Mark.NAME)) != 0
-    marks |= np.where(one & code & named, int(Mark.CODE), 0)
-    marks |= np.where(starts[first] & named, int(Mark.INITIAL), 0)
+    is_name = (marks & int(Mark.NAME)) != 0
+    marks |= np.where(is_single & code & is_name, int(Mark.CODE), 0)
+    marks |= np.where(starts[first] & is_name, int(Mark.INITIAL), 0)
+    marks |= np.where(in_heading[first], int(Mark.HEADING), 0)
     return Spans(first, last, marks)
 
 
 def _name_spans(tokens: Tokens, starts: Flags, joined: Flags) -> list[tuple[Longs, Longs, int]]:
-    """Maximal runs of capitalised words across connectors, and their parts where a weak one may join two names."""
+    """Maximal runs of capitalised words across connectors, and their parts where a weak one may
+    join two names.
+    """
     shape = tokens.shape
     function = tokens.among(FUNCTION_WORDS)
-    capital = ((shape & (words.CAPITAL | words.CODE_LIKE)) != 0) & ~(function & ((shape & words.ALL_CAPS) == 0))
+    is_all_caps = (shape & words.ALL_CAPS) != 0
+    is_marked = (shape & (words.CAPITAL | words.CODE_LIKE)) != 0
+    capital = is_marked & (~function | is_all_caps)
     strong = tokens.among(CONNECTORS)
-    bridge = joined & (strong | tokens.among(WEAK_CONNECTORS) | (function & ((shape & words.CAPITAL) != 0)))
+    capital_function = function & ((shape & words.CAPITAL) != 0)
+    bridge = joined & (strong | tokens.among(WEAK_CONNECTORS) | capital_function)
     number = ((shape & words.DIGIT_FIRST) != 0) & joined
     number[1:] &= capital[:-1]
     heads = np.flatnonzero(capital | number)
-    linked, weak = _links(heads, bridge, strong, joined)
+    linked, weak = _link_heads(heads, bridge, strong, joined)
     first, last, single = _segments(heads, linked, linked & ~weak)
     # A run that opens a sentence is also proposed without its first word: "Director John Huston".
     opening = starts[first] & single
@@ -132,54 +185,63 @@ def _name_spans(tokens: Tokens, starts: Flags, joined: Flags) -> list[tuple[Long
         (first[opening] + 1, last[opening], int(Mark.NAME)),
         (part_first[~whole], part_last[~whole], int(Mark.NAME)),
     ]
-    dull = tokens.among(CALENDAR) | ((shape & (words.DIGIT_FIRST | words.SINGLE)) != 0)
-    return [(*_worth(first, last, dull, capital), mark) for first, last, mark in spans]
+    is_dull = tokens.among(CALENDAR) | ((shape & (words.DIGIT_FIRST | words.SINGLE)) != 0)
+    return [(*_select_spans(first, last, is_dull, capital), mark) for first, last, mark in spans]
 
 
-def _links(heads: Longs, bridge: Flags, strong: Flags, joined: Flags) -> tuple[Flags, Flags]:
-    """Whether each head is one name with the head before it, and whether only a weak connector says so."""
+def _link_heads(heads: Longs, bridge: Flags, strong: Flags, joined: Flags) -> tuple[Flags, Flags]:
+    """Whether each head is one name with the head before it, and whether only a weak connector says
+    so.
+    """
     blocked = running(~bridge)
     feeble = running(~strong)
-    before, here = heads[:-1], heads[1:]
+    previous, current = heads[:-1], heads[1:]
     linked = np.zeros(len(heads), dtype=np.bool_)
     weak = np.zeros(len(heads), dtype=np.bool_)
-    between = blocked[here] - blocked[before + 1]
-    linked[1:] = (between == 0) & joined[here] & (here - before - 1 <= _MAX_CONNECTORS)
-    weak[1:] = (feeble[here] - feeble[before + 1]) > 0
+    between = blocked[current] - blocked[previous + 1]
+    linked[1:] = (between == 0) & joined[current] & (current - previous - 1 <= _MAX_CONNECTORS)
+    weak[1:] = (feeble[current] - feeble[previous + 1]) > 0
     return linked, weak
 
 
-def _segments(heads: Longs, linked: Flags, other: Flags) -> tuple[Longs, Longs, Flags]:
-    """The first and past-the-last word of each run of linked heads, and whether the other links make the same run."""
+def _segments(heads: Longs, linked: Flags, other_links: Flags) -> tuple[Longs, Longs, Flags]:
+    """The first and past-the-last word of each run of linked heads, and whether the other links
+    make the same run.
+    """
     edge = np.ones(min(1, len(heads)), dtype=np.bool_)
     opens = np.flatnonzero(~linked)
     closes = np.flatnonzero(np.concatenate([~linked[1:], edge]))
-    steps = running(other)
+    steps = running(other_links)
     inner = steps[closes + 1] - steps[opens + 1] == closes - opens
-    ends = np.concatenate([~other[1:], edge])
-    return heads[opens], heads[closes] + 1, ~other[opens] & ends[closes] & inner
+    ends = np.concatenate([~other_links[1:], edge])
+    return heads[opens], heads[closes] + 1, ~other_links[opens] & ends[closes] & inner
 
 
-def _worth(first: Longs, last: Longs, dull: Flags, capital: Flags) -> tuple[Longs, Longs]:
-    """The spans that begin with a capital, are not too long, and are not all dates, numbers and single letters."""
+def _select_spans(first: Longs, last: Longs, is_dull: Flags, capital: Flags) -> tuple[Longs, Longs]:
+    """The spans that begin with a capital, are not too long, and are not all dates, numbers and
+    single letters.
+    """
     size = last - first
     keep = (size > 0) & (size <= _MAX_NAME_WORDS)
     first, last = first[keep], last[keep]
-    lively = running(~dull)
-    good = (lively[last] > lively[first]) & capital[first]
-    return first[good], last[good]
+    other_words = running(~is_dull)
+    is_name = (other_words[last] > other_words[first]) & capital[first]
+    return first[is_name], last[is_name]
 
 
 def _quote_spans(tokens: Tokens) -> tuple[Longs, Longs, int]:
-    """What stands between two quotation marks, when it begins with a capital and is short enough for a title."""
+    """What stands between two quotation marks, when it begins with a capital and is short enough
+    for a title.
+    """
     marks = np.flatnonzero((tokens.gap & words.QUOTE) != 0)
     first, last = marks[:-1], marks[1:]
     stops = running((tokens.gap & words.STOP) != 0)
-    short = (last - first <= _MAX_NAME_WORDS) & (stops[last] - stops[np.minimum(first + 1, len(tokens))] == 0)
+    has_stop = stops[last] > stops[np.minimum(first + 1, len(tokens))]
+    short = (last - first <= _MAX_NAME_WORDS) & ~has_stop
     capital = (tokens.shape[first] & words.CAPITAL) != 0
     alone = (last - first == 1) & tokens.among(FUNCTION_WORDS)[first]
-    good = short & capital & ~alone & (tokens.text[first] == tokens.text[last])
-    return first[good], last[good], int(Mark.QUOTED | Mark.NAME)
+    is_title = short & capital & ~alone & (tokens.text[first] == tokens.text[last])
+    return first[is_title], last[is_title], int(Mark.QUOTED | Mark.NAME)
 
 
 def _find_dotted_spans(tokens: Tokens) -> tuple[Longs, Longs, int]:
@@ -189,31 +251,38 @@ def _find_dotted_spans(tokens: Tokens) -> tuple[Longs, Longs, int]:
     tied = tied[plain[tied] & plain[tied - 1]]
     apart = np.diff(tied) > 1
     edge = np.ones(min(1, len(tied)), dtype=np.bool_)
-    first, last = tied[np.concatenate([edge, apart])] - 1, tied[np.concatenate([apart, edge])] + 1
-    good = last - first <= _MAX_NAME_WORDS
-    return first[good], last[good], int(Mark.CODE | Mark.NAME)
+    first = tied[np.concatenate([edge, apart])] - 1
+    last = tied[np.concatenate([apart, edge])] + 1
+    is_short = last - first <= _MAX_NAME_WORDS
+    return first[is_short], last[is_short], int(Mark.CODE | Mark.NAME)
 
 
-# Acronyms that a text itself explains: "support vector machine (SVM)". The letters must be the initials of the
-# words before it, small words skipped: the algorithm of Schwartz and Hearst (2003), restricted to initials. A
-# definition is the best evidence there is that the long form is a name.
-_SKIPPED = frozenset(["of", "the", "and", "for", "in", "on", "to", "a", "an", "with", "by", "de", "la"])
+# Acronyms that a text itself explains: "support vector machine (SVM)". The letters must be the
+# initials of the words before it, small words skipped: the algorithm of Schwartz and Hearst (2003),
+# restricted to initials. A definition is the best evidence there is that the long form is a name.
+_SKIPPED = frozenset(
+    ["of", "the", "and", "for", "in", "on", "to", "a", "an", "with", "by", "de", "la"]
+)
 _LONGEST = 8
 
 
 def find_definitions(tokens: Tokens, starts: Flags) -> tuple[Longs, Longs]:
-    """The rows of acronyms in parentheses, and where the words before them begin whose initials they are."""
+    """The rows of acronyms in parentheses, and where the words before them begin whose initials
+    they are.
+    """
     rows = _find_bracketed(tokens)
-    sentence = np.maximum.accumulate(np.where(starts, np.arange(len(tokens)), 0)) if len(tokens) else rows
+    sentence = (
+        np.maximum.accumulate(np.where(starts, np.arange(len(tokens)), 0)) if len(tokens) else rows
+    )
     short: list[int] = []
     first: list[int] = []
     for row, begin in zip(rows.tolist(), sentence[np.maximum(rows - 1, 0)].tolist(), strict=True):
         letters = tokens.folded[tokens.word[row]]
         plural = letters.endswith("s") and not tokens.shape[row] & words.ALL_CAPS
-        found = _long_form(tokens, row, begin, letters[:-1] if plural else letters)
-        if found is not None:
+        long_start = _long_form(tokens, row, begin, letters[:-1] if plural else letters)
+        if long_start is not None:
             short.append(row)
-            first.append(found)
+            first.append(long_start)
     return np.array(short, dtype=np.int64), np.array(first, dtype=np.int64)
 
 
@@ -223,7 +292,8 @@ def _find_bracketed(tokens: Tokens) -> Longs:
         return np.zeros(0, dtype=np.int64)
     opened = (tokens.gap & words.OPEN) != 0
     # Whatever stands after the last word of a text closes it.
-    closed = np.append(((tokens.gap[1:] & words.CLOSE) != 0) | (tokens.text[1:] != tokens.text[:-1]), True)
+    is_last = np.append(tokens.text[1:] != tokens.text[:-1], True)
+    closed = is_last | np.append((tokens.gap[1:] & words.CLOSE) != 0, True)
     mixed = ((tokens.shape & words.CODE_LIKE) != 0) & ((tokens.shape & words.CAPITAL) != 0)
     acronym = ((tokens.shape & words.ALL_CAPS) != 0) | mixed
     size = tokens.end - tokens.start
@@ -232,14 +302,16 @@ def _find_bracketed(tokens: Tokens) -> Longs:
 
 
 def _long_form(tokens: Tokens, row: int, begin: int, letters: str) -> int | None:
-    """The row where the long form begins, letters read backwards against the words; None when they do not fit."""
-    left = len(letters) - 1
-    for at in range(row - 1, max(begin, row - 1 - 2 * len(letters)) - 1, -1):
-        word = tokens.folded[tokens.word[at]]
-        if word[0] == letters[left]:
-            left -= 1
-            if left < 0:
-                return at if row - at > 1 else None
+    """The row where the long form begins, letters read backwards against the words; None when they
+    do not fit.
+    """
+    position = len(letters) - 1
+    for word_row in range(row - 1, max(begin, row - 1 - 2 * len(letters)) - 1, -1):
+        word = tokens.folded[tokens.word[word_row]]
+        if word[0] == letters[position]:
+            position -= 1
+            if position < 0:
+                return word_row if row - word_row > 1 else None
         elif word not in _SKIPPED:
             return None
     return None
@@ -247,16 +319,20 @@ def _long_form(tokens: Tokens, row: int, begin: int, letters: str) -> int | None
 
 @dataclass(frozen=True)
 class TextReadings:
-    """Some texts in order: their words, and the names that their prose proposes with those of explained acronyms."""
+    """Some texts in order: their words, and the names that their prose proposes with those of
+    explained acronyms.
+    """
 
     n_texts: int
     tokens: Tokens  # without those of addresses and paths
-    is_prose: Flags  # the other words stand in code: known names are found there, but none is proposed
+    # The other words stand in code: known names are found there, but none is proposed.
+    is_prose: Flags
     starts: Flags  # words that open a sentence
     pieces: Flags  # words that, taken alone, are only part of a name
     spans: Spans
     identity: Hashes  # of each span
-    acronyms: Longs  # rows of explained acronyms; `spans` ends with what they stand for, then with the acronyms
+    # rows of explained acronyms; `spans` ends with what they stand for, then with the acronyms
+    acronyms: Longs
 
 
 def read_texts(texts: Sequence[str]) -> TextReadings:
@@ -266,18 +342,39 @@ def read_texts(texts: Sequence[str]) -> TextReadings:
     is_prose = ~_find_words(tokens, texts, code_spans)
     rows, starts, prose = np.flatnonzero(is_prose), sentence_starts(tokens), tokens.only(is_prose)
     prose_starts = sentence_starts(prose)
-    spans, (short, long) = candidate_spans(prose, prose_starts), find_definitions(prose, prose_starts)
+    in_heading = _find_words(prose, texts, _heading_spans)
+    spans = candidate_spans(prose, prose_starts, in_heading)
+    short, long = find_definitions(prose, prose_starts)
     whole = np.flatnonzero(rows[spans.last - 1] - rows[spans.first] == spans.last - 1 - spans.first)
-    meant = np.flatnonzero(rows[short] - rows[long] == short - long)
-    short, long = rows[short[meant]], rows[long[meant]]
+    whole_definitions = np.flatnonzero(rows[short] - rows[long] == short - long)
+    short, long = rows[short[whole_definitions]], rows[long[whole_definitions]]
     first = np.concatenate([rows[spans.first[whole]], long, short])
     last = np.concatenate([rows[spans.last[whole] - 1] + 1, short, short + 1])
-    mark = np.concatenate([spans.mark[whole], np.full(2 * len(short), int(Mark.NAME | Mark.DEFINED))])
-    found, identity = Spans(first, last, mark), span_hashes(tokens, first, last)
-    return TextReadings(len(texts), tokens, is_prose, starts, fragments(tokens, starts), found, identity, short)
+    mark = np.concatenate(
+        [spans.mark[whole], np.full(2 * len(short), int(Mark.NAME | Mark.DEFINED))]
+    )
+    return TextReadings(
+        n_texts=len(texts),
+        tokens=tokens,
+        is_prose=is_prose,
+        starts=starts,
+        pieces=fragments(tokens, starts),
+        spans=Spans(first, last, mark),
+        identity=span_hashes(tokens, first, last),
+        acronyms=short,
+    )
 
 
-def _find_words(tokens: Tokens, texts: Sequence[str], spans_of: Callable[[str], list[tuple[int, int]]]) -> Flags:
+_HEADING = re.compile(r"^#{1,6} +\S[^\n]*", re.MULTILINE)
+
+
+def _heading_spans(text: str) -> list[tuple[int, int]]:
+    return [match.span() for match in _HEADING.finditer(text)]
+
+
+def _find_words(
+    tokens: Tokens, texts: Sequence[str], spans_of: Callable[[str], list[tuple[int, int]]]
+) -> Flags:
     """Which words stand in such spans of their texts."""
     is_inside = np.zeros(len(tokens), dtype=np.bool_)
     begins = np.searchsorted(tokens.text, np.arange(len(texts) + 1))

@@ -34,10 +34,11 @@ class Facts(NamedTuple):
 
     def all_names(self) -> list[str]:
         """Everything that is named here, the ends of triples among it, each once, in order."""
-        named = [name for name, _ in self.names]
-        named += [*(qualified for _, qualified in self.symbols), *self.repositories]
-        named += [end for subject, _, target in self.triples for end in (subject, target)]
-        return list(dict.fromkeys(named))
+        names = [name for name, _ in self.names]
+        names += [*(qualified for _, qualified in self.symbols), *self.repositories]
+        for subject, _, target in self.triples:
+            names += [subject, target]
+        return list(dict.fromkeys(names))
 
 
 class Document(NamedTuple):
@@ -55,7 +56,9 @@ class Document(NamedTuple):
 
 @dataclass(frozen=True)
 class Corpus:
-    """Documents sorted by key and their chunks sorted by document and place, so that no order of arrival shows."""
+    """Documents sorted by key and their chunks sorted by document and place, so that no order of
+    arrival shows.
+    """
 
     documents: tuple[Document, ...]
     created: pa.Array  # of each document
@@ -73,32 +76,40 @@ class Corpus:
 
     @cached_property
     def dates(self) -> Longs:
-        """When each document was written, in microseconds since 1970; `ALWAYS` where it does not say."""
+        """When each document was written, in microseconds since 1970; `ALWAYS` where it does not
+        say.
+        """
         moments = self.created.cast(TIME).cast(pa.int64())
         dates: Longs = pc.fill_null(moments, int(ALWAYS)).to_numpy(zero_copy_only=False)
         return dates
 
     def opening_spans(self, document: Longs) -> tuple[Longs, Longs]:
-        """Where the first chunk of each document begins and ends; an empty span at the start where it has none."""
+        """Where the first chunk of each document begins and ends; an empty span at the start where
+        it has none.
+        """
         chunk = self.opening_chunks[document]
         begin = np.append(self.begins, 0)[chunk]
-        sizes = [len(self.texts[one]) if one >= 0 else 0 for one in chunk.tolist()]
+        sizes = [len(self.texts[row]) if row >= 0 else 0 for row in chunk.tolist()]
         return begin, begin + np.array(sizes, dtype=np.int64)
 
 
 def read_corpus(chunks: pa.Table, documents: pa.Table) -> Corpus:
-    """The corpus in its fixed order; rows may come in any, and chunks of documents that are not there are left out.
+    """The corpus in its fixed order; rows may come in any, and chunks of documents that are not
+    there are left out.
 
-    `chunks` have _key, document, text and span; `documents` _key, origin, title, source, created, facts and domains. Of
-    `facts` are read `names` ([text, kind]), `triples` ([subject, relation, object]), `code.symbols` ({"name",
-    "qualified_name"}) and external `links` ({"target", "external": true}).
+    `chunks` have _key, document, text and span; `documents` _key, origin, title, source, created,
+    facts and domains. Of `facts` are read `names` ([text, kind]), `triples` ([subject, relation,
+    object]), `code.symbols` ({"name", "qualified_name"}) and external `links` ({"target",
+    "external": true}).
     """
     table = documents.sort_by("_key")
-    read = _separate_symbols(list(map(_read_document, *(table.column(name).to_pylist() for name in _COLUMNS))))
+    columns = (table.column(name).to_pylist() for name in _COLUMNS)
+    ordered = _separate_symbols(list(map(_read_document, *columns)))
+    keys = pa.array([document.key for document in ordered], pa.string())
     owners = pc.replace_substring_regex(chunks.column("document"), "^.*/", "")
     chunks = pa.table(
         {
-            "document": pc.index_in(owners, value_set=pa.array([one.key for one in read], pa.string())),
+            "document": pc.index_in(owners, value_set=keys),
             "begin": pc.list_element(chunks.column("span"), 0),
             "_key": chunks.column("_key"),
             "text": chunks.column("text"),
@@ -107,17 +118,19 @@ def read_corpus(chunks: pa.Table, documents: pa.Table) -> Corpus:
     chunks = chunks.filter(pc.is_valid(chunks.column("document")))
     chunks = chunks.sort_by([(name, "ascending") for name in ("document", "begin", "_key")])
     return Corpus(
-        tuple(read),
-        table.column("created").combine_chunks(),
-        tuple(chunks.column("_key").to_pylist()),
-        tuple(chunks.column("text").to_pylist()),
-        chunks.column("document").to_numpy().astype(np.int32),
-        chunks.column("begin").to_numpy().astype(np.int64),
+        documents=tuple(ordered),
+        created=table.column("created").combine_chunks(),
+        chunk_keys=tuple(chunks.column("_key").to_pylist()),
+        texts=tuple(chunks.column("text").to_pylist()),
+        document_of=chunks.column("document").to_numpy().astype(np.int32),
+        begins=chunks.column("begin").to_numpy().astype(np.int64),
     )
 
 
 def name_in_file(qualified: str, path: str) -> str:
-    """The name of a symbol whose qualified name several files have, such as that of a function of two `conftest.py`."""
+    """The name of a symbol whose qualified name several files have, such as that of a function of
+    two `conftest.py`.
+    """
     return f"{path}:{qualified}"
 
 
@@ -129,31 +142,56 @@ def split_title(title: str) -> tuple[str, str]:
 
 def _separate_symbols(documents: list[Document]) -> list[Document]:
     """The documents with the path before each qualified name that more than one of them states."""
-    stated = Counter(name for one in documents for name in {name for _, name in one.facts.symbols})
-    for row, one in enumerate(documents):
-        if any(stated[name] > 1 for _, name in one.facts.symbols):
-            symbols = tuple(
-                (short, name_in_file(qualified, one.origin) if stated[qualified] > 1 else qualified)
-                for short, qualified in one.facts.symbols
-            )
-            documents[row] = one._replace(facts=one.facts._replace(symbols=symbols))
+    stated: Counter[str] = Counter()
+    for document in documents:
+        stated.update({qualified for _, qualified in document.facts.symbols})
+    for row, document in enumerate(documents):
+        symbols = [
+            (short, name_in_file(name, document.origin) if stated[name] > 1 else name)
+            for short, name in document.facts.symbols
+        ]
+        facts = document.facts._replace(symbols=tuple(symbols))
+        documents[row] = document._replace(facts=facts)
     return documents
 
 
-def _read_document(key: str, origin: str, title: str, source: str, facts: str, domains: Sequence[str]) -> Document:
+def _read_document(
+    key: str, origin: str, title: str, source: str, facts: str, domains: Sequence[str]
+) -> Document:
     shown = " ".join(title.split())
     bare, qualifier = (shown, "") if source == SourceKind.ARXIV else split_title(shown)
-    return Document(key, origin, source, shown, bare, qualifier, _read_facts(facts), tuple(domains))
+    return Document(
+        key=key,
+        origin=origin,
+        source=source,
+        title=shown,
+        bare=bare,
+        qualifier=qualifier,
+        facts=_read_facts(facts),
+        domains=tuple(domains),
+    )
 
 
 def _read_facts(text: str) -> Facts:
     facts = orjson.loads(text)
-    names = ((" ".join(name.split()), NameType(kind) if kind else None) for name, kind in facts.get("names") or ())
-    triples = ([" ".join(str(part).split()) for part in triple] for triple in facts.get("triples") or ())
-    symbols = (facts.get("code") or {}).get("symbols") or ()
+    names = [
+        (" ".join(name.split()), NameType(kind) if kind else None)
+        for name, kind in facts.get("names") or ()
+    ]
+    triples: list[tuple[str, str, str]] = []
+    for triple in facts.get("triples") or ():
+        subject, relation, target = (" ".join(str(part).split()) for part in triple)
+        triples.append((subject, relation, target))
+    symbols = [
+        (str(symbol["name"]), str(symbol["qualified_name"]))
+        for symbol in (facts.get("code") or {}).get("symbols") or ()
+    ]
+    repositories = [
+        str(link["target"]) for link in facts.get("links") or () if link.get("external")
+    ]
     return Facts(
-        tuple(dict.fromkeys(names)),
-        tuple(dict.fromkeys((subject, relation, target) for subject, relation, target in triples)),
-        tuple(dict.fromkeys((str(one["name"]), str(one["qualified_name"])) for one in symbols)),
-        tuple(dict.fromkeys(str(link["target"]) for link in facts.get("links") or () if link.get("external"))),
+        names=tuple(dict.fromkeys(names)),
+        triples=tuple(dict.fromkeys(triples)),
+        symbols=tuple(dict.fromkeys(symbols)),
+        repositories=tuple(dict.fromkeys(repositories)),
     )

@@ -1,9 +1,9 @@
 """Summaries, domains and the log of merged names.
 
-A summary is one whole sentence of the corpus that says what an entity is, quoted as it stands. In this order: the
-opening sentence of the document that the entity titles, a sentence of the form "X is a ...", a sentence that begins
-with the entity, the sentence that names it most often and does not begin with a word such as "he" or "this". Nothing is
-written that no document says.
+A summary is one whole sentence of the corpus that says what an entity is, quoted as it stands. In
+this order: the opening sentence of the document that the entity titles, a sentence of the form "X
+is a ...", a sentence that begins with the entity, the sentence that names it most often and does
+not begin with a word such as "he" or "this". Nothing is written that no document says.
 """
 
 from __future__ import annotations
@@ -25,15 +25,16 @@ from schemas.ids import content_key
 
 MAX_CHARS = 400
 MIN_CHARS = 20
-_OPENING = 12  # sentences of a document among which its opening sentence is looked for
+_OPENING = 12  # first sentences of a document, one of which is its opening sentence
 _CANDIDATES = 8  # sentences of one entity that are read
 _DEFINES = re.compile(
     r"(?:\s*\([^()]{0,160}\)|\s*,[^,.;]{1,80},)?\s+"
     r"(?:(?:is|was|are|were|remains|became)\s+(?:an?|the|one)\b|(?:refers\s+to|denotes|means|stands\s+for)\s)"
 )
-# "He was born in London" says nothing of London to a reader who does not know of whom it speaks.
+# "He was born in London" says nothing of London to a reader who does not know who "he" is.
 _POINTS_BACK = re.compile(
-    r"(?:he|she|it|they|his|her|its|their|this|that|these|those|such|both|we|our|i|my|you|there|here)\b", re.IGNORECASE
+    r"(?:he|she|it|they|his|her|its|their|this|that|these|those|such|both|we|our|i|my|you|there|here)\b",
+    re.IGNORECASE,
 )
 _OPENS, _CLOSES, _ENDS = "\"'“‘«([", "\"'”’»)]", ".!?…。！？"
 _NO_PROSE = ("://", "{", "}", "<", ">", "|", "=", "\\")  # in markup, code and tables
@@ -43,12 +44,14 @@ _BULLETS = tuple("-*#~`$+")
 
 def entity_summaries(linked: LinkedCorpus) -> list[str]:
     """The summary of each entity, empty where no whole sentence of the corpus names it."""
-    read = _read_sentences(linked)
-    summaries = _openings(linked, read)
-    sentence, subject, first = _rank_sentences(linked, read, np.array([not one for one in summaries], dtype=np.bool_))
-    for one in np.flatnonzero(np.diff(first)).tolist():
-        rows = slice(first[one], min(first[one + 1], first[one] + _CANDIDATES))
-        summaries[one] = _choose(read, zip(sentence[rows].tolist(), subject[rows].tolist(), strict=True))
+    all_sentences = _read_sentences(linked)
+    summaries = _openings(linked, all_sentences)
+    needs_summary = np.array([not summary for summary in summaries], dtype=np.bool_)
+    sentence, subject, first = _rank_sentences(linked, all_sentences, needs_summary)
+    for entity in np.flatnonzero(np.diff(first)).tolist():
+        rows = slice(first[entity], min(first[entity + 1], first[entity] + _CANDIDATES))
+        candidates = zip(sentence[rows].tolist(), subject[rows].tolist(), strict=True)
+        summaries[entity] = _choose(all_sentences, candidates)
     return summaries
 
 
@@ -73,11 +76,24 @@ def _read_sentences(linked: LinkedCorpus) -> _Sentences:
     texts, reading = linked.corpus.texts, linked.reading
     chunk, begin, end, first = np.fromiter(_places(texts), dtype=np.int64).reshape(-1, 4).T
     width = 1 + max(map(len, texts), default=0)
-    of_mention = np.searchsorted(chunk * width + begin, reading.chunk * np.int64(width) + reading.start, "right") - 1
+    of_mention = (
+        np.searchsorted(
+            chunk * width + begin, reading.chunk * np.int64(width) + reading.start, "right"
+        )
+        - 1
+    )
     is_subject = reading.start == first[of_mention]
     subject_end = np.zeros(len(chunk), dtype=np.int64)
     subject_end[of_mention[is_subject]] = reading.end[is_subject]
-    return _Sentences(texts, chunk, begin, end, of_mention, is_subject, subject_end)
+    return _Sentences(
+        texts=texts,
+        chunk=chunk,
+        begin=begin,
+        end=end,
+        of_mention=of_mention,
+        is_subject=is_subject,
+        subject_end=subject_end,
+    )
 
 
 def _places(texts: Sequence[str]) -> Iterator[int]:
@@ -88,75 +104,121 @@ def _places(texts: Sequence[str]) -> Iterator[int]:
             yield from (number, begin, end, word.start() if word else begin)
 
 
-def _openings(linked: LinkedCorpus, read: _Sentences) -> list[str]:
-    """The opening sentence of the first document that each entity titles: the first that is whole and prose."""
+def _openings(linked: LinkedCorpus, all_sentences: _Sentences) -> list[str]:
+    """The opening sentence of the first document that each entity titles: the first that is whole
+    and prose.
+    """
     opening = linked.corpus.opening_chunks
     document = np.flatnonzero((linked.title >= 0) & (opening >= 0))
-    begins, ends = (np.searchsorted(read.chunk, opening[document], side=side).tolist() for side in ("left", "right"))
-    found = [""] * linked.n_entities
+    begins, ends = (
+        np.searchsorted(all_sentences.chunk, opening[document], side=side).tolist()
+        for side in ("left", "right")
+    )
+    openings = [""] * linked.n_entities
     for entity, first, last in zip(linked.title[document].tolist(), begins, ends, strict=True):
-        if not found[entity]:
-            found[entity] = next(filter(None, map(read.quote, range(first, min(last, first + _OPENING)))), "")
-    return found
+        if not openings[entity]:
+            quotes = map(all_sentences.quote, range(first, min(last, first + _OPENING)))
+            openings[entity] = next(filter(None, quotes), "")
+    return openings
 
 
-def _rank_sentences(linked: LinkedCorpus, read: _Sentences, wanted: Flags) -> tuple[Longs, Flags, Longs]:
-    """Sentences that name each wanted entity, best first; whether the entity begins them; where each entity's begin."""
-    fits = (read.end - read.begin <= MAX_CHARS)[read.of_mention]
-    mention = np.flatnonzero(wanted[linked.entity] & fits) if len(fits) else np.zeros(0, dtype=np.int64)
-    size = max(1, len(read.chunk))
-    codes, row = np.unique(linked.entity[mention] * size + read.of_mention[mention], return_inverse=True)
+def _rank_sentences(
+    linked: LinkedCorpus, all_sentences: _Sentences, needs_summary: Flags
+) -> tuple[Longs, Flags, Longs]:
+    """Sentences that name each wanted entity, best first; whether the entity begins them; where
+    each entity's begin.
+    """
+    fits = (all_sentences.end - all_sentences.begin <= MAX_CHARS)[all_sentences.of_mention]
+    mention = (
+        np.flatnonzero(needs_summary[linked.entity] & fits)
+        if len(fits)
+        else np.zeros(0, dtype=np.int64)
+    )
+    size = max(1, len(all_sentences.chunk))
+    codes, row = np.unique(
+        linked.entity[mention] * size + all_sentences.of_mention[mention], return_inverse=True
+    )
     count = np.bincount(row, minlength=len(codes))
     subject = np.zeros(len(codes), dtype=np.bool_)
-    subject[row[read.is_subject[mention]]] = True
+    subject[row[all_sentences.is_subject[mention]]] = True
     entity = codes // size
     order = np.lexsort((codes, -count, ~subject, entity))
     first = np.searchsorted(entity[order], np.arange(linked.n_entities + 1))
     return (codes % size)[order], subject[order], first
 
 
-def _choose(read: _Sentences, candidates: Iterable[tuple[int, bool]]) -> str:
-    """The first candidate that defines its subject, else the first whole sentence that is clear by itself."""
+def _choose(all_sentences: _Sentences, candidates: Iterable[tuple[int, bool]]) -> str:
+    """The first candidate that defines its subject, else the first whole sentence that is clear by
+    itself.
+    """
     best = ""
     for row, is_subject in candidates:
         if best and not is_subject:
             return best
-        said = read.quote(row)
-        if said and is_subject and _DEFINES.match(read.texts[read.chunk[row]], read.subject_end[row]):
-            return said
-        if not best and (is_subject or not _POINTS_BACK.match(said)):
-            best = said
+        sentence = all_sentences.quote(row)
+        text = all_sentences.texts[all_sentences.chunk[row]]
+        if sentence and is_subject and _DEFINES.match(text, all_sentences.subject_end[row]):
+            return sentence
+        if not best and (is_subject or not _POINTS_BACK.match(sentence)):
+            best = sentence
     return best
 
 
-def quote_sentence(said: str) -> str:
+def quote_sentence(sentence: str) -> str:
     """The sentence on one line; empty when it is no prose, too short or too long."""
-    if not MIN_CHARS <= len(said) <= MAX_CHARS or said.rstrip(_CLOSES)[-1:] not in tuple(_ENDS):
+    if not MIN_CHARS <= len(sentence) <= MAX_CHARS or sentence.rstrip(_CLOSES)[-1:] not in tuple(
+        _ENDS
+    ):
         return ""
-    if "\n\n" in said or said.lstrip(_OPENS)[:1].islower() or said.count("(") != said.count(")"):
+    if (
+        "\n\n" in sentence
+        or sentence.lstrip(_OPENS)[:1].islower()
+        or sentence.count("(") != sentence.count(")")
+    ):
         return ""
-    if said.count('"') % 2 or said.startswith(_BULLETS) or any(map(said.__contains__, _NO_PROSE)):
+    if (
+        sentence.count('"') % 2
+        or sentence.startswith(_BULLETS)
+        or any(map(sentence.__contains__, _NO_PROSE))
+    ):
         return ""
-    return " ".join(said.split())
+    return " ".join(sentence.split())
+
+
+def is_clear(sentence: str) -> bool:
+    """Whether a sentence is whole prose that a reader understands without the one before."""
+    points_back = _POINTS_BACK.match(sentence)
+    is_by_authors = points_back and points_back.group().casefold() in ("we", "our")
+    if points_back and not is_by_authors:
+        return False
+    return bool(quote_sentence(sentence)) and '"""' not in sentence
 
 
 _MOST = 32  # domains of one entity; of more, those of the most documents
 
 
-def entity_domains(linked: LinkedCorpus, given: DocumentNames) -> list[tuple[str | None, tuple[str, ...]]]:
-    """For each entity the first domain of most of its documents, and the domains of all of them, sorted."""
+def entity_domains(
+    linked: LinkedCorpus, stated_names: DocumentNames
+) -> list[tuple[str | None, tuple[str, ...]]]:
+    """For each entity the first domain of most of its documents, and the domains of all of them,
+    sorted.
+    """
     titled = np.flatnonzero(linked.title >= 0)
-    entity = np.concatenate([linked.entity, linked.title[titled], given[1]]).astype(np.int64)
-    document = np.concatenate([linked.reading.document.astype(np.int64), titled, given[0]])
+    stating, stated = stated_names
+    entity = np.concatenate([linked.entity, linked.title[titled], stated]).astype(np.int64)
+    document = np.concatenate([linked.reading.document.astype(np.int64), titled, stating])
     n_documents = max(1, len(linked.corpus.documents))
     groups: list[Counter[tuple[str, ...]]] = [Counter() for _ in range(linked.n_entities)]
     for code in np.unique(entity * n_documents + document).tolist():  # a document counts once
-        groups[code // n_documents][linked.corpus.documents[code % n_documents].domains] += 1
-    return [choose_domains(one) for one in groups]
+        domains = linked.corpus.documents[code % n_documents].domains
+        groups[code // n_documents][domains] += 1
+    return [choose_domains(documents) for documents in groups]
 
 
 def choose_domains(documents: Mapping[tuple[str, ...], int]) -> tuple[str | None, tuple[str, ...]]:
-    """The main domain and all domains, from those that documents have together, and how many documents have them."""
+    """The main domain and all domains, from those that documents have together, and how many
+    documents have them.
+    """
     main: Counter[str] = Counter()
     every: Counter[str] = Counter()
     for names, count in documents.items():
@@ -164,23 +226,26 @@ def choose_domains(documents: Mapping[tuple[str, ...], int]) -> tuple[str | None
         every.update(dict.fromkeys(names, count))
     if not main:
         return None, ()
-    kept = sorted(every, key=lambda name: (-every[name], name))[:_MOST]
-    return min(main, key=lambda name: (-main[name], name)), tuple(sorted(kept))
-
-
-_SAID = ("alias", "canonical", "rule")
+    most_frequent = sorted(every, key=lambda name: (-every[name], name))[:_MOST]
+    return min(main, key=lambda name: (-main[name], name)), tuple(sorted(most_frequent))
 
 
 def merge_log_table(meanings: NameMeanings) -> pa.Table:
-    """Every decision that let one spelling stand for another; what is said twice keeps its better score."""
+    """Every decision that let one spelling stand for another; what is said twice keeps its better
+    score.
+    """
     scores: dict[tuple[str, str, str], float] = {}
     for alias, canonical, rule, score in _log_rows(meanings):
         if alias != canonical:
             scores[alias, canonical, rule] = max(score, scores.get((alias, canonical, rule), score))
     rows = sorted(scores)
-    columns = {name: pa.array([row[i] for row in rows], pa.string()) for i, name in enumerate(_SAID)}
-    columns["_key"] = pa.array([content_key("merge", *row) for row in rows], pa.string())
-    columns["score"] = pa.array([scores[row] for row in rows], pa.float64())
+    columns = {
+        "_key": pa.array([content_key("merge", *row) for row in rows], pa.string()),
+        "alias": pa.array([alias for alias, _, _ in rows], pa.string()),
+        "canonical": pa.array([canonical for _, canonical, _ in rows], pa.string()),
+        "rule": pa.array([rule for _, _, rule in rows], pa.string()),
+        "score": pa.array([scores[row] for row in rows], pa.float64()),
+    }
     return fill("merge_log", len(rows), columns)
 
 
@@ -188,12 +253,12 @@ def _log_rows(meanings: NameMeanings) -> Iterator[tuple[str, str, str, float]]:
     """(alias, canonical, rule, score) of names folded, qualifiers dropped, documents consulted."""
     resolved, shown = meanings.resolved, meanings.shown
     names = [sense.name for sense in resolved.senses]
-    for one in meanings.merged.log:
-        yield shown[one.alias], names[resolved.of_name[one.canonical]], one.rule, one.score
+    for merge in meanings.merged.log:
+        yield shown[merge.alias], names[resolved.of_name[merge.canonical]], merge.rule, merge.score
     for row, spellings in meanings.written.items():
         for text in spellings.keys() - {shown[row]}:
             yield text, names[resolved.of_name[row]], "spelling", 1.0
     for sense in resolved.senses:
         yield sense.stem, sense.name, "qualifier", 1.0
-    for text, meant, rule in resolved.decisions:
-        yield text, names[meant], rule, 1.0
+    for text, sense_row, rule in resolved.decisions:
+        yield text, names[sense_row], rule, 1.0

@@ -1,10 +1,12 @@
-"""What kind of thing a name is: by its own words, its qualifier, its page, and the words around its mentions."""
+"""What kind of thing a name is: by its own words, its qualifier, its page, and the words around its
+mentions.
+"""
 
 from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import takewhile
 
 import numpy as np
@@ -29,13 +31,25 @@ _CODE = re.compile(
     r"|(?:[A-Z][a-z0-9]*)+(?:Error|Exception|Warning)"
 )
 _PRODUCT_WITH_DOT = re.compile(r"\.(?:js|com|org|net|io|ai|fm|tv)$", re.IGNORECASE)
-# Where a word is a cue to several kinds the first of these wins: a "Cup" is an event before it is an organisation.
-_BY_CUE = {
-    word: kind
-    for kind in (NameType.PRODUCT, NameType.WORK, NameType.GPE, NameType.ORG, NameType.EVENT)
-    for word in word_lists.NAME_CUES[kind]
-}
-_IS_A = {word: kind for kind, words in reversed(word_lists.IS_A_CUES.items()) for word in words}
+
+
+def _kinds_by_word(
+    cues: Mapping[NameType, Iterable[str]], kinds: Iterable[NameType]
+) -> dict[str, NameType]:
+    """The kind that each cue word speaks for: the first of these kinds that has it as a cue."""
+    by_word: dict[str, NameType] = {}
+    for kind in kinds:
+        for word in cues[kind]:
+            by_word.setdefault(word, kind)
+    return by_word
+
+
+# A "Cup" is an event before it is an organisation.
+_BY_CUE = _kinds_by_word(
+    word_lists.NAME_CUES,
+    (NameType.EVENT, NameType.ORG, NameType.GPE, NameType.WORK, NameType.PRODUCT),
+)
+_IS_A = _kinds_by_word(word_lists.IS_A_CUES, word_lists.IS_A_CUES)
 
 
 def kind_of(name: str) -> NameType:
@@ -53,7 +67,9 @@ def kind_of(name: str) -> NameType:
     is_titled = words[0] in word_lists.GIVEN_NAMES or words[0] in word_lists.HONORIFICS
     if len(words) > 1 and (is_titled or not word_lists.PERSON_PARTICLES.isdisjoint(words[1:-1])):
         return NameType.PERSON
-    is_place = " ".join(words) in word_lists.PLACES or (len(words) > 1 and words[0] in word_lists.PLACE_HEADS)
+    is_place = " ".join(words) in word_lists.PLACES or (
+        len(words) > 1 and words[0] in word_lists.PLACE_HEADS
+    )
     return NameType.GPE if is_place else NameType.CONCEPT
 
 
@@ -66,105 +82,140 @@ def kind_of_qualifier(qualifier: str) -> NameType | None:
 
 
 def kind_of_page(title: str, opening: str) -> NameType | None:
-    """The kind the first sentence of a page gives its subject ("X is a film ..."), if it says so."""
+    """The kind the first sentence of a page gives its subject ("X is a film ..."), if it says
+    so.
+    """
     head = opening[: _LOOK_AHEAD * 2]
     is_a = _SAYS_WHAT.search(head)
     if is_a is None or is_a.start() > _LOOK_AHEAD or not _is_subject(title, head[: is_a.start()]):
         return None
     if _BORN.search(head[: is_a.start()]):
         return NameType.PERSON
-    return _kind_said(head[is_a.end() : is_a.end() + _LOOK_AHEAD])
+    return _kind_of_predicate(head[is_a.end() : is_a.end() + _LOOK_AHEAD])
 
 
 def entity_type_of(name: str, kind: NameType) -> EntityType:
     """The traversal's type for a name: a person, a method by its head word, else a concept."""
     if kind is NameType.PERSON:
         return EntityType.PERSON
-    if kind is NameType.CONCEPT and " " in name and name.rsplit(None, 1)[-1].lower() in word_lists.METHOD_CUES:
+    if (
+        kind is NameType.CONCEPT
+        and " " in name
+        and name.rsplit(None, 1)[-1].lower() in word_lists.METHOD_CUES
+    ):
         return EntityType.METHOD
     return EntityType.CONCEPT
 
 
 def _first_cue(words: list[str]) -> NameType | None:
-    found = (_IS_A.get(word) or _IS_A.get(word.removesuffix("s")) for word in words)
-    return next(filter(None, found), None)
+    kinds = (_IS_A.get(word) or _IS_A.get(word.removesuffix("s")) for word in words)
+    return next(filter(None, kinds), None)
 
 
-def _kind_said(predicate: str) -> NameType | None:
+def _kind_of_predicate(predicate: str) -> NameType | None:
     """The kind that the words behind "X is a" say."""
     end = _CLAUSE_END.search(predicate)
     words = _WORD.findall(fold_letters(predicate[: end.start()] if end else predicate))
-    return _first_cue([*words[:1], *takewhile(lambda word: word not in _PREPOSITIONS, words[1:])][::-1])
+    described = takewhile(lambda word: word not in _PREPOSITIONS, words[1:])
+    return _first_cue([*words[:1], *described][::-1])
 
 
-def _is_subject(title: str, before: str) -> bool:
-    """Whether what stands before "is a" names the title by its last word, so that the sentence speaks of it.
+def _is_subject(title: str, preceding: str) -> bool:
+    """Whether what stands before "is a" names the title by its last word, so that the sentence
+    speaks of it.
 
     Of "Oswine of Deira" and of "Metz, Moselle" the last word of the first part does.
     """
-    said = _WORD.findall(fold_letters(_SENTENCE_END.split(_BRACKETS.sub(" ", before))[-1]))[:_LONGEST_SUBJECT]
+    sentence = _SENTENCE_END.split(_BRACKETS.sub(" ", preceding))[-1]
+    subject_words = _WORD.findall(fold_letters(sentence))[:_LONGEST_SUBJECT]
     name = fold_letters(title.partition(",")[0])
-    return any(_WORD.findall(part)[-1:] == [word] for part in (name, name.partition(" of ")[0]) for word in said)
+    last_words = {*_WORD.findall(name)[-1:], *_WORD.findall(name.partition(" of ")[0])[-1:]}
+    return not last_words.isdisjoint(subject_words)
 
 
-_SENTENCE_END = re.compile(r"\n\s*\n|\n[=~#*^-]{3,}\s*\n|^#[^\n]*\n|(?<!\bJr)(?<!\bSr)(?<!\bSt)[.!?]\s", re.MULTILINE)
+_SENTENCE_END = re.compile(
+    r"\n\s*\n|\n[=~#*^-]{3,}\s*\n|^#[^\n]*\n|(?<!\bJr)(?<!\bSr)(?<!\bSt)[.!?]\s", re.MULTILINE
+)
 _BRACKETS = re.compile(r"\([^()]*\)")
 _WINDOW = 72  # characters on either side
 _MADE = (
-    "written|created|developed|invented|designed|founded|authored|directed|maintained|proposed|introduced|led|composed"
+    "written|created|developed|invented|designed|founded|authored|directed|maintained|proposed"
+    "|introduced|led|composed"
 )
 _AFTER = re.compile(
     r"(?:\s*\([^()]{0,60}\))?(?:"
     r"(?P<predicate>,?\s+(?:is|was|are|were)\s+(?:an?|the|one of the)\s+)"
-    r"|(?P<apposition>,\s+(?:an?|the)\s+(?=[^.;]{1,60}?[,.;]|\w+ (?:for|of|by|on|in|that|which|to)\b))"
-    r"|(?P<PERSON>,?\s+who\b|\s+(?:wrote|says|invented|married|argued|studied|lived|died|was born|taught|co-?founded)\b"
+    r"|(?P<apposition>,\s+(?:an?|the)\s+(?=[^.;]{1,60}?[,.;]|\w+ "
+    r"(?:for|of|by|on|in|that|which|to)\b))"
+    r"|(?P<PERSON>,?\s+who\b|\s+(?:wrote|says|invented|married|argued|studied|lived|died|was "
+    r"born|taught|co-?founded)\b"
     r"|\s+(?:works|worked|lives|served) (?:at|for|in|as)\b|\s+(?:moved|flew|flies|travelled) to\b"
     r"|['’]s\s+(?:wife|husband|son|daughter|father|mother|brother|sister|career|death|thesis)\b)"
     r"|(?P<ORG>\s+(?:Inc|Ltd|Corp|GmbH|LLC)\b|\s+(?:announced|acquired|hired|employs|laid off)\b"
     r"|['’]s\s+(?:headquarters|employees|engineers|shareholders)\b)"
-    r"|(?P<PRODUCT>\s+(?:library|framework|package|compiler|toolkit|plugin|programming language)\b))"
+    r"|(?P<PRODUCT>\s+(?:library|framework|package|compiler|toolkit|plugin|programming "
+    r"language|apps?|applications?|v?\d+\.\d+)\b))"
 )
 _IN = re.compile(
     r"(?<!\bwritten)(?<!\bimplemented)\s(?:in|near)\s+(?:(?:north|south|east|west)(?:ern)?\s+|central\s+)?$"
 )
 _AFTER_PLACE = re.compile(r"[,.;)]|\s+(?:and|until|since|where|on|by|with|from|for|was|is|in)\b|\Z")
 _BEFORE = re.compile(
-    rf"(?:(?P<PERSON>\b(?:{_MADE}) by"
+    rf"(?:(?P<maker>\b(?:developed|maintained) by)|(?P<PERSON>\b(?:{_MADE}) by"
     r"|\b(?:author|creator|founder|inventor|developer|engineer|scientist|researcher|colleague))"
-    r"|(?P<GPE>\b(?:born|lives?|lived|living|moved|based|located|headquartered|raised|situated|grew up|office|offices)"
-    r" (?:in|to|near)|\b(?:city|capital|town|village|university|mayor|coast|north|south|east|west) of)"
+    r"|(?P<GPE>\b(?:born|lives?|lived|living|moved|based|located|headquartered|raised|situated"
+    r"|grew up|office|offices)"
+    r" (?:in|to|near)|\b(?:city|capital|town|village|university|mayor|coast|north|south|east|west) "
+    r"of)"
     r"|(?P<ORG>\b(?:works?|worked|working|job|engineers?|researchers?|employed|hired|acquired|bought|published)"
     r" (?:at|for|by)"
+    r"|\b(?:released|owned|sponsored|funded|backed|sold) by"
     r"|\b(?:company|startup|firm|employer|joined|CEO of|shares of))"
     r"|(?P<WORK>\b(?:film|movie|novel|book|album|song|single|play|poem|painting|opera)(?:\s+[\"“])?)"
-    r"|(?P<PRODUCT>\b(?:runs?|works?|installed|available|supported) on))(?:\s+(?:the\s+)?|(?<=[\"“]))$"
+    r"|(?P<PRODUCT>\b(?:runs?|works?|installed|available|supported) on"
+    r"|\b(?:install|installs|installing|upgrade to|migrate to|migrate from|built with|built on"
+    r"|powered by|written in|ported to|compatible with))"
+    r"|(?P<region>\b(?:in|near|from) (?:[A-Z][\w.]+ )?[A-Z][a-z]+,))"
+    r"(?:\s+(?:the\s+)?|(?<=[\"“]))$"
 )
 
 
-def kinds_in_context(reading: Reading, canonical: Sequence[int], texts: Sequence[str]) -> dict[int, NameType]:
-    """By canonical row the kind that the words around the mentions of a name speak for, where one leads."""
+def kinds_in_context(
+    reading: Reading, canonical: Sequence[int], texts: Sequence[str]
+) -> dict[int, NameType]:
+    """By canonical row the kind that the words around the mentions of a name speak for, where one
+    leads.
+    """
     names = reading.names
-    wanted = names.has(Origin.CAPITAL) & names.has(Origin.NAME | Origin.STATED) & ~names.has(Origin.TERM)
-    rows = np.flatnonzero(wanted[reading.name]) if len(names) else reading.start
+    is_candidate = (
+        names.has(Origin.CAPITAL) & names.has(Origin.NAME | Origin.STATED) & ~names.has(Origin.TERM)
+    )
+    rows = np.flatnonzero(is_candidate[reading.name]) if len(names) else reading.start
     votes: dict[int, Counter[NameType]] = defaultdict(Counter)
     places: set[int] = set()
-    columns = (column[rows].tolist() for column in (reading.name, reading.chunk, reading.start, reading.end))
+    columns = (
+        column[rows].tolist()
+        for column in (reading.name, reading.chunk, reading.start, reading.end)
+    )
     for name, chunk, start, end in zip(*columns, strict=True):
         text, is_long = texts[chunk], len(names.plain[name]) > 1
-        if len(names.plain[canonical[name]]) == 1 and _is_literal(text, start, end):
-            votes[canonical[name]][NameType.CODE] += 1
+        row = canonical[name]
+        if len(names.plain[row]) == 1 and _is_literal(text, start, end):
+            votes[row][NameType.CODE] += 1
             continue
-        for kind in _context_kinds(text[max(0, start - _WINDOW) : start], text[end : end + 2 * _WINDOW]):
-            if kind is not NameType.PERSON or is_long:  # one word made something: a company as often as a person
-                votes[canonical[name]][kind] += 1
+        preceding, following = text[max(0, start - _WINDOW) : start], text[end : end + 2 * _WINDOW]
+        for kind in _context_kinds(preceding, following, is_long):
+            # A person has several words here, a company that made something one.
+            if kind is not NameType.PERSON or is_long:
+                votes[row][kind] += 1
         if not is_long and _is_where(text, start, end):
-            places.add(canonical[name])
-    found = dict.fromkeys(places - votes.keys(), NameType.GPE)
+            places.add(row)
+    kinds = dict.fromkeys(places - votes.keys(), NameType.GPE)
     for row, counts in votes.items():
-        (kind, most), *others = counts.most_common(2)
-        if not others or most > others[0][1]:
-            found[row] = kind
-    return found
+        (kind, top_count), *runners_up = counts.most_common(2)
+        if not runners_up or top_count > runners_up[0][1]:
+            kinds[row] = kind
+    return kinds
 
 
 def _is_literal(text: str, start: int, end: int) -> bool:
@@ -173,17 +224,33 @@ def _is_literal(text: str, start: int, end: int) -> bool:
 
 
 def _is_where(text: str, start: int, end: int) -> bool:
-    """Whether a word of prose is said to be where something is; a manual says "in Click" of anything."""
+    """Whether a word of prose is said to be where something is; a manual says "in Click" of
+    anything.
+    """
     is_place = _IN.search(text[max(0, start - _WINDOW) : start]) and _AFTER_PLACE.match(text, end)
     return bool(is_place) and "`" not in text and not text[start:end].isupper()
 
 
-def _context_kinds(before: str, after: str) -> list[NameType]:
-    found: list[NameType] = []
-    if (said := _BEFORE.search(before)) and said.lastgroup:
-        found.append(NameType(said.lastgroup))
-    if said := _AFTER.match(after):
-        group = said.lastgroup or ""
-        kind = _kind_said(after[said.end() :]) if group in ("predicate", "apposition") else NameType(group)
-        found += [kind] if kind else []
-    return found
+def _kinds_before(group: str, following: str, is_long: bool) -> list[NameType]:
+    """The kinds that the words before a name indicate: "in Topeka, Kansas." ends a place."""
+    if group == "region":
+        return [NameType.GPE] if following[:1] in ("", ",", ".", ";", ")") else []
+    if group == "maker":
+        return [NameType.PERSON if is_long else NameType.ORG]
+    return [NameType(group)]
+
+
+def _context_kinds(preceding: str, following: str, is_long: bool) -> list[NameType]:
+    kinds: list[NameType] = []
+    match = _BEFORE.search(preceding)
+    if match and match.lastgroup:
+        kinds += _kinds_before(match.lastgroup, following, is_long)
+    if match := _AFTER.match(following):
+        group = match.lastgroup or ""
+        kind = (
+            _kind_of_predicate(following[match.end() :])
+            if group in ("predicate", "apposition")
+            else NameType(group)
+        )
+        kinds += [kind] if kind else []
+    return kinds

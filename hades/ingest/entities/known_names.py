@@ -1,4 +1,6 @@
-"""Which names are known: what titles and sources state, and what texts propose often enough but not too often."""
+"""Which names are known: what titles and sources state, and what texts propose often enough but not
+too often.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,19 @@ from numpy.typing import NDArray
 
 from hades.ingest.entities.candidates import Mark, TextReadings
 from hades.text.word_lists import CALENDAR, FUNCTION_WORDS, NEUTRAL_TITLES, OPENERS, WEAK_CONNECTORS
-from hades.text.words import CAPITAL, QUOTE, Bits, Flags, Hashes, Ints, Longs, Tokens, running, span_hashes, tokenize
+from hades.text.words import (
+    CAPITAL,
+    QUOTE,
+    Bits,
+    Flags,
+    Hashes,
+    Ints,
+    Longs,
+    Tokens,
+    running,
+    span_hashes,
+    tokenize,
+)
 
 _CLOSED_CLASS = FUNCTION_WORDS | CALENDAR | OPENERS
 _AND = frozenset(("and",))
@@ -20,18 +34,24 @@ _IDENTIFIER = re.compile(r"--.+|[a-z]{2,}(?:_[a-z]{2,})+")
 _NO_NAMES = _CLOSED_CLASS | NEUTRAL_TITLES
 ANY_CASE, CAPITALISED, INSIDE_SENTENCE, SOUGHT, RARE = 0, 1, 2, 4, 8  # how a name is sought
 LONGEST_SOUGHT = 16  # words; longer titles are entities but nobody repeats them in running text
-# Texts are chunks.
-_MIN_TEXTS = 2  # a capitalised name met in fewer texts is kept where it stands, but not looked for elsewhere
-_MAX_TEXTS = 200  # one met in more tells nothing apart ...
+# Texts are chunks. A capitalised name proposed in fewer texts is a mention where it stands, but is
+# not searched for elsewhere.
+_MIN_TEXTS = 2
+_MAX_TEXTS = 200  # a name in more texts does not distinguish them ...
 _MAX_SHARE = 0.005  # ... unless that is no larger share of the corpus than this
 _TERM_MIN_TEXTS = 3
 _TERM_MIN_ASSOCIATION = 0.25  # normalised pointwise mutual information of a term's halves
+# What one text repeats, or the heading of a section says as well, is a term of fewer texts when its
+# first and last word seldom stand apart: the share of their occurrences.
+_REPEATED_MIN_SHARE = 0.2
 _TERM_MIN_SHARE = 0.1  # of a proper noun's occurrences that a term beginning with it must hold
 _CASE_FREE_LETTERS = 10  # a single word at least this long is found in any case
 
 
 class Origin:
-    """Why a name is known, as bits of a plain number: names are asked for them by the hundred thousand."""
+    """Why a name is known, as bits of a plain number, because they are read for hundreds of
+    thousands of names.
+    """
 
     TITLE = 1
     GIVEN = 2
@@ -39,8 +59,8 @@ class Origin:
     NAME = 8
     TERM = 16
     CAPITAL = 32  # somewhere it is written with a capital
-    RARE = 64  # met in one text only: kept where it stands, not looked for elsewhere
-    PHRASE = 128  # an end of a stated triple and nothing else: a thing, but not looked for in texts
+    RARE = 64  # in one text only: a mention where it stands, not searched for elsewhere
+    PHRASE = 128  # only an end of a stated triple: an entity, but not searched for in texts
     STATED = TITLE | GIVEN | SYMBOL
 
 
@@ -76,9 +96,9 @@ class Names:
         place = np.minimum(np.searchsorted(self.identity, identity), len(self.identity) - 1)
         return np.where(self.identity[place] == identity, place, -1)
 
-    def has(self, why: int) -> Flags:
+    def has(self, reasons: int) -> Flags:
         """Which names are known for one of these reasons."""
-        known: Flags = (self.origin & why) != 0
+        known: Flags = (self.origin & reasons) != 0
         return known
 
     def where(self, holds: Callable[[tuple[str, ...]], bool]) -> Flags:
@@ -87,7 +107,12 @@ class Names:
 
     def only(self, rows: Longs, texts: Ints) -> Names:
         """Some of the names, in the same order, with the number of texts that hold each."""
-        return Names(self.identity[rows], [self.plain[row] for row in rows.tolist()], self.origin[rows], texts)
+        return Names(
+            self.identity[rows],
+            [self.plain[row] for row in rows.tolist()],
+            self.origin[rows],
+            texts,
+        )
 
 
 @dataclass(frozen=True)
@@ -103,7 +128,7 @@ class Place:
         """Each name as folded words."""
         word, folded = self.tokens.word, self.tokens.folded
         spans = zip(self.first.tolist(), self.last.tolist(), strict=True)
-        return [tuple([folded[one] for one in word[first:last].tolist()]) for first, last in spans]
+        return [tuple(map(folded.__getitem__, word[first:last].tolist())) for first, last in spans]
 
     def any_capital(self) -> Flags:
         """Which names are written with a capital there."""
@@ -113,11 +138,13 @@ class Place:
 
 
 def read_whole(names: Sequence[str]) -> tuple[Place, Longs]:
-    """Each given string as one name, and which string it is; strings without a letter or digit are left out."""
+    """Each given string as one name, and which string it is; strings without a letter or digit are
+    left out.
+    """
     tokens = tokenize(list(names))
-    which, first = np.unique(tokens.text, return_index=True)
+    string_row, first = np.unique(tokens.text, return_index=True)
     last = np.append(first[1:], len(tokens))[: len(first)]
-    return Place(tokens, span_hashes(tokens, first, last), first, last), which.astype(np.int64)
+    return Place(tokens, span_hashes(tokens, first, last), first, last), string_row.astype(np.int64)
 
 
 @dataclass(frozen=True)
@@ -127,7 +154,8 @@ class Gazetteer:
     names: Names
     how: Bits  # 0: not sought; else SOUGHT and how it must be written, or RARE
     common: frozenset[str]
-    stated: tuple[int, ...]  # the row of each stated name, in the order given; -1 for one without a letter
+    # the row of each stated name, in the order given; -1 for one without a letter
+    stated: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -135,86 +163,114 @@ class _NameProposals:
     """Distinct names the texts propose, with one place each and how many texts propose them."""
 
     place: Place
-    named: Ints
-    termed: Ints
+    name_texts: Ints  # texts that propose it as a name
+    term_texts: Ints  # and as a term
     defined: Flags
     joined: Flags
+    repeated: Flags  # as a term: in one text, or in a heading and elsewhere
     count: Longs
     of_word: Longs  # how often each word of the vocabulary stands in prose
 
 
-def build_gazetteer(read: TextReadings, stated: Sequence[tuple[str, int]]) -> Gazetteer:
-    """Decides over the whole corpus which names are known; the order of texts and of stated names does not matter."""
-    tokens = read.tokens
-    common = _common_words(read)
-    proposed = _propose(read, common)
-    origin = _origin_of(proposed, common, read.n_texts)
+def build_gazetteer(readings: TextReadings, stated: Sequence[tuple[str, int]]) -> Gazetteer:
+    """Decides over the whole corpus which names are known; the order of texts and of stated names
+    does not matter.
+    """
+    tokens = readings.tokens
+    common = _common_words(readings)
+    proposed = _propose(readings, common)
+    origin = _origin_of(proposed, common, readings.n_texts)
     keep = np.flatnonzero(origin)
     place = proposed.place
-    found = Place(tokens, place.identity[keep], place.first[keep], place.last[keep])
-    said, which = read_whole([name for name, _ in stated])
-    why = np.array([why for _, why in stated], dtype=np.int32)[which]
-    why |= np.where(said.any_capital(), Origin.CAPITAL, 0).astype(np.int32)
-    identity = np.unique(np.concatenate([found.identity, said.identity]))
-    of_found, of_said = np.searchsorted(identity, found.identity), np.searchsorted(identity, said.identity)
-    merged, texts = np.zeros(len(identity), dtype=np.int32), np.zeros(len(identity), dtype=np.int32)
-    merged[of_found], texts[of_found] = origin[keep], np.maximum(proposed.named, proposed.termed)[keep]
-    np.bitwise_or.at(merged, of_said, why)
+    proposed_place = Place(tokens, place.identity[keep], place.first[keep], place.last[keep])
+    stated_place, string_rows = read_whole([name for name, _ in stated])
+    stated_origin = np.array([reason for _, reason in stated], dtype=np.int32)[string_rows]
+    stated_origin |= np.where(stated_place.any_capital(), Origin.CAPITAL, 0).astype(np.int32)
+    identity = np.unique(np.concatenate([proposed_place.identity, stated_place.identity]))
+    proposed_rows = np.searchsorted(identity, proposed_place.identity)
+    stated_rows = np.searchsorted(identity, stated_place.identity)
+    merged = np.zeros(len(identity), dtype=np.int32)
+    merged[proposed_rows] = origin[keep]
+    texts = np.zeros(len(identity), dtype=np.int32)
+    texts[proposed_rows] = np.maximum(proposed.name_texts, proposed.term_texts)[keep]
+    np.bitwise_or.at(merged, stated_rows, stated_origin)
     merged[(merged & Origin.STATED) != 0] &= ~Origin.RARE
     merged[(merged & (Origin.STATED | Origin.NAME | Origin.TERM)) != 0] &= ~Origin.PHRASE
     plain: list[tuple[str, ...]] = [()] * len(identity)
-    for one, rows in ((found, of_found), (said, of_said)):
-        for row, words in zip(rows.tolist(), one.spell(), strict=True):
+    for spelled, rows in ((proposed_place, proposed_rows), (stated_place, stated_rows)):
+        for row, words in zip(rows.tolist(), spelled.spell(), strict=True):
             plain[row] = words
     names = Names(identity, plain, merged, texts)
     ordinary = frozenset(tokens.folded[index] for index in np.flatnonzero(common).tolist())
     rows = np.full(len(stated), -1, dtype=np.int64)
-    rows[which] = of_said
+    rows[string_rows] = stated_rows
     return Gazetteer(names, _ways_to_seek(names, ordinary), ordinary, tuple(rows.tolist()))
 
 
-def _common_words(read: TextReadings) -> Flags:
-    """Distinct words that are no names by themselves: mostly in lower case where a capital would mean something.
+def _common_words(readings: TextReadings) -> Flags:
+    """Distinct words that are no names by themselves: mostly in lower case where a capital would
+    mean something.
 
     The capital of a word that opens a sentence, or is a piece of a name, may come from that.
     """
-    tokens, size = read.tokens, len(read.tokens.vocabulary)
+    tokens, size = readings.tokens, len(readings.tokens.vocabulary)
     capital = (tokens.shape & CAPITAL) != 0
-    upper = np.bincount(tokens.word[read.is_prose & capital & ~(read.starts | read.pieces)], minlength=size)
+    upper = np.bincount(
+        tokens.word[readings.is_prose & capital & ~(readings.starts | readings.pieces)],
+        minlength=size,
+    )
     is_quoted = (tokens.gap & QUOTE) != 0  # `tidemark sync` says nothing of how Tidemark is written
-    lower = np.bincount(tokens.word[read.is_prose & ~capital & ~is_quoted], minlength=size)
+    lower = np.bincount(tokens.word[readings.is_prose & ~capital & ~is_quoted], minlength=size)
     closed = np.fromiter(map(_CLOSED_CLASS.__contains__, tokens.folded), dtype=np.bool_, count=size)
-    identifier = np.fromiter((bool(_IDENTIFIER.fullmatch(word)) for word in tokens.folded), dtype=np.bool_, count=size)
+    identifier = np.fromiter(
+        (bool(_IDENTIFIER.fullmatch(word)) for word in tokens.folded), dtype=np.bool_, count=size
+    )
     common: Flags = closed | ((lower > upper) & ~identifier)
     return common
 
 
-def _propose(read: TextReadings, common: Flags) -> _NameProposals:
-    """The names that texts propose, less spans that owe their first capital to the start of a sentence.
+def _propose(readings: TextReadings, common: Flags) -> _NameProposals:
+    """The names that texts propose, less spans that owe their first capital to the start of a
+    sentence.
 
     An example of such a span is "Director John Huston".
     """
-    spans, tokens = read.spans, read.tokens
+    spans, tokens = readings.spans, readings.tokens
     accident = ((spans.mark & int(Mark.INITIAL)) != 0) & common[tokens.word[spans.first]]
-    meant = np.flatnonzero(~accident)
-    first, last, mark = spans.first[meant], spans.last[meant], spans.mark[meant]
-    identity, which = np.unique(read.identity[meant], return_inverse=True)
+    deliberate = np.flatnonzero(~accident)
+    first, last, mark = spans.first[deliberate], spans.last[deliberate], spans.mark[deliberate]
+    identity, proposal = np.unique(readings.identity[deliberate], return_inverse=True)
     size = len(identity)
     example = np.zeros(size, dtype=np.int64)
-    example[which[::-1]] = np.arange(len(which) - 1, -1, -1)
+    example[proposal[::-1]] = np.arange(len(proposal) - 1, -1, -1)
     defined, joined = np.zeros(size, dtype=np.bool_), np.zeros(size, dtype=np.bool_)
-    defined[which[(mark & int(Mark.DEFINED)) != 0]] = True
-    joined[which[(mark & int(Mark.JOINED)) != 0]] = True
-    codes = which.astype(np.int64) * read.n_texts + tokens.text[first]
+    defined[proposal[(mark & int(Mark.DEFINED)) != 0]] = True
+    joined[proposal[(mark & int(Mark.JOINED)) != 0]] = True
+    codes = proposal.astype(np.int64) * readings.n_texts + tokens.text[first]
 
     def count_texts(kind: Mark) -> Ints:
         pairs = np.unique(codes[(mark & int(kind)) != 0])
-        return np.bincount(pairs // max(1, read.n_texts), minlength=size).astype(np.int32)
+        return np.bincount(pairs // max(1, readings.n_texts), minlength=size).astype(np.int32)
 
     place = Place(tokens, identity, first[example], last[example])
-    count = np.bincount(which, minlength=size)
-    of_word = np.bincount(tokens.word[read.is_prose], minlength=len(tokens.vocabulary))
-    return _NameProposals(place, count_texts(Mark.NAME), count_texts(Mark.TERM), defined, joined, count, of_word)
+    repeated = np.zeros(size, dtype=np.bool_)
+    pairs, times = np.unique(codes[(mark & int(Mark.TERM)) != 0], return_counts=True)
+    repeated[pairs[times > 1] // max(1, readings.n_texts)] = True
+    is_heading = (mark & int(Mark.TERM)) != 0
+    is_heading &= (mark & int(Mark.HEADING)) != 0
+    count = np.bincount(proposal, minlength=size)
+    repeated[proposal[is_heading & (count[proposal] > 1)]] = True
+    of_word = np.bincount(tokens.word[readings.is_prose], minlength=len(tokens.vocabulary))
+    return _NameProposals(
+        place=place,
+        name_texts=count_texts(Mark.NAME),
+        term_texts=count_texts(Mark.TERM),
+        defined=defined,
+        joined=joined,
+        repeated=repeated,
+        count=count,
+        of_word=of_word,
+    )
 
 
 def _origin_of(proposed: _NameProposals, common: Flags, n_texts: int) -> Ints:
@@ -222,28 +278,46 @@ def _origin_of(proposed: _NameProposals, common: Flags, n_texts: int) -> Ints:
     place = proposed.place
     cap = max(_MAX_TEXTS, int(_MAX_SHARE * n_texts))
     ordinary = (place.last - place.first == 1) & common[place.tokens.word[place.first]]
-    named = (proposed.named > 0) & (proposed.named <= cap) & ~(ordinary & ~proposed.defined)
-    rare = named & (proposed.named < _MIN_TEXTS) & ~proposed.defined
+    is_frequent_enough = (proposed.name_texts > 0) & (proposed.name_texts <= cap)
+    is_name = is_frequent_enough & ~(ordinary & ~proposed.defined)
+    rare = is_name & (proposed.name_texts < _MIN_TEXTS) & ~proposed.defined
     ands = running(place.tokens.among(_AND))
     is_sum = rare & proposed.joined & (ands[place.last] > ands[place.first])
-    named, rare = named & ~is_sum, rare & ~is_sum
-    termed = (proposed.termed >= _TERM_MIN_TEXTS) & (proposed.termed <= cap)
-    termed &= _association(proposed) >= _TERM_MIN_ASSOCIATION
-    # A term that begins with a proper noun must be that noun's usual company: Markov chain, not German composer.
+    is_name, rare = is_name & ~is_sum, rare & ~is_sum
+    is_frequent = proposed.term_texts >= _TERM_MIN_TEXTS
+    odd = running(~common[place.tokens.word])
+    is_ordinary = odd[place.last] == odd[place.first]  # no word of it is a name by itself
+    is_repeated = proposed.repeated & is_ordinary
+    is_frequent |= is_repeated & (_share_together(proposed) >= _REPEATED_MIN_SHARE)
+    is_term = is_frequent & (proposed.term_texts <= cap)
+    is_term &= _association(proposed) >= _TERM_MIN_ASSOCIATION
+    # A term that begins with a proper noun must be that noun's usual company: Markov chain, not
+    # German composer.
     tokens, head = place.tokens, place.first
-    termed &= (proposed.count >= _TERM_MIN_SHARE * proposed.of_word[tokens.word[head]]) | (
-        (tokens.shape[head] & CAPITAL) == 0
-    )
+    is_usual = proposed.count >= _TERM_MIN_SHARE * proposed.of_word[tokens.word[head]]
+    is_term &= is_usual | ((tokens.shape[head] & CAPITAL) == 0)
     lower = proposed.defined & ~place.any_capital()
-    termed |= lower & (proposed.named <= cap)
+    is_term |= lower & (proposed.name_texts <= cap)
     written = place.any_capital() | (place.last - place.first == 1)
-    origin = np.where(named & ~lower, Origin.NAME, 0) | np.where(named & ~lower & written, Origin.CAPITAL, 0)
-    origin |= np.where(rare & ~termed, Origin.RARE, 0) | np.where(termed, Origin.TERM, 0)
+    origin = np.where(is_name & ~lower, Origin.NAME, 0)
+    origin |= np.where(is_name & ~lower & written, Origin.CAPITAL, 0)
+    origin |= np.where(rare & ~is_term, Origin.RARE, 0)
+    origin |= np.where(is_term, Origin.TERM, 0)
     return origin.astype(np.int32)
 
 
+def _share_together(proposed: _NameProposals) -> NDArray[np.float64]:
+    """Of the occurrences of a term's first and last word, the share in which both stand in it."""
+    word, place = proposed.place.tokens.word, proposed.place
+    apart = proposed.of_word[word[place.first]] + proposed.of_word[word[place.last - 1]]
+    share: NDArray[np.float64] = 2.0 * proposed.count / apart
+    return share
+
+
 def _association(proposed: _NameProposals) -> NDArray[np.float64]:
-    """Normalised pointwise mutual information of a term's first and last word, by occurrences over all words."""
+    """Normalised pointwise mutual information of a term's first and last word, by occurrences over
+    all words.
+    """
     tokens = proposed.place.tokens
     total = max(2, int(proposed.of_word.sum()))
     word = proposed.of_word / total
@@ -256,22 +330,29 @@ def _association(proposed: _NameProposals) -> NDArray[np.float64]:
 def _ways_to_seek(names: Names, common: frozenset[str]) -> Bits:
     """How each name is sought: names worth looking for say how they must be written to be meant."""
     known = zip(names.plain, names.origin.tolist(), strict=True)
-    how = [_way_to_seek(words, why, common) for words, why in known]
+    how = [_way_to_seek(words, origin, common) for words, origin in known]
     for row in np.flatnonzero(~names.has(Origin.STATED | Origin.TERM)).tolist():
         if how[row] & SOUGHT and _is_sum(names, names.plain[row]):
             how[row] = 0
     return np.array(how, dtype=np.uint8)
 
 
-def _way_to_seek(words: tuple[str, ...], why: int, common: frozenset[str]) -> int:
-    if why & Origin.RARE:
+def _way_to_seek(words: tuple[str, ...], origin: int, common: frozenset[str]) -> int:
+    if origin & Origin.RARE:
         return RARE
-    if why & Origin.PHRASE or len(words) > LONGEST_SOUGHT or all(len(word) == 1 or word.isdigit() for word in words):
+    if (
+        origin & Origin.PHRASE
+        or len(words) > LONGEST_SOUGHT
+        or all(len(word) == 1 or word.isdigit() for word in words)
+    ):
         return 0
-    ordinary, is_capital = common.issuperset(words), bool(why & Origin.CAPITAL)
+    ordinary, is_capital = common.issuperset(words), bool(origin & Origin.CAPITAL)
     if len(words) > 1:
-        return SOUGHT | (INSIDE_SENTENCE if ordinary and is_capital and not why & Origin.TERM else ANY_CASE)
+        needs_capital = ordinary and is_capital and not origin & Origin.TERM
+        return SOUGHT | (INSIDE_SENTENCE if needs_capital else ANY_CASE)
     word, is_marked = words[0], "_" in words[0] or words[0].startswith("--")
+    if origin & Origin.TERM and not is_capital:
+        return SOUGHT | ANY_CASE
     if word in _NO_NAMES or (not is_capital and (ordinary or not is_marked)):
         return 0
     if ordinary:
@@ -281,7 +362,8 @@ def _way_to_seek(words: tuple[str, ...], why: int, common: frozenset[str]) -> in
 
 def _is_sum(names: Names, words: tuple[str, ...]) -> bool:
     """Whether a name only joins two known ones, as "India and Pakistan" does."""
-    return any(
-        words[place] in WEAK_CONNECTORS and names.find(words[:place]) >= 0 and names.find(words[place + 1 :]) >= 0
-        for place in range(1, len(words) - 1)
-    )
+    for place in range(1, len(words) - 1):
+        parts = (words[:place], words[place + 1 :])
+        if words[place] in WEAK_CONNECTORS and all(names.find(part) >= 0 for part in parts):
+            return True
+    return False

@@ -1,4 +1,6 @@
-"""Co-occurrence, coref, stated triples, titles."""
+"""Relations and mentions of entities: by co-occurrence, titles, stated triples, derivations and
+short forms.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,13 @@ from numpy.typing import NDArray
 from hades.ingest.entities.corpus import Corpus
 from hades.ingest.entities.find_names import Reading
 from hades.ingest.entities.resolve import Sense
-from hades.ingest.entities.tables import edge_columns, fill, lists_array, moments_array, oldest_dates
+from hades.ingest.entities.tables import (
+    edge_columns,
+    fill,
+    lists_array,
+    moments_array,
+    oldest_dates,
+)
 from hades.text.dates import times_in
 from hades.text.word_lists import GIVEN_NAMES
 from hades.text.words import Longs, fold_letters, strongest
@@ -27,11 +35,12 @@ from schemas.ids import microseconds, node_id
 from schemas.nodes import EntityType, NameType, RelationType
 from schemas.record import arrow_schema
 
-# Things that are named together: pairs that share sentences, scored by how much more often than chance. The score
-# is normalised pointwise mutual information over sentences, in [0, 1] for pairs that attract each other. Each thing
-# keeps only its strongest partners, so that what is everywhere does not tie everything to everything. From 256
-# sentences on their number counts in steps of 2^(1/4): a document that is added or removed then leaves the score of
-# every pair that it does not name as it was, and topics, weights and bridges have only its own pairs to follow.
+# Things that are named together: pairs that share sentences, scored by how much more often than
+# chance. The score is normalised pointwise mutual information over sentences, in [0, 1] for pairs
+# that attract each other. Each thing keeps only its strongest partners, so that what is everywhere
+# does not tie everything to everything. From 256 sentences on their number counts in steps of
+# 2^(1/4): a document that is added or removed then leaves the score of every pair that it does not
+# name as it was, and topics, weights and bridges have only its own pairs to follow.
 _FEW = 256
 _STEPS = 4  # to a doubling of the number of sentences
 MAX_RELATED = 12  # co-occurrence relations kept for one entity
@@ -40,32 +49,41 @@ _WINDOW = 12  # mentions of one sentence that are paired with each other
 
 
 def link_companions(linked: LinkedCorpus) -> pa.Table:
-    """Entities named in the same sentences, from the smaller id to the larger, as old as the oldest such sentence.
+    """Entities named in the same sentences, from the smaller id to the larger, as old as the oldest
+    such sentence.
 
     Each pair is cited by the first sentence that holds both.
     """
-    thing, sentence, size = linked.entity, linked.reading.sentence, max(1, linked.n_entities)
+    entity, sentence, size = linked.entity, linked.reading.sentence, max(1, linked.n_entities)
     parts = []
     for step in range(1, _WINDOW):
-        here = np.flatnonzero(sentence[step:] == sentence[: max(0, len(sentence) - step)])
-        here = here[thing[here] != thing[here + step]]
-        one, other = thing[here], thing[here + step]
-        parts.append((np.minimum(one, other), np.maximum(one, other), sentence[here], here, linked.since[here]))
-    columns = map(np.concatenate, zip(*parts, strict=True))
-    named = pa.table(dict(zip(("left", "right", "sentence", "mention", "since"), columns, strict=True)))
-    told = [("sentence", "count_distinct"), ("mention", "min"), ("since", "min")]
-    pairs = named.group_by(["left", "right"]).aggregate(told)
+        mention = np.flatnonzero(sentence[step:] == sentence[: max(0, len(sentence) - step)])
+        mention = mention[entity[mention] != entity[mention + step]]
+        earlier, later = entity[mention], entity[mention + step]
+        smaller, larger = np.minimum(earlier, later), np.maximum(earlier, later)
+        parts.append((smaller, larger, sentence[mention], mention, linked.since[mention]))
+    columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
+    meetings = pa.table(columns, names=["left", "right", "sentence", "mention", "since"])
+    aggregates = [("sentence", "count_distinct"), ("mention", "min"), ("since", "min")]
+    pairs = meetings.group_by(["left", "right"]).aggregate(aggregates)
     pairs = pairs.filter(pc.greater_equal(pairs.column("sentence_count_distinct"), _MIN_TOGETHER))
     pairs = pairs.sort_by([("left", "ascending"), ("right", "ascending")])
     names = ("left", "right", "sentence_count_distinct", "mention_min", "since_min")
-    left, right, count, first, oldest = (pairs.column(name).to_numpy() for name in names)
-    alone = np.bincount(np.unique(sentence * size + thing) % size, minlength=size)
+    source, target, count, first, oldest = (pairs.column(name).to_numpy() for name in names)
+    alone = np.bincount(np.unique(sentence * size + entity) % size, minlength=size)
     total = nearest_step(len(np.unique(sentence)))
-    strength = _strength(count, alone[left], alone[right], total)
-    keep = (strength > 0) & strongest(left, right, strength * np.log1p(count), MAX_RELATED)
-    more = {"strength": strength[keep], "co_occurrence_count": count[keep]}
-    place = linked.sentence_span(first[keep])
-    return linked.relations(RelationType.RELATED_TO, left[keep], right[keep], place, count[keep], oldest[keep], **more)
+    strength = _strength(count, alone[source], alone[target], total)
+    keep = (strength > 0) & strongest(source, target, strength * np.log1p(count), MAX_RELATED)
+    return linked.relations(
+        RelationType.RELATED_TO,
+        source[keep],
+        target[keep],
+        linked.sentence_span(first[keep]),
+        evidence=count[keep],
+        since=oldest[keep],
+        strength=strength[keep],
+        co_occurrence_count=count[keep],
+    )
 
 
 def nearest_step(count: int) -> float:
@@ -75,11 +93,17 @@ def nearest_step(count: int) -> float:
     return float(2.0 ** (round(_STEPS * math.log2(count)) / _STEPS))
 
 
-def _strength(count: Longs, left: Longs, right: Longs, total: float) -> NDArray[np.float64]:
-    """Normalised pointwise mutual information, cut to [0, 1]; 1 when the two are never seen apart."""
+def _strength(
+    count: Longs, source_count: Longs, target_count: Longs, total: float
+) -> NDArray[np.float64]:
+    """Normalised pointwise mutual information, cut to [0, 1]; 1 when the two are never seen
+    apart.
+    """
     together = np.minimum(count / total, 1.0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        score = np.log(count * total / (left * right.astype(np.float64))) / -np.log(together)
+        score = np.log(count * total / (source_count * target_count.astype(np.float64))) / -np.log(
+            together
+        )
     return np.clip(np.where(together >= 1.0, 1.0, score), 0.0, 1.0)
 
 
@@ -89,7 +113,9 @@ _DATE_CHARS = 40
 
 @dataclass(frozen=True)
 class LinkedCorpus:
-    """The corpus with every mention resolved: the entity of each mention and of each document's title (-1: none)."""
+    """The corpus with every mention resolved: the entity of each mention and of each document's
+    title (-1: none).
+    """
 
     corpus: Corpus
     reading: Reading
@@ -105,20 +131,23 @@ class LinkedCorpus:
     @cached_property
     def document_ids(self) -> pa.Array:
         """The `_id` of each document."""
-        return pa.array([node_id("documents", one.key) for one in self.corpus.documents], pa.string())
+        ids = [node_id("documents", document.key) for document in self.corpus.documents]
+        return pa.array(ids, pa.string())
 
     @cached_property
     def since(self) -> Longs:
-        """When each mention was written: as its sentence says ("as of May 2019"), else as its document does."""
+        """When each mention was written: as its sentence says ("as of May 2019"), else as its
+        document does.
+        """
         reading = self.reading
         since = self.corpus.dates[reading.document]
         first = np.searchsorted(reading.sentence_chunk, np.arange(len(self.corpus.texts) + 1))
         for chunk, text in enumerate(self.corpus.texts):
-            for said in _AS_OF.finditer(text):
-                times = times_in(text[said.end() : said.end() + _DATE_CHARS])
+            for match in _AS_OF.finditer(text):
+                times = times_in(text[match.end() : match.end() + _DATE_CHARS])
                 if times and times[0].at == 0 and times[0].start is not None:
                     begins = reading.sentence_begin[first[chunk] : first[chunk + 1]]
-                    sentence = first[chunk] + np.searchsorted(begins, said.end(), side="right") - 1
+                    sentence = first[chunk] + np.searchsorted(begins, match.end(), side="right") - 1
                     rows = slice(*np.searchsorted(reading.sentence, [sentence, sentence + 1]))
                     since[rows] = microseconds(times[0].start)
         return since
@@ -134,18 +163,28 @@ class LinkedCorpus:
         )
 
     def relations(
-        self, kind: str, source: Longs, target: Longs, place: Place, evidence: Longs, since: Longs, **more: Any
+        self,
+        kind: str,
+        source: Longs,
+        target: Longs,
+        place: Place,
+        evidence: Longs,
+        since: Longs,
+        **more: Any,
     ) -> pa.Table:
-        """Relations of one type between rows of the entities, each read at a place; `more` are further columns.
+        """Relations of one type between rows of the entities, each read at a place; `more` are
+        further columns.
 
-        `since` is when the first document or sentence that states it was written; `ALWAYS`: not said.
+        `since` is when the first document or sentence that states it was written; `ALWAYS`: not
+        said.
         """
         document, *span = place
         where = pa.array(document)
         tail, head = (self.entity_ids.take(pa.array(ends)) for ends in (source, target))
+        spanned = np.arange(len(source)).repeat(2)  # the relation of each end of a span
         cited = [
             self.document_ids.take(where),
-            lists_array(np.stack(span, axis=1).ravel(), np.arange(len(source)).repeat(2), len(source)),
+            lists_array(np.stack(span, axis=1).ravel(), spanned, len(source)),
         ]
         columns = {
             **edge_columns(kind, tail, head, more.get("label")),
@@ -159,31 +198,37 @@ class LinkedCorpus:
 
 
 Place = tuple[Longs, Longs, Longs]  # document, begin and end in it
-DocumentNames = tuple[Longs, Longs]  # what sources state beside the text: documents in order, entities
+# What sources state beside the text: documents in order, entities.
+DocumentNames = tuple[Longs, Longs]
 
 
-def link_chunks(linked: LinkedCorpus, given: DocumentNames) -> tuple[pa.Table, Longs]:
-    """Mentions and how often each entity is mentioned. A document's title counts once in each of its chunks.
+def link_chunks(linked: LinkedCorpus, stated_names: DocumentNames) -> tuple[pa.Table, Longs]:
+    """Mentions and how often each entity is mentioned. A document's title counts once in each of
+    its chunks.
 
-    What a document without title states beside its text counts in its first chunk, since no title can carry it.
+    What a document without title states beside its text counts in its first chunk, since no title
+    can carry it.
     """
     size = max(1, linked.n_entities)
-    said = linked.reading.chunk.astype(np.int64) * size + linked.entity
+    text_codes = linked.reading.chunk.astype(np.int64) * size + linked.entity
     title = linked.title[linked.corpus.document_of]
     titled = np.flatnonzero(title >= 0)
-    documents, entities = given
+    documents, entities = stated_names
     opening = linked.corpus.opening_chunks[documents]
     bare = np.flatnonzero((linked.title[documents] < 0) & (opening >= 0))
-    beside = np.setdiff1d(opening[bare] * size + entities[bare], said)
-    codes, row = np.unique(np.concatenate([said, titled * size + title[titled], beside]), return_inverse=True)
+    stated_codes = np.setdiff1d(opening[bare] * size + entities[bare], text_codes)
+    title_codes = titled * size + title[titled]
+    mentioned = np.concatenate([text_codes, title_codes, stated_codes])
+    codes, row = np.unique(mentioned, return_inverse=True)
     count = np.bincount(row, minlength=len(codes))
-    row_said = row[: len(said)]
-    order = np.lexsort((linked.reading.start, row_said))
-    positions = lists_array(linked.reading.start[order], row_said[order], len(codes))
+    text_row = row[: len(text_codes)]
+    order = np.lexsort((linked.reading.start, text_row))
+    positions = lists_array(linked.reading.start[order], text_row[order], len(codes))
     chunk, entity = codes // size, codes % size
     ids = pa.array([node_id("doc_chunks", key) for key in linked.corpus.chunk_keys], pa.string())
+    tail, head = ids.take(pa.array(chunk)), linked.entity_ids.take(pa.array(entity))
     columns = {
-        **edge_columns(MentionType.MENTIONS, ids.take(pa.array(chunk)), linked.entity_ids.take(pa.array(entity))),
+        **edge_columns(MentionType.MENTIONS, tail, head),
         "count": pa.array(count),
         "positions": positions,
         "valid_from": moments_array(linked.corpus.dates[linked.corpus.document_of[chunk]]),
@@ -192,152 +237,235 @@ def link_chunks(linked: LinkedCorpus, given: DocumentNames) -> tuple[pa.Table, L
     return fill("mentions", len(codes), columns), frequency
 
 
-def link_titles(linked: LinkedCorpus, given: DocumentNames) -> pa.Table:
-    """From the entity of a title to what its text names, and to what its source states beside the text."""
-    size, (documents, entities) = max(1, linked.n_entities), given
+def link_titles(linked: LinkedCorpus, stated_names: DocumentNames) -> pa.Table:
+    """From the entity of a title to what its text names, and to what its source states beside the
+    text.
+    """
+    size, (documents, entities) = max(1, linked.n_entities), stated_names
     source, stating = linked.title[linked.reading.document], linked.title[documents]
-    held = np.flatnonzero((source >= 0) & (source != linked.entity))
-    told = np.flatnonzero((stating >= 0) & (stating != entities))
-    where = documents[told]
+    mentions = np.flatnonzero((source >= 0) & (source != linked.entity))
+    statements = np.flatnonzero((stating >= 0) & (stating != entities))
+    where = documents[statements]
+    text_codes = source[mentions] * size + linked.entity[mentions]
+    stated_codes = stating[statements] * size + entities[statements]
     # What texts name comes first, so that a relation is read there if it can be.
-    codes = np.concatenate([source[held] * size + linked.entity[held], stating[told] * size + entities[told]])
-    codes, first, row = np.unique(codes, return_index=True, return_inverse=True)
-    places = zip(linked.sentence_span(held), (where, *linked.corpus.opening_spans(where)), strict=True)
+    codes, first, row = np.unique(
+        np.concatenate([text_codes, stated_codes]), return_index=True, return_inverse=True
+    )
+    places = zip(
+        linked.sentence_span(mentions), (where, *linked.corpus.opening_spans(where)), strict=True
+    )
     document, begin, end = (np.concatenate(place)[first] for place in places)
-    count = np.maximum(np.bincount(row[: len(held)], minlength=len(codes)), 1)
-    since = oldest_dates(row, np.concatenate([linked.since[held], linked.corpus.dates[where]]), len(codes))
-    return linked.relations(RelationType.REFERS_TO, codes // size, codes % size, (document, begin, end), count, since)
+    count = np.maximum(np.bincount(row[: len(mentions)], minlength=len(codes)), 1)
+    written = np.concatenate([linked.since[mentions], linked.corpus.dates[where]])
+    return linked.relations(
+        RelationType.REFERS_TO,
+        codes // size,
+        codes % size,
+        (document, begin, end),
+        evidence=count,
+        since=oldest_dates(row, written, len(codes)),
+    )
 
 
 def link_triples(
     linked: LinkedCorpus, triples: Iterable[tuple[int, int, str, int]], senses: Sequence[Sense]
 ) -> Iterator[pa.Table]:
-    """Relations that documents state as triples (document, subject, relation, object), in their own words.
+    """Relations that documents state as triples (document, subject, relation, object), in their own
+    words.
 
-    Each has the sentence that fits best, or the first chunk where none does. Things are entities, -1 for none; a
-    relation of a thing to itself says nothing, and one that is stated twice counts twice.
+    Each has the sentence that fits best, or the first chunk where none does. Things are entities,
+    -1 for none; a relation of a thing to itself says nothing, and one that is stated twice counts
+    twice.
     """
     stated: dict[RelationType, dict[tuple[int, int, str], list[int]]]
-    stated = {kind: defaultdict(list) for kind in (RelationType.REFERS_TO, RelationType.DERIVES_FROM)}
+    stated = {kind: defaultdict(list) for kind in (RelationType.REFERS_TO, *_LABELS)}
+    stating: list[int] = []
     for document, subject, relation, target in triples:
         if min(subject, target) >= 0 and subject != target and relation:
-            is_derived = says_derived(relation) and may_derive(senses[subject], senses[target])
-            kind = RelationType.DERIVES_FROM if is_derived else RelationType.REFERS_TO
+            kind = kind_of_relation(relation, senses[subject], senses[target])
             stated[kind][subject, target, relation].append(document)
-    best = _find_sentences(
-        linked, [one for kind in stated.values() for documents in kind.values() for one in documents]
-    )
+            stating.append(document)
+    best = _find_sentences(linked, stating)
     dates = linked.corpus.dates
     for kind, relations in stated.items():
         rows, labels = [], []
         for (source, target, label), documents in sorted(relations.items()):
-            first = min(documents)
-            rows.append((source, target, first, len(documents), best(first, source, target), dates[documents].min()))
+            first, oldest = min(documents), dates[documents].min()
+            mention = best(first, source, target)
+            rows.append((source, target, first, len(documents), mention, oldest))
             labels.append(label)
-        sources, targets, where, count, mention, oldest = np.array(rows, dtype=np.int64).reshape(-1, 6).T
+        columns = np.array(rows, dtype=np.int64).reshape(-1, 6).T
+        sources, targets, where, counts, mentions, since = columns
         begin, end = linked.corpus.opening_spans(where)
-        named = np.flatnonzero(mention >= 0)
-        _, begin[named], end[named] = linked.sentence_span(mention[named])
-        yield linked.relations(kind, sources, targets, (where, begin, end), count, oldest, label=labels)
+        with_sentence = np.flatnonzero(mentions >= 0)
+        _, begin[with_sentence], end[with_sentence] = linked.sentence_span(mentions[with_sentence])
+        yield linked.relations(
+            kind,
+            sources,
+            targets,
+            (where, begin, end),
+            evidence=counts,
+            since=since,
+            label=labels,
+        )
 
 
-def _find_sentences(linked: LinkedCorpus, wanted: Sequence[int]) -> Callable[[int, int, int], int]:
+def _find_sentences(
+    linked: LinkedCorpus, documents: Sequence[int]
+) -> Callable[[int, int, int], int]:
     """For a document, a source and a target: a mention in the sentence that fits best.
 
-    That is the first that names both ends, else the target, else the source; -1 for none. Only the wanted documents
-    are read.
+    That is the first that names both ends, else the target, else the source; -1 for none. Only the
+    wanted documents are read.
     """
-    named: dict[int, dict[int, set[int]]] = defaultdict(lambda: defaultdict(set))  # by document and sentence
+    # By document and sentence.
+    entities_of: dict[int, dict[int, set[int]]] = defaultdict(lambda: defaultdict(set))
     first: dict[int, int] = {}
     columns = (linked.reading.document, linked.reading.sentence, linked.entity)
-    chosen = np.flatnonzero(np.isin(columns[0], np.array(wanted, dtype=np.int64)))
+    chosen = np.flatnonzero(np.isin(columns[0], np.array(documents, dtype=np.int64)))
     for mention, document, sentence, entity in zip(
         chosen.tolist(), *(column[chosen].tolist() for column in columns), strict=True
     ):
-        named[document][sentence].add(entity)
+        entities_of[document][sentence].add(entity)
         first.setdefault(sentence, mention)
 
     def best(document: int, source: int, target: int) -> int:
-        worth = {where: 2 * (target in own) + (source in own) for where, own in named[document].items()}
+        worth = {
+            where: 2 * (target in entities) + (source in entities)
+            for where, entities in entities_of[document].items()
+        }
         top = max(worth.values(), default=0)
         return first[min(where for where, value in worth.items() if value == top)] if top else -1
 
     return best
 
 
-_DERIVES = (
-    r"(?:(?:is|was|are|were)(?: \w+ly)? (?:derived from|based on|adapted from"
-    r"|an? (?:extension|variant|fork|adaptation) of)"
-    r"|derives from|extends|builds on)"
-)
-_DERIVES_BETWEEN = re.compile(rf",? {_DERIVES} (?:the |an? )?")
-_DERIVES_LABEL = re.compile(rf"(?:{_DERIVES}|derived from|based on|adapted from|forked from)", re.IGNORECASE)
+# How texts say that one thing was made from another: both words and article of each type.
+_WAS = r"(?:is|was|are|were)(?: \w+ly)?"
+_MADE_FROM: dict[RelationType, str] = {
+    RelationType.DERIVES_FROM: (
+        rf"{_WAS} (?:derived from|based on|adapted from|an? (?:variant|fork|adaptation) of)"
+        r"|derives from|builds on"
+    ),
+    RelationType.EXTENDS: rf"{_WAS} an? extension of|extends",
+}
+_BETWEEN = {
+    kind: re.compile(rf",? (?:{words}) (?:the |an? )?") for kind, words in _MADE_FROM.items()
+}
+_LABELS = {
+    RelationType.DERIVES_FROM: re.compile(
+        rf"{_MADE_FROM[RelationType.DERIVES_FROM]}|derived from|based on|adapted from|forked from",
+        re.IGNORECASE,
+    ),
+    RelationType.EXTENDS: re.compile(_MADE_FROM[RelationType.EXTENDS], re.IGNORECASE),
+}
 _MAX_BETWEEN = 48  # characters
 
 
-def says_derived(relation: str) -> bool:
-    """Whether the words of a stated relation say that its subject was made from its object."""
-    return _DERIVES_LABEL.fullmatch(" ".join(relation.split())) is not None
+def kind_of_relation(relation: str, source: Sense, target: Sense) -> RelationType:
+    """The type of a stated relation by its words: one that says what a thing was made from, else a
+    reference.
+    """
+    words = " ".join(relation.split())
+    for kind, pattern in _LABELS.items():
+        if pattern.fullmatch(words) and may_be_made(kind, source, target):
+            return kind
+    return RelationType.REFERS_TO
 
 
-def link_derivations(linked: LinkedCorpus, senses: Sequence[Sense]) -> pa.Table:
-    """From a thing to the one it was made from, where a text says "X is derived from Y" or "X extends Y"."""
+def link_derivations(linked: LinkedCorpus, senses: Sequence[Sense]) -> Iterator[pa.Table]:
+    """From a thing to the one it was made from, where a text says "X is derived from Y" or "X
+    extends Y": a table for each type.
+    """
     reading, entity = linked.reading, linked.entity
     gap = reading.start[1:] - reading.end[:-1]
     near = (reading.sentence[1:] == reading.sentence[:-1]) & (gap > 0) & (gap <= _MAX_BETWEEN)
     near &= entity[1:] != entity[:-1]
-    places = [
-        row
-        for row in np.flatnonzero(near).tolist()
-        if _DERIVES_BETWEEN.fullmatch(linked.corpus.texts[reading.chunk[row]], reading.end[row], reading.start[row + 1])
-        and may_derive(senses[entity[row]], senses[entity[row + 1]])
-    ]
-    said, size = np.array(places, dtype=np.int64), max(1, linked.n_entities)
+    rows = np.flatnonzero(near).tolist()
+    for kind, between in _BETWEEN.items():
+        places = []
+        for row in rows:
+            text = linked.corpus.texts[reading.chunk[row]]
+            is_said = between.fullmatch(text, reading.end[row], reading.start[row + 1])
+            if is_said and may_be_made(kind, senses[entity[row]], senses[entity[row + 1]]):
+                places.append(row)
+        yield _relate_neighbours(linked, kind, np.array(places, dtype=np.int64))
+
+
+def _relate_neighbours(linked: LinkedCorpus, kind: RelationType, mentions: Longs) -> pa.Table:
+    """Relations from the entity of each mention to that of the next one."""
+    entity, size = linked.entity, max(1, linked.n_entities)
     codes, first, row, count = np.unique(
-        entity[said] * size + entity[said + 1], return_index=True, return_inverse=True, return_counts=True
+        entity[mentions] * size + entity[mentions + 1],
+        return_index=True,
+        return_inverse=True,
+        return_counts=True,
     )
-    place, since = linked.sentence_span(said[first]), oldest_dates(row, linked.since[said], len(codes))
-    return linked.relations(RelationType.DERIVES_FROM, codes // size, codes % size, place, count, since)
+    return linked.relations(
+        kind,
+        codes // size,
+        codes % size,
+        linked.sentence_span(mentions[first]),
+        evidence=count,
+        since=oldest_dates(row, linked.since[mentions], len(codes)),
+    )
 
 
-def may_derive(source: Sense, target: Sense) -> bool:
-    """Whether one thing can be made from the other: works, methods and products, no people and no places."""
+def may_be_made(kind: RelationType, source: Sense, target: Sense) -> bool:
+    """Whether one thing can be made from the other: works, methods and products, no people and no
+    places.
+    """
     is_place = NameType.GPE in (source.kind, target.kind)
-    return not is_place and allows(RelationType.DERIVES_FROM, source.type, target.type)
+    return not is_place and allows(kind, source.type, target.type)
 
 
-# `coref` edges: from the entity of a short form to the one entity that documents mean by it. Within a document a
-# short form is resolved at once (`resolve.py`): where a text names Gene Hackman, its Hackman is a mention of
-# Gene Hackman. Another document may say Hackman alone, which stays an entity of its own. Where documents that tell
-# agree on one referent, an edge joins the two: Hackman to Gene Hackman, Lothair II to Lothair II (king). The edge
-# is a supposition with the weight of one; the mentions of the short form stay its own. An acronym that all texts
-# explain the same way needs no edge: it is folded into the name that it stands for (`meanings.py`).
+# `coref` edges: from the entity of a short form to the one entity that documents mean by it. Within
+# a document a short form is resolved at once (`resolve.py`): where a text names Gene Hackman, its
+# Hackman is a mention of Gene Hackman. Another document may say Hackman alone, which stays an
+# entity of its own. Where documents that tell agree on one referent, an edge joins the two: Hackman
+# to Gene Hackman, Lothair II to Lothair II (king). The edge is a supposition with the weight of
+# one; the mentions of the short form stay its own. An acronym that all texts explain the same way
+# needs no edge: it is folded into the name that it stands for (`meanings.py`).
 
 
 def link_short_forms(linked: LinkedCorpus, plain: Longs, senses: Sequence[Sense]) -> pa.Table:
     """Short form to referent, with the sentence in which the first document says so.
 
-    `plain` is the entity that the name of each mention stands for where its document does not tell (-1: none); `senses`
-    are those of the entities. A short form with several referents in the corpus has no edge: it tells too little.
+    `plain` is the entity that the name of each mention stands for where its document does not tell
+    (-1: none); `senses` are those of the entities. A short form with several referents in the
+    corpus has no edge: it is ambiguous.
     """
     size, n_documents = max(1, linked.n_entities), max(1, len(linked.corpus.documents))
-    held = np.flatnonzero((plain >= 0) & (plain != linked.entity))
-    codes, first, row = np.unique(plain[held] * size + linked.entity[held], return_index=True, return_inverse=True)
-    told = np.unique(row * n_documents + linked.reading.document[held]) // n_documents
-    documents = np.bincount(told, minlength=len(codes))
+    mentions = np.flatnonzero((plain >= 0) & (plain != linked.entity))
+    codes, first, row = np.unique(
+        plain[mentions] * size + linked.entity[mentions], return_index=True, return_inverse=True
+    )
+    pair_of_document = (
+        np.unique(row * n_documents + linked.reading.document[mentions]) // n_documents
+    )
+    documents = np.bincount(pair_of_document, minlength=len(codes))
     short, full = codes // size, codes % size
     alone = np.flatnonzero(np.bincount(short, minlength=size)[short] == 1)
-    kept = np.array(
-        [one for one in alone.tolist() if _stands_for(senses[short[one]], senses[full[one]])], dtype=np.int64
+    selected = np.array(
+        [pair for pair in alone.tolist() if _stands_for(senses[short[pair]], senses[full[pair]])],
+        dtype=np.int64,
     )
-    place, since = linked.sentence_span(held[first[kept]]), oldest_dates(row, linked.since[held], len(codes))[kept]
-    return linked.relations(RelationType.COREF, short[kept], full[kept], place, documents[kept], since)
+    return linked.relations(
+        RelationType.COREF,
+        short[selected],
+        full[selected],
+        linked.sentence_span(mentions[first[selected]]),
+        evidence=documents[selected],
+        since=oldest_dates(row, linked.since[mentions], len(codes))[selected],
+    )
 
 
 def _stands_for(short: Sense, full: Sense) -> bool:
     """Whether a name is the other without its qualifier, or the family name of a person.
 
-    Other words inside a longer name, such as Germany in West Germany, and given names mean something else as often.
+    Other words inside a longer name, such as Germany in West Germany, and given names mean
+    something else as often.
     """
     words, letters = fold_letters(full.stem).split(), fold_letters(short.name)
     if full.qualifier and fold_letters(full.stem) == letters:

@@ -1,4 +1,6 @@
-"""What names mean: which are one, what documents state of them, and the entities that they become."""
+"""What names mean: which are one, what documents state of them, and the entities that they
+become.
+"""
 
 from __future__ import annotations
 
@@ -26,9 +28,8 @@ from schemas.nodes import EntityType
 from schemas.record import canonical_json
 
 SYMBOLS_SHARING = 4  # a short name that more symbols share says too little
-_IDENTIFIER = re.compile(
-    r"[a-z0-9][A-Z]|[A-Za-z0-9]_[A-Za-z0-9]"
-)  # EmailMessage, run_in_executor; not `get`, not `__init__`
+# EmailMessage, run_in_executor; not `get`, not `__init__`.
+_IDENTIFIER = re.compile(r"[a-z0-9][A-Z]|[A-Za-z0-9]_[A-Za-z0-9]")
 _REASONS = (
     (Origin.TITLE, "title"),
     (Origin.GIVEN, "given"),
@@ -40,19 +41,25 @@ _REASONS = (
 
 @dataclass(frozen=True)
 class StatedMeanings:
-    """Names that documents state, in order of documents: which name, in which words, what it means, if as a title."""
+    """Names that documents state, in order of documents: which name, in which words, what it means,
+    if as a title.
+    """
 
     document: Longs
     name: Longs
     sense: Longs
-    meant: Longs  # the sense of the name alone, -1 for none: the title or a symbol of the same text may be another
+    # the sense of the name alone, -1 for none: the title or a symbol of the same text may be
+    # another
+    meant: Longs
     is_title: Flags
     text: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class NameMeanings:
-    """The names of a corpus with their meanings, and the entities that these became, in the order of their keys."""
+    """The names of a corpus with their meanings, and the entities that these became, in the order
+    of their keys.
+    """
 
     reading: Reading
     shown: Sequence[str]
@@ -69,9 +76,9 @@ class NameMeanings:
         return np.append(self.of_sense, -1)[sense]
 
 
-def resolve_meanings(corpus: Corpus, reading: Reading, why: Mapping[str, int]) -> NameMeanings:
+def resolve_meanings(corpus: Corpus, reading: Reading, origins: Mapping[str, int]) -> NameMeanings:
     """The meanings of all names; `why` says of every stated text why it is a name."""
-    shown, written = show_names(reading, why, corpus.texts)
+    shown, written = show_names(reading, origins, corpus.texts)
     merged = _merge(corpus, reading)
 
     def canonical_of(name: str) -> int:
@@ -81,25 +88,45 @@ def resolve_meanings(corpus: Corpus, reading: Reading, why: Mapping[str, int]) -
     context = kinds_in_context(reading, merged.canonical, corpus.texts)
     stated = state_senses(corpus, canonical_of, context)
     canonical = np.array(merged.canonical, dtype=np.int32)
-    resolved = resolve_mentions(reading.names, canonical, shown, stated, reading.pairs, reading.definitions, context)
-    said = _read_stated_meanings(corpus, reading, resolved)
-    keyed = _give_keys(resolved.senses, np.unique(np.concatenate([resolved.meaning, said.sense]).astype(np.int64)))
+    resolved = resolve_mentions(
+        reading.names,
+        canonical,
+        shown,
+        stated,
+        pairs=reading.pairs,
+        definitions=reading.definitions,
+        context=context,
+    )
+    statements = _read_stated_meanings(corpus, reading, resolved)
+    used = np.concatenate([resolved.meaning, statements.sense]).astype(np.int64)
+    keyed = _give_keys(resolved.senses, np.unique(used))
     of_sense = np.full(len(resolved.senses), -1, dtype=np.int64)
     of_sense[[row for _, row in keyed]] = np.arange(len(keyed))
-    senses, keys = tuple(resolved.senses[row] for _, row in keyed), tuple(key for key, _ in keyed)
-    return NameMeanings(reading, shown, written, merged, resolved, said, senses, keys, of_sense)
+    return NameMeanings(
+        reading=reading,
+        shown=shown,
+        written=written,
+        merged=merged,
+        resolved=resolved,
+        stated=statements,
+        senses=tuple(resolved.senses[row] for _, row in keyed),
+        keys=tuple(key for key, _ in keyed),
+        of_sense=of_sense,
+    )
 
 
 def entities_table(
     meanings: NameMeanings,
-    why: Mapping[str, int],
+    origins: Mapping[str, int],
     frequency: Longs,
     domains: Sequence[tuple[str | None, Sequence[str]]],
     summaries: Sequence[str],
 ) -> pa.Table:
-    """The entities with their other spellings, their domains, summaries, how often and why their names are known."""
+    """The entities with their other spellings, their domains, summaries, how often and why their
+    names are known.
+    """
     names = [sense.name for sense in meanings.senses]
-    texts, origin = _find_spellings(meanings, why)
+    texts, origin = _find_spellings(meanings, origins)
     for row, short in _short_symbols(meanings.senses).items():
         texts[row].add(short)
     aliases = [sorted(spellings - {name}) for name, spellings in zip(names, texts, strict=True)]
@@ -121,11 +148,16 @@ def entities_table(
 
 
 def _merge(corpus: Corpus, reading: Reading) -> AliasMerge:
-    """Folds names that are spellings of each other; acronyms second, once plurals agree on the long form."""
+    """Folds names that are spellings of each other; acronyms second, once plurals agree on the long
+    form.
+    """
     names = reading.names
-    titles = [reading.row_of.get(one.bare, -1) for one in corpus.documents]
+    titles = [reading.row_of.get(document.bare, -1) for document in corpus.documents]
     holding: dict[int, set[int]] = defaultdict(set)
-    for row, document in (*zip(reading.name.tolist(), reading.document.tolist(), strict=True), *zip(titles, count())):
+    for row, document in (
+        *zip(reading.name.tolist(), reading.document.tolist(), strict=True),
+        *zip(titles, count()),
+    ):
         holding[row].add(document)
     proposed = propose_aliases(names, reading.common)
     middle_names = propose_middle_names(names, holding)
@@ -135,61 +167,84 @@ def _merge(corpus: Corpus, reading: Reading) -> AliasMerge:
     return merge_names(names, [*proposed, *middle_names])
 
 
-def _read_stated_meanings(corpus: Corpus, reading: Reading, resolved: SenseResolution) -> StatedMeanings:
-    """Everything documents state: titles, names given with them, their symbols and the ends of their triples."""
+def _read_stated_meanings(
+    corpus: Corpus, reading: Reading, resolved: SenseResolution
+) -> StatedMeanings:
+    """Everything documents state: titles, names given with them, their symbols and the ends of
+    their triples.
+    """
     title_of, symbols = resolved.stated.title_of, resolved.stated.symbols
-    said: list[tuple[int, str, bool]] = []
+    statements: list[tuple[int, str, bool]] = []
     for index, document in enumerate(corpus.documents):
         if index in title_of:
-            said.append((index, document.bare, True))
-        said += [(index, text, False) for text in document.facts.all_names()]
-    places = np.array([index for index, _, _ in said], dtype=np.int64)
-    names = np.array([reading.row_of.get(text, -1) for _, text, _ in said], dtype=np.int64)
-    is_title = np.array([is_title for _, _, is_title in said], dtype=np.bool_)
+            statements.append((index, document.bare, True))
+        statements += [(index, text, False) for text in document.facts.all_names()]
+    places = np.array([index for index, _, _ in statements], dtype=np.int64)
+    names = np.array([reading.row_of.get(text, -1) for _, text, _ in statements], dtype=np.int64)
+    is_title = np.array([is_title for _, _, is_title in statements], dtype=np.bool_)
     meant = resolved.means(places, names)
-    exact = np.array([symbols.get(text, -1) for _, text, _ in said], dtype=np.int64)
+    exact = np.array([symbols.get(text, -1) for _, text, _ in statements], dtype=np.int64)
     sense = np.where(exact >= 0, exact, meant)
     sense[is_title] = [title_of[index] for index in places[is_title].tolist()]
     known = np.flatnonzero(sense >= 0)
-    texts = tuple(said[row][1] for row in known.tolist())
-    return StatedMeanings(places[known], names[known], sense[known], meant[known], is_title[known], texts)
+    return StatedMeanings(
+        document=places[known],
+        name=names[known],
+        sense=sense[known],
+        meant=meant[known],
+        is_title=is_title[known],
+        text=tuple(statements[row][1] for row in known.tolist()),
+    )
 
 
 def _give_keys(senses: Sequence[Sense], used: Longs) -> list[tuple[str, int]]:
-    """The key of each used sense, in order of keys; two that would share one are told apart by their full names."""
+    """The key of each used sense, in order of keys; two that would share one are told apart by
+    their full names.
+    """
     keys: dict[str, int] = {}
-    plain = [(entity_key(senses[row].stem, senses[row].type, senses[row].qualifier), row) for row in used.tolist()]
-    for key, _, row in sorted((key, senses[row][:5], row) for key, row in plain):
-        one = senses[row]
+    ordered = []
+    for row in used.tolist():
+        sense = senses[row]
+        key = entity_key(sense.stem, sense.type, sense.qualifier)
+        ordered.append((key, sense[:5], row))
+    for key, _, row in sorted(ordered):
+        sense = senses[row]
         if key in keys:  # the first by name keeps the short one
-            key = entity_key(one.stem, one.type, f"{one.qualifier}|{one.name}|{one.kind}")
+            key = entity_key(sense.stem, sense.type, f"{sense.qualifier}|{sense.name}|{sense.kind}")
         keys[key] = row
     return sorted(keys.items())
 
 
-def _find_spellings(meanings: NameMeanings, why: Mapping[str, int]) -> tuple[list[set[str]], Longs]:
-    """Every way each entity is written in texts or stated by sources, and as bits why its names are known."""
+def _find_spellings(
+    meanings: NameMeanings, origins: Mapping[str, int]
+) -> tuple[list[set[str]], Longs]:
+    """Every way each entity is written in texts or stated by sources, and as bits why its names are
+    known.
+    """
     names, resolved, stated = meanings.reading.names, meanings.resolved, meanings.stated
     size = max(1, len(names))
     texts: list[set[str]] = [set() for _ in meanings.keys]
-    meant = meanings.entity(resolved.meaning)
-    for code in np.unique(meant * size + resolved.pairs % size).tolist():
-        texts[code // size].update(text for text, count in meanings.written[code % size].items() if count)
-    said = meanings.entity(stated.sense)
-    for entity, text in zip(said.tolist(), stated.text, strict=True):
+    mentioned = meanings.entity(resolved.meaning)
+    for code in np.unique(mentioned * size + resolved.pairs % size).tolist():
+        spellings = meanings.written[code % size]
+        texts[code // size].update(text for text, count in spellings.items() if count)
+    stated_entities = meanings.entity(stated.sense)
+    for entity, text in zip(stated_entities.tolist(), stated.text, strict=True):
         # The end of a triple is no spelling to go by: "state" must not find every State.
-        if why[text] != Origin.PHRASE or not texts[entity]:
+        if origins[text] != Origin.PHRASE or not texts[entity]:
             texts[entity].add(text)
     origin = np.zeros(len(meanings.keys), dtype=np.int64)
-    np.bitwise_or.at(origin, said, names.origin[stated.name])
-    np.bitwise_or.at(origin, meant, names.origin[resolved.pairs % size])
+    np.bitwise_or.at(origin, stated_entities, names.origin[stated.name])
+    np.bitwise_or.at(origin, mentioned, names.origin[resolved.pairs % size])
     return texts, origin
 
 
 def _short_symbols(senses: Sequence[Sense]) -> dict[int, str]:
-    """The last part of a symbol's dotted name, where it reads as an identifier and few symbols share it.
+    """The last part of a symbol's dotted name, where it reads as an identifier and few symbols
+    share it.
 
-    People ask for `EmailMessage`, not for `email.message.EmailMessage`; a plain word such as `get` would match prose.
+    People ask for `EmailMessage`, not for `email.message.EmailMessage`; a plain word such as `get`
+    would match prose.
     """
     short = {
         row: sense.name.rpartition(".")[2]
@@ -197,7 +252,11 @@ def _short_symbols(senses: Sequence[Sense]) -> dict[int, str]:
         if sense.type == EntityType.CODE_SYMBOL and "." in sense.name
     }
     shared = Counter(short.values())
-    return {row: name for row, name in short.items() if _IDENTIFIER.search(name) and shared[name] <= SYMBOLS_SHARING}
+    return {
+        row: name
+        for row, name in short.items()
+        if _IDENTIFIER.search(name) and shared[name] <= SYMBOLS_SHARING
+    }
 
 
 @cache
@@ -205,12 +264,23 @@ def _reasons(origin: int) -> str:
     return canonical_json({"origin": [word for flag, word in _REASONS if origin & flag]})
 
 
-# Which known names are other ways to write another: proposals by rule, and their union with a log. Every rule looks
-# only at the names themselves and proposes (alias, canonical, rule, score). A union is refused where both sides are
-# titles of documents, since two pages are two things.
-_SUFFIXES = frozenset(["inc", "ltd", "corp", "co", "company", "corporation", "fc", "plc", "llc", "gmbh", "ag"])
+# Which known names are other ways to write another: proposals by rule, and their union with a log.
+# Every rule looks only at the names themselves and proposes (alias, canonical, rule, score). A
+# union is refused where both sides are titles of documents, since two pages are two things.
+_SUFFIXES = frozenset(
+    ["inc", "ltd", "corp", "co", "company", "corporation", "fc", "plc", "llc", "gmbh", "ag"]
+)
 _ARTICLES = frozenset(("the", "a", "an"))
-PRIORITY = ("article", "honorific", "suffix", "plural", "spacing", "acronym", "middle_name", "fuzzy")
+PRIORITY = (
+    "article",
+    "honorific",
+    "suffix",
+    "plural",
+    "spacing",
+    "acronym",
+    "middle_name",
+    "fuzzy",
+)
 _ACRONYM_MIN_SHARE = 0.6  # of the documents that explain an acronym, those that agree
 _FUZZY_MIN_LETTERS = 12
 _FUZZY_MIN_SCORE = 0.93
@@ -235,7 +305,9 @@ class Alias:
 
 @dataclass(frozen=True)
 class AliasMerge:
-    """The name each name stands for, and the log of what was folded; no canonical name is itself an alias."""
+    """The name each name stands for, and the log of what was folded; no canonical name is itself an
+    alias.
+    """
 
     canonical: tuple[int, ...]
     log: tuple[Alias, ...]
@@ -243,34 +315,58 @@ class AliasMerge:
 
 def propose_aliases(names: Names, common: frozenset[str]) -> list[Alias]:
     """What the names' own words say about which are the same."""
-    return [*_shorten(names), *_plurals(names, common), *_spacings(names), *_misspellings(names, common)]
+    return [
+        *_shorten(names),
+        *_plurals(names, common),
+        *_spacings(names),
+        *_misspellings(names, common),
+    ]
 
 
 def merge_names(names: Names, proposals: Iterable[Alias]) -> AliasMerge:
-    """Folds names along the proposals, the surest rules first; the result does not depend on their order."""
+    """Folds names along the proposals, the surest rules first; the result does not depend on their
+    order.
+    """
     parent: dict[int, int] = {}
     titles = names.has(Origin.TITLE)
-    ordered = sorted(proposals, key=lambda one: (PRIORITY.index(one.rule), -one.score, one.alias, one.canonical))
-    kept: dict[int, Alias] = {}
-    for one in ordered:
-        here, there = _root(parent, one.alias), _root(parent, one.canonical)
-        if here == there or (titles[here] and titles[there]):
+    ordered = sorted(
+        proposals,
+        key=lambda alias: (PRIORITY.index(alias.rule), -alias.score, alias.alias, alias.canonical),
+    )
+    alias_of: dict[int, Alias] = {}
+    for alias in ordered:
+        alias_root, canonical_root = _root(parent, alias.alias), _root(parent, alias.canonical)
+        if alias_root == canonical_root or (titles[alias_root] and titles[canonical_root]):
             continue
-        child, top = (here, there) if _rank(names, there) <= _rank(names, here) else (there, here)
+        child, top = (
+            (alias_root, canonical_root)
+            if _rank(names, canonical_root) <= _rank(names, alias_root)
+            else (canonical_root, alias_root)
+        )
         parent[child] = top
-        kept[child] = Alias(child, top, one.rule, one.score)
+        alias_of[child] = Alias(child, top, alias.rule, alias.score)
     canonical = np.arange(len(names), dtype=np.int32)
-    for row in kept:
+    for row in alias_of:
         canonical[row] = _root(parent, row)
-    told = canonical.tolist()
-    log = tuple(Alias(one.alias, told[one.alias], one.rule, one.score) for _, one in sorted(kept.items()))
-    return AliasMerge(tuple(told), log)
+    canonical_rows = canonical.tolist()
+    log = tuple(
+        Alias(alias.alias, canonical_rows[alias.alias], alias.rule, alias.score)
+        for _, alias in sorted(alias_of.items())
+    )
+    return AliasMerge(tuple(canonical_rows), log)
 
 
 def _rank(names: Names, row: int) -> tuple[bool, bool, int, tuple[str, ...]]:
-    """Which name is the better one to show: stated before found, the more frequent, a fixed order."""
-    why = int(names.origin[row])
-    return (not why & Origin.TITLE, not why & Origin.GIVEN, -int(names.texts[row]), names.plain[row])
+    """Which name is the better one to show: stated before found, the more frequent, a fixed
+    order.
+    """
+    origin = int(names.origin[row])
+    return (
+        not origin & Origin.TITLE,
+        not origin & Origin.GIVEN,
+        -int(names.texts[row]),
+        names.plain[row],
+    )
 
 
 def _root(parent: dict[int, int], row: int) -> int:
@@ -280,22 +376,24 @@ def _root(parent: dict[int, int], row: int) -> int:
 
 
 def _shorten(names: Names) -> Iterator[Alias]:
-    """The Beatles and Beatles; King Lothair II and Lothair II; Tottenham Hotspur F.C. and Tottenham Hotspur."""
-    named = names.has(Origin.STATED | Origin.NAME)
-    for row in np.flatnonzero(named & (names.sizes > 1)).tolist():
+    """The Beatles and Beatles; King Lothair II and Lothair II; Tottenham Hotspur F.C. and Tottenham
+    Hotspur.
+    """
+    is_name = names.has(Origin.STATED | Origin.NAME)
+    for row in np.flatnonzero(is_name & (names.sizes > 1)).tolist():
         for words, rule in _shorter(names.plain[row]):
-            if (other := names.find(words)) >= 0 and named[other]:
-                yield Alias(row, other, rule, 1.0 if rule == "article" else 0.95)
+            if (shorter := names.find(words)) >= 0 and is_name[shorter]:
+                yield Alias(row, shorter, rule, 1.0 if rule == "article" else 0.95)
                 break
 
 
 def _shorter(words: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
     if words[0] in _ARTICLES:
         yield words[1:], "article"
-    rest = words
-    while len(rest) > 2 and rest[0] in HONORIFICS:
-        rest = rest[1:]
-        yield rest, "honorific"
+    shortened = words
+    while len(shortened) > 2 and shortened[0] in HONORIFICS:
+        shortened = shortened[1:]
+        yield shortened, "honorific"
     if words[-1] in _SUFFIXES and len(words) > 2:
         yield words[:-1], "suffix"
     elif words[-2:] == ("f", "c") and len(words) > 2:
@@ -303,15 +401,19 @@ def _shorter(words: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
 
 
 def _plurals(names: Names, common: frozenset[str]) -> Iterator[Alias]:
-    """Support vector machines and support vector machine; SVMs and SVM. Family names in -s are left alone."""
+    """Support vector machines and support vector machine; SVMs and SVM. Family names in -s are left
+    alone.
+    """
     terms = names.has(Origin.TERM)
     for row in np.flatnonzero(_comparable(names)).tolist():
         words = names.plain[row]
         for singular in _singulars(words[-1]):
-            other = names.find((*words[:-1], singular))
+            singular_row = names.find((*words[:-1], singular))
             ordinary = singular in common or words[-1] in common
-            if other >= 0 and (terms[row] or terms[other] or (len(words) > 1 and ordinary)):
-                yield Alias(row, other, "plural", 0.98)
+            if singular_row >= 0 and (
+                terms[row] or terms[singular_row] or (len(words) > 1 and ordinary)
+            ):
+                yield Alias(row, singular_row, "plural", 0.98)
                 break
 
 
@@ -326,24 +428,30 @@ def _singulars(word: str) -> Iterator[str]:
 
 
 def _spacings(names: Names) -> Iterator[Alias]:
-    """Data set and dataset, back propagation and backpropagation: the same letters, parted elsewhere."""
+    """Data set and dataset, back propagation and backpropagation: the same letters, parted
+    elsewhere.
+    """
     blocks: dict[str, list[int]] = defaultdict(list)
     for row in np.flatnonzero(_comparable(names)).tolist():
         blocks["".join(names.plain[row])].append(row)
-    for letters, same in blocks.items():
+    for letters, rows in blocks.items():
         if len(letters) >= _MIN_JOINED and not letters.isdigit():
-            yield from (Alias(row, same[0], "spacing", 0.97) for row in same[1:])
+            yield from (Alias(row, rows[0], "spacing", 0.97) for row in rows[1:])
 
 
 def _comparable(names: Names) -> Flags:
-    """Names short enough to be misspelt; those only given and never met in a text are taken at their word."""
+    """Names short enough to be misspelt; those that no text holds are taken as
+    they are given.
+    """
     only_given = (names.texts == 0) & ~names.has(Origin.TITLE | Origin.SYMBOL)
     comparable: Flags = ~only_given & (names.sizes <= _LONGEST_FUZZY)
     return comparable
 
 
 def _misspellings(names: Names, common: frozenset[str]) -> Iterator[Alias]:
-    """Long names that differ in one word by one letter. Blocked by the words they share, so never all pairs."""
+    """Long names that differ in one word by one letter. Blocked by the words they share, so never
+    all pairs.
+    """
     blocks: dict[tuple[object, ...], list[tuple[str, int]]] = defaultdict(list)
     for row in np.flatnonzero(_comparable(names) & (names.sizes > 1)).tolist():
         words = names.plain[row]
@@ -358,39 +466,49 @@ def _misspellings(names: Names, common: frozenset[str]) -> Iterator[Alias]:
 
 
 def _near_pairs(block: list[tuple[str, int]], names: Names) -> Iterator[Alias]:
-    for (word, row), (other_word, other) in combinations(block, 2):
+    for (word, row), (other_word, other_row) in combinations(block, 2):
         near = DamerauLevenshtein.distance(word, other_word, score_cutoff=1) == 1
-        rare = min(names.texts[row], names.texts[other]) <= _SLIP_TEXTS
+        rare = min(names.texts[row], names.texts[other_row]) <= _SLIP_TEXTS
         if not near or not rare or word[0] != other_word[0]:
             continue
         score = 1.0 - 1.0 / len(" ".join(names.plain[row]))
         if score >= _FUZZY_MIN_SCORE:
-            yield Alias(row, other, "fuzzy", round(score, 6))
+            yield Alias(row, other_row, "fuzzy", round(score, 6))
 
 
-def propose_acronyms(definitions: Sequence[tuple[int, int, int]], canonical: Sequence[int]) -> list[Alias]:
-    """Acronyms that stand for one thing wherever the corpus explains them, by the share of explaining documents."""
+def propose_acronyms(
+    definitions: Sequence[tuple[int, int, int]], canonical: Sequence[int]
+) -> list[Alias]:
+    """Acronyms that stand for one thing wherever the corpus explains them, by the share of
+    explaining documents.
+    """
     documents: dict[int, set[tuple[int, int]]] = defaultdict(set)
     for document, short, long in definitions:
         documents[canonical[short]].add((canonical[long], document))
-    found: list[Alias] = []
+    aliases: list[Alias] = []
     for short, explained in sorted(documents.items()):
         counts = Counter(long for long, _ in explained)
         long = min(counts, key=lambda row: (-counts[row], row))
         share = counts[long] / len(explained)
         if long != short and share >= _ACRONYM_MIN_SHARE:
-            found.append(Alias(short, long, "acronym", round(share, 6)))
-    return found
+            aliases.append(Alias(short, long, "acronym", round(share, 6)))
+    return aliases
 
 
 def propose_middle_names(names: Names, holding: Mapping[int, set[int]]) -> list[Alias]:
-    """Taylor Eric Kemp is Taylor Kemp where one document holds both; `holding` are the documents of each name."""
-    people = names.has(Origin.NAME | Origin.STATED) & ~names.has(Origin.TERM) & names.has(Origin.CAPITAL)
-    found: list[Alias] = []
-    for row in np.flatnonzero(people & (names.sizes > 2) & (names.sizes <= _LONGEST_PERSON)).tolist():
+    """Taylor Eric Kemp is Taylor Kemp where one document holds both; `holding` are the documents of
+    each name.
+    """
+    people = (
+        names.has(Origin.NAME | Origin.STATED) & ~names.has(Origin.TERM) & names.has(Origin.CAPITAL)
+    )
+    aliases: list[Alias] = []
+    for row in np.flatnonzero(
+        people & (names.sizes > 2) & (names.sizes <= _LONGEST_PERSON)
+    ).tolist():
         words = names.plain[row]
         short = names.find((words[0], words[-1]))
         is_person = short >= 0 and people[short] and all(map(str.isalpha, words))
         if is_person and not holding[row].isdisjoint(holding[short]):
-            found.append(Alias(row, short, "middle_name", 0.9))
-    return found
+            aliases.append(Alias(row, short, "middle_name", 0.9))
+    return aliases

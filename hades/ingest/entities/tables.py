@@ -1,4 +1,6 @@
-"""Derived rows as Arrow tables in the catalogue's columns; a column that is not given takes its declared default."""
+"""Derived rows as Arrow tables in the catalogue's columns; a column that is not given takes its
+declared default.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ def edge_columns(
     }
 
 
-def fill(collection: str, n_rows: int, columns: Mapping[str, pa.Array | pa.ChunkedArray]) -> pa.Table:
+def fill(
+    collection: str, n_rows: int, columns: Mapping[str, pa.Array | pa.ChunkedArray]
+) -> pa.Table:
     """A table in the collection's schema; columns not given hold their default, or null."""
     arrays = []
     for column in declared(collection).columns:
@@ -43,8 +47,12 @@ def fill(collection: str, n_rows: int, columns: Mapping[str, pa.Array | pa.Chunk
 
 def lists_array(values: Longs | Ints, row: Longs, n_rows: int) -> pa.Array:
     """Values gathered by row, as a list column; rows come in order."""
-    offsets = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(np.bincount(row, minlength=n_rows))])
-    return pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), pa.array(values.astype(np.int64)))
+    offsets = np.concatenate(
+        [np.zeros(1, dtype=np.int64), np.cumsum(np.bincount(row, minlength=n_rows))]
+    )
+    return pa.ListArray.from_arrays(
+        pa.array(offsets.astype(np.int32)), pa.array(values.astype(np.int64))
+    )
 
 
 def oldest_dates(row: Longs, written: Longs, n_rows: int) -> Longs:

@@ -27,26 +27,38 @@ _SLACK = 1e-3  # float32 products may fall this much short of the exact cosine
 
 
 def with_vectors(
-    store: RowStore, embedder: Embedder, entities: pa.Table, titles: pa.Table, progress: ProgressReport = silent
+    store: RowStore,
+    embedder: Embedder,
+    entities: pa.Table,
+    titles: pa.Table,
+    progress: ProgressReport = silent,
 ) -> pa.Table:
     """The entities with their vectors: of the documents that an entity titles, else of its name.
 
-    `titles` are `_id`s of documents and of the entities they title. A name that was embedded before keeps its vector.
+    `titles` are `_id`s of documents and of the entities they title. A name that was embedded before
+    keeps its vector.
     """
     tag = embedder.model.tag
     keys, names = (entities.column(name).combine_chunks() for name in ("_key", "name"))
     vectors = np.zeros((len(keys), embedder.model.dimension), dtype=np.float32)
     of_document = _document_vectors(store, tag, titles)
-    is_titled = np.array([node_id("entities", key) in of_document for key in keys.to_pylist()], dtype=np.bool_)
+    is_titled = np.array(
+        [node_id("entities", key) in of_document for key in keys.to_pylist()], dtype=np.bool_
+    )
     for row in np.flatnonzero(is_titled).tolist():
         vectors[row] = of_document[node_id("entities", keys[row].as_py())]
-    missing = np.flatnonzero(~is_titled & ~_copy_name_vectors(store, tag, keys, names, vectors, ~is_titled))
+    has_vector = _copy_name_vectors(store, tag, keys, names, vectors, is_wanted=~is_titled)
+    missing = np.flatnonzero(~is_titled & ~has_vector)
     for start in range(0, len(missing), WINDOW):
         part = missing[start : start + WINDOW]
         vectors[part] = embedder.embed(names.take(pa.array(part)).to_pylist())
         progress("names", min(start + WINDOW, len(missing)), len(missing))
     origin = pa.array(np.where(is_titled, DOCUMENT, NAME).tolist(), pa.string())
-    columns = {"embedding": as_lists(vectors), "vector_of": origin, "embedding_model": pa.repeat(tag, len(keys))}
+    columns = {
+        "embedding": as_lists(vectors),
+        "vector_of": origin,
+        "embedding_model": pa.repeat(tag, len(keys)),
+    }
     for name, values in columns.items():
         entities = entities.set_column(entities.schema.get_field_index(name), name, values)
     return entities
@@ -55,28 +67,38 @@ def with_vectors(
 def similar_edges(entities: pa.Table) -> pa.Table:
     """`similar_to` between names whose vectors nearly agree, among the most frequent entities.
 
-    Code symbols are left out: those of one class share most of their qualified name and would all be similar.
+    Code symbols are left out: those of one class share most of their qualified name and would all
+    be similar.
     """
     is_name = pc.and_(
-        pc.equal(entities.column("vector_of"), NAME), pc.not_equal(entities.column("type"), str(EntityType.CODE_SYMBOL))
+        pc.equal(entities.column("vector_of"), NAME),
+        pc.not_equal(entities.column("type"), str(EntityType.CODE_SYMBOL)),
     )
     frequency = np.where(is_name.to_numpy(), entities.column("frequency").to_numpy(), -1)
     order = np.argsort(-frequency, kind="stable")[:SIMILAR_ENTITIES]
-    chosen = entities.select(["_key", "embedding"]).take(pa.array(np.sort(order[frequency[order] >= 0])))
+    chosen = entities.select(["_key", "embedding"]).take(
+        pa.array(np.sort(order[frequency[order] >= 0]))
+    )
     ids = pc.binary_join_element_wise("entities", chosen.column("_key").combine_chunks(), "/")
-    left, right, cosine = similar_pairs(_matrix(chosen.column("embedding")), SIMILAR_THRESHOLD, SIMILAR_PER_ENTITY)
-    ends = edge_columns(RelationType.SIMILAR_TO, ids.take(pa.array(left)), ids.take(pa.array(right)))
-    return fill("relations", len(left), {**ends, "strength": pa.array(np.clip(cosine, 0.0, 1.0))})
+    source, target, cosine = similar_pairs(
+        _matrix(chosen.column("embedding")), SIMILAR_THRESHOLD, SIMILAR_PER_ENTITY
+    )
+    ends = edge_columns(
+        RelationType.SIMILAR_TO, ids.take(pa.array(source)), ids.take(pa.array(target))
+    )
+    return fill("relations", len(source), {**ends, "strength": pa.array(np.clip(cosine, 0.0, 1.0))})
 
 
 def similar_pairs(
     vectors: Matrix, threshold: float = SIMILAR_THRESHOLD, max_per_node: int = 32
 ) -> tuple[Longs, Longs, Doubles]:
-    """Pairs (i, j, cosine) with i < j and cosine >= threshold, in order; each row keeps its `max_per_node` nearest.
+    """Pairs (i, j, cosine) with i < j and cosine >= threshold, in order; each row keeps its
+    `max_per_node` nearest.
 
-    `vectors` is (n_rows, dim) and need not be of unit length; rows of zeros or of non-finite numbers have no pairs. A
-    pair stays when it is among the nearest of both its rows, ties going to the smaller row number. A product of blocks
-    only nominates pairs; each is then measured in double precision, so that blocks do not show in the numbers.
+    `vectors` is (n_rows, dim) and need not be of unit length; rows of zeros or of non-finite
+    numbers have no pairs. A pair stays when it is among the nearest of both its rows, ties going to
+    the smaller row number. A product of blocks only nominates pairs; each is then measured in
+    double precision, so that blocks do not show in the numbers.
     """
     rows = np.flatnonzero(np.isfinite(vectors).all(axis=1) & vectors.any(axis=1))
     exact = vectors[rows].astype(np.float64)
@@ -84,57 +106,76 @@ def similar_pairs(
     units = exact.astype(np.float32)
     lefts, rights = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
     for begin in range(0, len(units), _BLOCK):
-        for other in range(begin, len(units), _BLOCK):
-            product = units[begin : begin + _BLOCK] @ units[other : other + _BLOCK].T
-            one, two = np.nonzero(product >= threshold - _SLACK)
-            is_new = begin + one < other + two
-            lefts.append(begin + one[is_new])
-            rights.append(other + two[is_new])
-    left, right = np.concatenate(lefts), np.concatenate(rights)
-    cosine = np.zeros(len(left), dtype=np.float64)
-    for begin in range(0, len(left), 16 * _BLOCK):
+        for column_begin in range(begin, len(units), _BLOCK):
+            product = units[begin : begin + _BLOCK] @ units[column_begin : column_begin + _BLOCK].T
+            row, column = np.nonzero(product >= threshold - _SLACK)
+            is_new = begin + row < column_begin + column
+            lefts.append(begin + row[is_new])
+            rights.append(column_begin + column[is_new])
+    source, target = np.concatenate(lefts), np.concatenate(rights)
+    cosine = np.zeros(len(source), dtype=np.float64)
+    for begin in range(0, len(source), 16 * _BLOCK):
         part = slice(begin, begin + 16 * _BLOCK)
-        cosine[part] = np.minimum(np.einsum("ij,ij->i", exact[left[part]], exact[right[part]]), 1.0)
+        cosine[part] = np.minimum(
+            np.einsum("ij,ij->i", exact[source[part]], exact[target[part]]), 1.0
+        )
     near = cosine >= threshold
-    left, right, cosine = rows[left[near]], rows[right[near]], cosine[near]
-    keep = strongest(left, right, cosine, max_per_node)
-    left, right, cosine = left[keep], right[keep], cosine[keep]
-    order = np.lexsort((right, left))
-    return left[order], right[order], cosine[order]
+    source, target, cosine = rows[source[near]], rows[target[near]], cosine[near]
+    keep = strongest(source, target, cosine, max_per_node)
+    source, target, cosine = source[keep], target[keep], cosine[keep]
+    order = np.lexsort((target, source))
+    return source[order], target[order], cosine[order]
 
 
 def _copy_name_vectors(
-    store: RowStore, tag: str, keys: pa.Array, names: pa.Array, vectors: Matrix, wanted: Flags
+    store: RowStore, tag: str, keys: pa.Array, names: pa.Array, vectors: Matrix, is_wanted: Flags
 ) -> Flags:
-    """Copy stored vectors of names that are still called so into wanted rows; which rows have one."""
+    """Copy stored vectors of names that are still called so into wanted rows; which rows have
+    one.
+    """
     has_vector = np.zeros(len(keys), dtype=np.bool_)
     columns = ["_key", "name", "vector_of", "embedding"]
-    for batch in store.scan("entities", where=[Term("embedding_model", "==", tag)], columns=columns):
-        held = batch.filter(pc.and_(pc.equal(batch.column("vector_of"), NAME), pc.is_valid(batch.column("embedding"))))
-        place = pc.index_in(held.column("_key"), value_set=keys)
-        is_same = pc.fill_null(pc.equal(names.take(place), held.column("name")), False)
-        is_same = pc.and_(is_same, pc.fill_null(pa.array(wanted).take(place), False))
+    for batch in store.scan(
+        "entities", where=[Term("embedding_model", "==", tag)], columns=columns
+    ):
+        is_of_name = pc.equal(batch.column("vector_of"), NAME)
+        named_rows = batch.filter(pc.and_(is_of_name, pc.is_valid(batch.column("embedding"))))
+        place = pc.index_in(named_rows.column("_key"), value_set=keys)
+        is_same = pc.fill_null(pc.equal(names.take(place), named_rows.column("name")), False)
+        is_same = pc.and_(is_same, pc.fill_null(pa.array(is_wanted).take(place), False))
         rows = place.filter(is_same).to_numpy()
-        vectors[rows], has_vector[rows] = _matrix(held.column("embedding").filter(is_same), vectors.shape[1]), True
+        embeddings = named_rows.column("embedding").filter(is_same)
+        vectors[rows] = _matrix(embeddings, vectors.shape[1])
+        has_vector[rows] = True
     return has_vector
 
 
-def _document_vectors(store: RowStore, tag: str, titles: pa.Table) -> dict[str, NDArray[np.float32]]:
+def _document_vectors(
+    store: RowStore, tag: str, titles: pa.Table
+) -> dict[str, NDArray[np.float32]]:
     """Entity id to the mean vector of the chunks of the documents it titles, unit length.
 
     Sums run in float64 over chunks in key order, so the mean does not depend on how they were read.
     """
-    pairs = zip(*(titles.column(name).to_pylist() for name in ("document", "entity")), strict=True)
-    entity_of = dict(pairs)
+    entity_of = {row["document"]: row["entity"] for row in titles.to_pylist()}
     sums: dict[str, NDArray[np.float64]] = {}
     where = [Term("embedding_model", "==", tag)]
-    for batch in store.scan("doc_chunks", where=where, columns=["document", "embedding"]) if entity_of else ():
+    if not entity_of:
+        return {}
+    for batch in store.scan("doc_chunks", where=where, columns=["document", "embedding"]):
         rows = _matrix(batch.column("embedding")).astype(np.float64)
         for document, vector in zip(batch.column("document").to_pylist(), rows, strict=True):
-            if (entity := entity_of.get(document)) is not None:
+            entity = entity_of.get(document)
+            if entity is not None:
                 sums[entity] = sums[entity] + vector if entity in sums else vector
-    norms = {entity: float(np.sqrt(np.einsum("i,i->", total, total))) for entity, total in sums.items()}
-    return {entity: (total / norms[entity]).astype(np.float32) for entity, total in sums.items() if norms[entity] > 0}
+    norms = {
+        entity: float(np.sqrt(np.einsum("i,i->", total, total))) for entity, total in sums.items()
+    }
+    return {
+        entity: (total / norms[entity]).astype(np.float32)
+        for entity, total in sums.items()
+        if norms[entity] > 0
+    }
 
 
 def _matrix(lists: pa.Array | pa.ChunkedArray, dimension: int = 0) -> Matrix:

@@ -1,16 +1,31 @@
-"""reStructuredText, and dialects of Markdown with roles and directives such as MyST, as plain Markdown.
+"""reStructuredText, and dialects of Markdown with roles and directives such as MyST, as plain
+Markdown.
 
-The number of lines stays, so that every passage keeps its lines. Comments, targets, options and tables of contents
-become blank lines; boxes between colons, tags of site generators and HTML headings become what a reader sees."""
+The number of lines stays, so that every passage keeps its lines. Comments, targets, options and
+tables of contents become blank lines; boxes between colons, tags of site generators and HTML
+headings become what a reader sees.
+"""
 
 from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice, takewhile
+from typing import NamedTuple
 
-from hades.ingest.formats.markup import ATX, MAX_HEADINGS, Heading, Outline, atx_title, outline, plain_title
+from hades.ingest.formats.markup import (
+    ATX,
+    MAX_HEADINGS,
+    Heading,
+    Outline,
+    atx_title,
+    outline,
+    plain_title,
+    table_lines,
+)
+from hades.text.blocks import BlockKind, read_blocks
+from hades.text.sentences import sentences_of
 
 _DIRECTIVE = re.compile(r"(\s*)\.\. ([A-Za-z][\w:.-]*)::(?:[ \t]+(.*))?$")
 _EXPLICIT = re.compile(r"\s*\.\.(?:[ \t]|$)")  # a target, a substitution or a comment
@@ -21,30 +36,99 @@ _SUBSTITUTED = re.compile(r"(?<!\w)\|([^|\s](?:[^|\n]{0,98}[^|\s])?)\|_{0,2}(?!\
 _LINK_NAME = re.compile(r"`([^`<>\n]{1,200})`_(?![\w_])|(?<![\w`])(\w(?:[\w.-]*\w)?)_(?![\w_`])")
 _OPTION = re.compile(r"\s+:[\w-]+:(?:\s|$)")
 _ROLE = re.compile(r":((?:[\w+-]+:)*[\w+-]+):`([^`<>\n]{0,300}?)\s{0,9}(?:<([^<>`\n]{0,300})>)?`")
-_ESCAPE = re.compile(r"\\([-*|_\"'<>])(?![^`\n]*``)")  # `\-\-flag` is --flag; not before the end of a literal
+_ESCAPE = re.compile(
+    r"\\([-*|_\"'<>])(?![^`\n]*``)"
+)  # `\-\-flag` is --flag; not before the end of a literal
 _LITERAL = re.compile(r"``([^`\n]{1,300})``")
 _RST_LINK = re.compile(r"`([^`<>\n]{1,300}?)\s{0,9}<([^<>`\s]{1,300})>`__?")
 _CODE = frozenset(
-    {"code-block", "code", "sourcecode", "parsed-literal", "prompt", "doctest", "ipython", "literal", "code-cell"}
+    {
+        "code-block",
+        "code",
+        "sourcecode",
+        "parsed-literal",
+        "prompt",
+        "doctest",
+        "ipython",
+        "literal",
+        "code-cell",
+    }
     | {"example", "run", "testcode", "testoutput"}
 )
 _UNSEEN = frozenset(
-    {"toctree", "contents", "index", "meta", "highlight", "currentmodule", "image", "raw", "include", "literalinclude"}
+    {
+        "toctree",
+        "contents",
+        "index",
+        "meta",
+        "highlight",
+        "currentmodule",
+        "image",
+        "raw",
+        "include",
+        "literalinclude",
+    }
 )
 _LAYOUT = frozenset(  # what is inside is read, the directive says nothing
-    {"only", "ifconfig", "tabs", "tab-set", "container", "compound", "grid", "hlist", "program", "glossary", "epigraph"}
-    | {"pull-quote", "default-role", "role", "sectionauthor", "codeauthor", "moduleauthor", "tabularcolumns"}
+    {
+        "only",
+        "ifconfig",
+        "tabs",
+        "tab-set",
+        "container",
+        "compound",
+        "grid",
+        "hlist",
+        "program",
+        "glossary",
+        "epigraph",
+    }
+    | {
+        "pull-quote",
+        "default-role",
+        "role",
+        "sectionauthor",
+        "codeauthor",
+        "moduleauthor",
+        "tabularcolumns",
+    }
 )
 _TITLED = frozenset(
-    {"admonition", "tab", "tab-item", "group-tab", "dropdown", "details", "collapse", "card", "grid-item-card"}
+    {
+        "admonition",
+        "tab",
+        "tab-item",
+        "group-tab",
+        "dropdown",
+        "details",
+        "collapse",
+        "card",
+        "grid-item-card",
+    }
     | {"topic", "sidebar", "centered"}
 )
 _ADORNMENT = re.compile(r"([=\-`:.'\"~^_*+#<>])\1{2,}[ \t]*$")
 _CSS_CLASS = re.compile(r"[a-z][a-z0-9_ ]*-[a-z0-9_ -]*")
 _TABLES = frozenset({"csv-table", "list-table"})
-_GRID_RULE, _SIMPLE_RULE = re.compile(r"\s*\+(?:[-=]{2,}\+)+$"), re.compile(r"\s*={2,}(?: +={2,})+$")
-_DESCRIBED = frozenset({"function", "class", "method", "attribute", "data", "option", "envvar", "module"})
-_PLAIN_ROLES = frozenset({"ref", "doc", "term", "numref", "any", "emphasis", "strong", "sub", "sup", "title", "abbr"})
+_GRID_RULE, _SIMPLE_RULE = (
+    re.compile(r"\s*\+(?:[-=]{2,}\+)+$"),
+    re.compile(r"\s*={2,}(?: +={2,})+$"),
+)
+_DESCRIBED = frozenset(
+    {"function", "class", "method", "attribute", "data", "option", "envvar", "module"}
+)
+_PLAIN_ROLES = frozenset(
+    {"ref", "doc", "term", "numref", "any", "emphasis", "strong", "sub", "sup", "title", "abbr"}
+)
+# Directives that describe a name, and the roles that lead to names of code.
+_CODE_ROLES = frozenset(
+    {"class", "func", "function", "meth", "method", "attr", "attribute", "data"}
+    | {"exc", "exception", "mod", "module", "obj", "const"}
+)
+_DESCRIBED_NAMES = _CODE_ROLES | {"option", "envvar", "confval"}
+# Characters for private use, one a role of a page.
+_FIRST_MARK, _MOST_MARKS = 0xF0000, 60_000
+_MARK = re.compile(f"[{chr(_FIRST_MARK)}-{chr(_FIRST_MARK + _MOST_MARKS)}]")
 _NAMED_ROLES = {"issue": "#{}", "pr": "#{}", "pep": "PEP {}", "rfc": "RFC {}"}
 _VERSIONS = {
     "versionadded": "Added in version",
@@ -61,25 +145,127 @@ def read_rst(text: str) -> tuple[str, Outline]:
     starts = [0]
     for line in lines:
         starts.append(starts[-1] + len(line) + 1)
-    found = [Heading(level, title, starts[line]) for level, title, line in reader.headings[:MAX_HEADINGS]]
+    read_headings = reader.headings[:MAX_HEADINGS]
+    headings = [Heading(level, title, starts[line]) for level, title, line in read_headings]
     written = "\n".join(lines)
-    return written, outline(written, found)
+    return written, outline(written, headings)
+
+
+class RoleLink(NamedTuple):
+    """A role that leads somewhere, such as `ref`, its target, and the sentence that it is in."""
+
+    role: str
+    target: str
+    sentence: str
+
+
+def rst_links(text: str) -> list[RoleLink]:
+    """The roles in the sentences of a page that may lead to another page or section."""
+    reader = _RstReader(text.split("\n"), marks_roles=True)
+    reader.read()
+    links = []
+    for block in read_blocks("\n".join(reader.written)):
+        if block.kind not in (BlockKind.PARAGRAPH, BlockKind.ITEM):
+            continue
+        for sentence in sentences_of(" ".join(block.source.split())):
+            plain = _MARK.sub("", sentence)
+            for mark in _MARK.findall(sentence):
+                role, target = reader.roles[ord(mark) - _FIRST_MARK]
+                links.append(RoleLink(role, target, plain))
+    return links
+
+
+class Anchor(NamedTuple):
+    """What a role can lead to: a name within a namespace, and the heading that it stands under."""
+
+    namespace: str
+    name: str
+    heading: str
+
+
+def rst_anchors(text: str) -> list[Anchor]:
+    """The labels, terms and described names of a page."""
+    reader = _RstReader(text.split("\n"))
+    reader.read()
+    anchors = []
+    module = ""
+    for row, line in enumerate(text.split("\n")):
+        if label := _LABEL.match(line.rstrip()):
+            anchors.append(Anchor("ref", label[1].lower(), _heading_at(reader.headings, text, row)))
+        directive = _DIRECTIVE.match(line.rstrip())
+        if directive is None:
+            continue
+        kind = directive[2].rpartition(":")[2].removeprefix("auto")
+        name = (directive[3] or "").partition("(")[0].strip()
+        heading = _heading_above(reader.headings, row)
+        if kind in ("currentmodule", "module"):
+            module = name
+        if kind in _DESCRIBED_NAMES and name:
+            namespace = namespace_of(kind)
+            anchors.append(Anchor(namespace, name, heading))
+            anchors.append(Anchor(namespace, f"{module}.{name}", heading))
+        if kind == "glossary":
+            anchors += [Anchor("term", term, heading) for term in _terms_below(text, row)]
+    return anchors
+
+
+def namespace_of(role: str) -> str:
+    """Where the target of a role is looked up: names of code are looked up together."""
+    plain = role.rpartition(":")[2]
+    if plain in _CODE_ROLES:
+        return "code"
+    return "ref" if plain == "numref" else plain
+
+
+def _heading_above(headings: Sequence[tuple[int, str, int]], row: int) -> str:
+    """The heading that a line stands under."""
+    above = [heading for _, heading, line in headings if line <= row]
+    return above[-1] if above else ""
+
+
+def _heading_at(headings: Sequence[tuple[int, str, int]], text: str, row: int) -> str:
+    """The heading that follows a label, or the one above it where a paragraph follows."""
+    lines = text.split("\n")
+    following = row + 1
+    while following < len(lines) and (
+        not lines[following].strip() or _LABEL.match(lines[following])
+    ):
+        following += 1
+    return _heading_above(headings, following)
+
+
+def _terms_below(text: str, row: int) -> list[str]:
+    """The terms of a glossary: its least indented lines."""
+    lines = text.split("\n")[row + 1 :]
+    body = list(takewhile(lambda line: not line.strip() or line[0] in " \t", lines))
+    written = [line for line in body if line.strip() and not _OPTION.match(line)]
+    margin = min(map(_indent, written), default=0)
+    return [line.strip().lower() for line in written if _indent(line) == margin]
 
 
 class _RstReader:
-    """One pass over the lines; `written` has a line for each of them."""
+    """One pass over the lines; `written` has a line for each of them.
 
-    def __init__(self, lines: list[str]) -> None:
+    With `marks_roles` a private character behind the words of a role gives its place in `roles`.
+    """
+
+    def __init__(self, lines: list[str], marks_roles: bool = False) -> None:
         self._lines = [line.rstrip() for line in lines]
+        self._marks_roles = marks_roles
+        self.roles: list[tuple[str, str]] = []  # role, target
         self.written: list[str] = []
         self.headings: list[tuple[int, str, int]] = []  # level, title, line
         self._levels: dict[tuple[str, bool], int] = {}
         plain = (line for line in self._lines if not _ADORNMENT.match(line))
-        self._titles = _read_labels(plain, _LABEL, lambda line: "" if line.startswith("..") else line.strip())
-        named = filter(None, map(_NAMED_LINK.match, self._lines))
+        self._titles = _read_labels(
+            plain, _LABEL, lambda line: "" if line.startswith("..") else line.strip()
+        )
+        links = filter(None, map(_NAMED_LINK.match, self._lines))
         replaced = filter(None, map(_SUBSTITUTION.match, self._lines))
-        self._substitutions = {found[1]: found[3] if found[2] == "replace" else "" for found in replaced}
-        self._links = {(found[1] or found[2]).casefold() for found in named}
+        self._substitutions = {
+            match[1]: match[3] if match[2] == "replace" else "" for match in replaced
+        }
+        self._links = {(match[1] or match[2]).casefold() for match in links}
 
     def read(self) -> None:
         """Every line; lines of blocks are taken by what begins them."""
@@ -103,10 +289,9 @@ class _RstReader:
 
     def _title(self, row: int) -> bool:
         """A title with its underline, and the overline before it; a transition stays as it is."""
-        line, after = self._lines[row], self._lines[row + 1] if row + 1 < len(self._lines) else ""
-        third = self._lines[row + 2] if row + 2 < len(self._lines) else ""
-        is_over = bool(_ADORNMENT.match(line)) and line == third and bool(after.strip())
-        title, under = (after, third) if is_over else (line, after)
+        line, following, third, *_ = [*self._lines[row : row + 3], "", ""]
+        is_over = bool(_ADORNMENT.match(line)) and line == third and bool(following.strip())
+        title, under = (following, third) if is_over else (line, following)
         adornment = _ADORNMENT.match(under)
         if not adornment or not title.strip() or len(under) < len(title) or _ADORNMENT.match(title):
             return False
@@ -120,7 +305,9 @@ class _RstReader:
         return True
 
     def _directive(self, indent: str, name: str, argument: str) -> None:
-        """A directive and its options; the text inside is read on unless it is code or not meant for readers."""
+        """A directive and its options; the text inside is read on unless it is code or not meant
+        for readers.
+        """
         row, kind = len(self.written), name.rpartition(":")[2].lower()
         if kind in _UNSEEN:
             self.written += [""] * (self._block_end(row, len(indent)) - row)
@@ -131,10 +318,11 @@ class _RstReader:
             return
         if kind in _TABLES:
             lines = self._lines[row + 1 : self._block_end(row, len(indent))]
-            self._table(list(_csv_rows(lines) if kind == "csv-table" else _list_rows(lines)), len(lines) + 1, argument)
+            rows = _csv_rows(lines) if kind == "csv-table" else _list_rows(lines)
+            self._table(list(rows), len(lines) + 1, argument)
             return
         has_body = self._block_end(row, len(indent)) > row + 1
-        self.written.append(indent + self._inline(_say_directive(kind, argument, has_body)))
+        self.written.append(indent + self._inline(_directive_line(kind, argument, has_body)))
         self.written += _blank_options(_OPTION, self._lines, row + 1)
 
     def _drawn_table(self, row: int) -> bool:
@@ -142,33 +330,45 @@ class _RstReader:
         is_grid = _GRID_RULE.match(self._lines[row])
         if not is_grid and not _SIMPLE_RULE.match(self._lines[row]):
             return False
-        lines = list(takewhile(str.strip, self._lines[row:]))
-        if not is_grid:  # blank lines may stand between its rows
-            rules = [n for n, line in enumerate(self._lines[row:], row) if _SIMPLE_RULE.match(line)][:3]
-            ends = [n for n in rules[1:] if n + 1 == len(self._lines) or not self._lines[n + 1].strip()]
-            lines = self._lines[row : ends[0] + 1] if ends else []
-        rows = list(_grid_rows(lines) if is_grid else _simple_rows(lines))
+        if is_grid:
+            lines = list(takewhile(str.strip, self._lines[row:]))
+            rows = list(_grid_rows(lines))
+        else:
+            lines = self._simple_table(row)
+            rows = list(_simple_rows(lines))
         if rows:
             self._table(rows, len(lines))
         return bool(rows)
 
+    def _simple_table(self, row: int) -> list[str]:
+        """The lines of a table below lines of `=`; blank lines may stand between its rows."""
+        lines = self._lines[row:]
+        rules = [place for place, line in enumerate(lines) if _SIMPLE_RULE.match(line)]
+        for rule in rules[1:3]:
+            if lines[rule + 1 : rule + 2] in ([], [""]):
+                return lines[: rule + 1]
+        return []
+
     def _table(self, rows: list[list[str]], n_lines: int, title: str = "") -> None:
         """Rows, the first of them the heading, as Markdown in the place of these lines."""
-        width = max(map(len, rows), default=0)
-        cells = [[self._inline(one).replace("|", "\\|") for one in [*row, *[""] * (width - len(row))]] for row in rows]
-        made = [f"| {' | '.join(row)} |" for row in cells]
-        made = [*([self._inline(title), ""] if title else []), *made[:1], "|---" * width + "|", *made[1:]]
-        self.written += [*made, *[""] * (n_lines - len(made))] if rows else [""] * n_lines
+        table = table_lines([list(map(self._inline, row)) for row in rows]) if rows else []
+        if table and title:
+            table = [self._inline(title), "", *table]
+        self.written += [*table, *[""] * (n_lines - len(table))]
 
     def _code(self, indent: int, language: str) -> None:
-        """The block that is indented beyond `indent` as fenced code, its fences in the blank lines around it."""
+        """The block that is indented beyond `indent` as fenced code, its fences in the blank lines
+        around it.
+        """
         self.written += _blank_options(_OPTION, self._lines, len(self.written))
         first = len(self.written)
         while first < len(self._lines) and not self._lines[first]:
             first += 1
         last = self._block_end(first - 1, indent) if first < len(self._lines) else first
-        if first == len(self.written) or last <= first or (last < len(self._lines) and self._lines[last]):
-            return  # nothing is indented, or there is no blank line for a fence: it is read on as it stands
+        is_empty = first == len(self.written) or last <= first
+        if is_empty or any(self._lines[last : last + 1]):
+            # nothing is indented, or there is no blank line for a fence: it is read on as it stands
+            return
         block = self._lines[first:last]
         margin = min(_indent(line) for line in block if line)
         fence = "~~~" if any("```" in line for line in block) else "```"
@@ -180,7 +380,9 @@ class _RstReader:
             self.written[-1] += f"\n{fence}"
 
     def _block_end(self, row: int, indent: int) -> int:
-        """The line after the last one that is indented beyond `indent`, from the line after `row` on."""
+        """The line after the last one that is indented beyond `indent`, from the line after `row`
+        on.
+        """
         end = row + 1
         for place in range(row + 1, len(self._lines)):
             if self._lines[place]:
@@ -193,21 +395,30 @@ class _RstReader:
         """Roles, literals and links of one line as Markdown writes them."""
         line = _ESCAPE.sub(r"\1", line)
         if self._substitutions and "|" in line:
-            line = _SUBSTITUTED.sub(lambda found: self._substitutions.get(found[1], found[0]), line)
+            line = _SUBSTITUTED.sub(lambda match: self._substitutions.get(match[1], match[0]), line)
         if self._links and "_" in line:
             line = _LINK_NAME.sub(self._link_words, line)
         if "`" not in line:
             return line
-        said = _ROLE.sub(lambda found: _say_role(found, self._titles), line)
-        return _LITERAL.sub(r"`\1`", _RST_LINK.sub(r"[\1](\2)", said))
+        shown = _ROLE.sub(self._role_words, line)
+        return _LITERAL.sub(r"`\1`", _RST_LINK.sub(r"[\1](\2)", shown))
 
-    def _link_words(self, found: re.Match[str]) -> str:
-        said = found[1] or found[2]
-        return said if said.casefold() in self._links else found[0]
+    def _role_words(self, match: re.Match[str]) -> str:
+        shown = _role_text(match, self._titles)
+        if not self._marks_roles or len(self.roles) >= _MOST_MARKS:
+            return shown
+        self.roles.append((match[1].rpartition(":")[2], match[3] or match[2]))
+        return shown + chr(_FIRST_MARK + len(self.roles) - 1)
+
+    def _link_words(self, match: re.Match[str]) -> str:
+        name = match[1] or match[2]
+        return name if name.casefold() in self._links else match[0]
 
 
 def _grid_rows(lines: list[str]) -> Iterator[list[str]]:
-    """The cells of a table drawn with `+---+`; a cell over several columns fills the first of them."""
+    """The cells of a table drawn with `+---+`; a cell over several columns fills the first of
+    them.
+    """
     edges = [place for place, mark in enumerate(lines[0]) if mark == "+"]
     if not any("=" in line and _GRID_RULE.match(line) for line in lines):
         yield [""] * (len(edges) - 1)
@@ -215,7 +426,7 @@ def _grid_rows(lines: list[str]) -> Iterator[list[str]]:
     for line in lines[1:]:
         if re.search(r"\+[-=]{2,}", line):
             if any(map(any, cells)):
-                yield [" ".join(filter(None, one)) for one in cells]
+                yield [" ".join(filter(None, parts)) for parts in cells]
             cells = []
             continue
         cells, begin, column = cells or [[] for _ in edges[1:]], edges[0] + 1, 0
@@ -226,19 +437,24 @@ def _grid_rows(lines: list[str]) -> Iterator[list[str]]:
 
 
 def _simple_rows(lines: list[str]) -> Iterator[list[str]]:
-    """The cells of a table below lines of `=`; a line with nothing in its first column goes on with the row above."""
+    """The cells of a table below lines of `=`; a line with nothing in its first column goes on with
+    the row above.
+    """
     rules = [place for place, line in enumerate(lines) if _SIMPLE_RULE.match(line)]
-    begins = [found.start() for found in re.finditer(r"=+", lines[0])] if lines else []
+    begins = [match.start() for match in re.finditer(r"=+", lines[0])] if lines else []
     if len(rules) == 2:
         yield [""] * len(begins)
     row: list[str] = []
     for line in lines[1:]:
-        cells = [line[begin:end].strip() for begin, end in zip(begins, [*begins[1:], None], strict=True)]
+        cells = [
+            line[begin:end].strip() for begin, end in zip(begins, [*begins[1:], None], strict=True)
+        ]
         if row and (not line.strip() or cells[0] or line in (lines[0], lines[-1])):
             yield row
             row = []
         if line.strip() and not re.fullmatch(r"[\s=-]+", line):
-            row = [f"{above} {cell}".strip() for above, cell in zip(row, cells, strict=True)] if row else cells
+            above = row or [""] * len(cells)
+            row = [" ".join(pair).strip() for pair in zip(above, cells, strict=True)]
 
 
 def _csv_rows(lines: list[str]) -> Iterator[list[str]]:
@@ -252,20 +468,20 @@ def _list_rows(lines: list[str]) -> Iterator[list[str]]:
     """The rows of a list of lists."""
     row: list[str] = []
     for line in lines:
-        said = line.strip()
-        if said.startswith("* -"):
+        entry = line.strip()
+        if entry.startswith("* -"):
             if row:
                 yield row
-            row = [said[3:].strip()]
-        elif row and re.match(r"-(?:\s|$)", said):
-            row.append(said[1:].strip())
+            row = [entry[3:].strip()]
+        elif row and re.match(r"-(?:\s|$)", entry):
+            row.append(entry[1:].strip())
         elif row:
-            row[-1] = f"{row[-1]} {said}".strip()
+            row[-1] = f"{row[-1]} {entry}".strip()
     if row:
         yield row
 
 
-def _say_directive(kind: str, argument: str, has_body: bool) -> str:
+def _directive_line(kind: str, argument: str, has_body: bool) -> str:
     """The line that a reader sees where a directive stands."""
     if kind in _VERSIONS:
         return f"{_VERSIONS[kind]} {argument}" + (":" if has_body else ".")
@@ -273,19 +489,29 @@ def _say_directive(kind: str, argument: str, has_body: bool) -> str:
         return ""
     if kind.startswith("auto") or kind in _DESCRIBED:
         return f"`{argument}`" if argument else ""
-    known = {"figure": "", "table": argument, "rubric": argument, "seealso": f"See also: {argument}".rstrip()}
-    said = f"{argument}:" if argument and kind in _TITLED else f"{kind.capitalize()}: {argument}".rstrip()
-    return "" if kind in _LAYOUT else known.get(kind, said)
+    known = {
+        "figure": "",
+        "table": argument,
+        "rubric": argument,
+        "seealso": f"See also: {argument}".rstrip(),
+    }
+    if kind in _LAYOUT or kind in known:
+        return known.get(kind, "")
+    if argument and kind in _TITLED:
+        return f"{argument}:"
+    return f"{kind.capitalize()}: {argument}".rstrip()
 
 
-def _say_role(found: re.Match[str], titles: Mapping[str, str]) -> str:
+def _role_text(match: re.Match[str], titles: Mapping[str, str]) -> str:
     """What a role shows: its text, the title of what it refers to, or a name of code."""
-    kind, said, target = found.group(1).rpartition(":")[2], found.group(2), found.group(3)
+    kind, shown, target = match.group(1).rpartition(":")[2], match.group(2), match.group(3)
     if kind in _PLAIN_ROLES:
-        return said if target or " " in said else titles.get(said, re.sub("[_-]", " ", said).strip("/~ "))
+        if target or " " in shown:
+            return shown
+        return titles.get(shown, re.sub("[_-]", " ", shown).strip("/~ "))
     if kind in _NAMED_ROLES:
-        return _NAMED_ROLES[kind].format(said)
-    return f"`{(said or target or '').lstrip('~!')}`"
+        return _NAMED_ROLES[kind].format(shown)
+    return f"`{(shown or target or '').lstrip('~!')}`"
 
 
 def _indent(line: str) -> int:
@@ -295,14 +521,42 @@ def _indent(line: str) -> int:
 _ANY_FENCE = re.compile(r"[ \t>]*(`{3,}|~{3,})(.*)$")  # of an item or a component too
 _MYST_FENCE = re.compile(r"\s*(`{3,}|~{3,}|:{3,})\{([\w:.-]+)\}[ \t]*(.*)$")
 _MYST_LABEL = re.compile(r"\(([\w:. -]{1,200})\)=\s*$")
-_MYST_ROLE = re.compile(r"\{((?:[\w+-]+:)*[\w+-]+)\}`([^`<>\n]{0,300}?)\s{0,9}(?:<([^<>`\n]{0,300})>)?`")
+_MYST_ROLE = re.compile(
+    r"\{((?:[\w+-]+:)*[\w+-]+)\}`([^`<>\n]{0,300}?)\s{0,9}(?:<([^<>`\n]{0,300})>)?`"
+)
 _MYST_OPTION = re.compile(r"\s*:[\w-]+:(?:\s|$)")
 _MKDOCSTRINGS = re.compile(r"::: ([\w.]{1,200})$")
 _BOXES = frozenset(
-    {"note", "tip", "info", "caution", "warning", "danger", "important", "details", "success", "hint", "question"}
-    | {"attention", "error", "abstract", "example", "failure", "bug", "quote", "seealso", "tabs", "steps"}
+    {
+        "note",
+        "tip",
+        "info",
+        "caution",
+        "warning",
+        "danger",
+        "important",
+        "details",
+        "success",
+        "hint",
+        "question",
+    }
+    | {
+        "attention",
+        "error",
+        "abstract",
+        "example",
+        "failure",
+        "bug",
+        "quote",
+        "seealso",
+        "tabs",
+        "steps",
+    }
 )
-_BOX = re.compile(r"(\s*):{3,}\s*(?:([A-Za-z][\w-]*)[ \t]*(?:\[([^\]\n]*)\]|([^{\[\n]*))(?:\{.*\})?)?\s*$")
+_NAMED_BOXES = _BOXES - {"tabs", "steps", "details"}
+_BOX = re.compile(
+    r"(\s*):{3,}\s*(?:([A-Za-z][\w-]*)[ \t]*(?:\[([^\]\n]*)\]|([^{\[\n]*))(?:\{.*\})?)?\s*$"
+)
 _TEMPLATE_TAG = re.compile(
     r"(\s*)\{(?:%-?|\{[%<])\s*([\w-]+)?([^{}]*?)[%>-]{1,2}\}?\}\s*$"
 )  # of Liquid, GitBook or Hugo
@@ -313,7 +567,9 @@ _ALERT = re.compile(r"(\s*>\s*)\[!(\w+)\][+-]?[ \t]*(.*)$")
 _HTML_HEADING = re.compile(r"[ \t]{0,3}<h([1-6])\b[^<>]*>", re.IGNORECASE)
 _UNSEEN_LINE = re.compile(r"\s*(?:\[{1,2}toc\]{1,2}|\{[.#:][^{}]*\})\s*$", re.IGNORECASE)
 _HEADING_LINES = 6  # of a heading between tags
-_ATTRIBUTES = re.compile(r"(?:(?<=\))|(?<=\s))\{[.#:][^{}\n]{0,200}\}(?=\s*$)|(?<=\))\{[.#:][^{}\n]{0,200}\}")
+_ATTRIBUTES = re.compile(
+    r"(?:(?<=\))|(?<=\s))\{[.#:][^{}\n]{0,200}\}(?=\s*$)|(?<=\))\{[.#:][^{}\n]{0,200}\}"
+)
 
 
 def read_markdown(text: str) -> str:
@@ -330,20 +586,21 @@ def read_markdown(text: str) -> str:
             fence = "" if plain and plain[1].startswith(fence) and not plain[2].strip() else fence
             written.append(line)
         elif directive:
-            marks, kind, argument = directive[1], directive[2].rpartition(":")[2].lower(), directive[3]
-            end = next((place for place in range(row + 1, len(lines)) if lines[place].strip() == marks), len(lines))
+            marks, name, argument = directive.groups()
+            kind = name.rpartition(":")[2].lower()
+            end = row + 1
+            while end < len(lines) and lines[end].strip() != marks:
+                end += 1
             if kind in _CODE:
                 fence = marks
-                written.append(marks + argument.split(maxsplit=1)[0] if argument else marks)
-            elif kind == "eval-rst" or kind in _UNSEEN:
-                inside = read_rst("\n".join([*lines[row + 1 : end], ""]))[0] if kind == "eval-rst" else ""
-                written += ["", *inside.split("\n")] if inside else [""] * (end - row)
-                written += [""] * (min(end + 1, len(lines)) - len(written))
+                written.append(marks + (argument.split(maxsplit=1)[0] if argument else ""))
+            elif kind == "eval-rst":
+                written += _evaluated_lines(lines[row : end + 1], end - row)
+            elif kind in _UNSEEN:
+                written += [""] * len(lines[row : end + 1])
             else:
-                written += [
-                    _say_directive(kind, argument, end > row + 1),
-                    *_blank_options(_MYST_OPTION, lines, row + 1),
-                ]
+                written.append(_directive_line(kind, argument, end > row + 1))
+                written += _blank_options(_MYST_OPTION, lines, row + 1)
                 open_directives += [marks] if end < len(lines) else []
         elif open_directives and line.strip() == open_directives[-1]:
             open_directives.pop()
@@ -356,21 +613,37 @@ def read_markdown(text: str) -> str:
             written += _html_heading(heading[1], lines[row : row + _HEADING_LINES])
         else:
             fence = plain[1] if plain and "`" not in plain[2] else ""
-            written.append(line if fence else _say_line(_MYST_ROLE.sub(lambda found: _say_role(found, titles), line)))
+            if not fence:
+                line = _plain_line(_MYST_ROLE.sub(lambda match: _role_text(match, titles), line))
+            written.append(line)
     return "\n".join(written)
 
 
-def _say_line(line: str) -> str:
-    """A line of prose without the marks of a site generator; the beginning of a box or a tab is what it is called."""
+def _evaluated_lines(lines: list[str], end: int) -> list[str]:
+    """The lines of a directive of reStructuredText as Markdown; `end` is the row of its last
+    fence.
+    """
+    inside, _ = read_rst("\n".join([*lines[1:end], ""]))
+    shown = ["", *inside.split("\n")] if inside else []
+    return shown + [""] * (len(lines) - len(shown))
+
+
+def _plain_line(line: str) -> str:
+    """A line of prose without the marks of a site generator; the beginning of a box or a tab is
+    what it is called.
+    """
     if box := _BOX.match(line):
         name, title = box[2] or "", box[3] or (box[4] or "").strip()
-        said = title or (name.capitalize() if name in _BOXES - {"tabs", "steps", "details"} else "")
-        return f"{box[1]}{said}:" if said else ""
+        shown = title or (name.capitalize() if name in _NAMED_BOXES else "")
+        return f"{box[1]}{shown}:" if shown else ""
     if tag := _TEMPLATE_TAG.match(line):
-        name, named = (tag[2] or "").lower(), _TEMPLATE_TITLE.search(tag[3])
-        said = (named[1] or named[2]) if named and not name.startswith("include") else ""
-        said = said or (name if name in _BOXES - {"tabs", "steps", "details"} else "")
-        return f"{tag[1]}{said.capitalize() if said in _BOXES else said}:" if said else ""
+        name = (tag[2] or "").lower()
+        shown = name if name in _NAMED_BOXES else ""
+        stated_title = _TEMPLATE_TITLE.search(tag[3])
+        if stated_title and not name.startswith("include"):
+            shown = stated_title[1] or stated_title[2]
+        shown = shown.capitalize() if shown in _BOXES else shown
+        return f"{tag[1]}{shown}:" if shown else ""
     if alert := _ALERT.match(line):
         return f"{alert[1]}{alert[3] or alert[2].capitalize()}:"
     if _UNSEEN_LINE.match(line):
@@ -381,8 +654,8 @@ def _say_line(line: str) -> str:
 def _html_heading(level: str, lines: list[str]) -> list[str]:
     """A heading between tags, which may stand on lines of their own, in the place of its lines."""
     end = next((place for place, line in enumerate(lines) if f"</h{level}>" in line.lower()), 0)
-    said = " ".join(re.sub(r"<[^<>]*>", " ", " ".join(lines[: end + 1])).split())
-    return [f"{'#' * int(level)} {said}" if said else "", *[""] * end]
+    title = " ".join(re.sub(r"<[^<>]*>", " ", " ".join(lines[: end + 1])).split())
+    return [f"{'#' * int(level)} {title}" if title else "", *[""] * end]
 
 
 def _blank_options(option: re.Pattern[str], lines: list[str], row: int) -> list[str]:
@@ -390,13 +663,15 @@ def _blank_options(option: re.Pattern[str], lines: list[str], row: int) -> list[
     return [""] * sum(1 for _ in takewhile(option.match, islice(lines, row, None)))
 
 
-def _read_labels(lines: Iterable[str], label: re.Pattern[str], title_of: Callable[[str], str]) -> dict[str, str]:
+def _read_labels(
+    lines: Iterable[str], label: re.Pattern[str], title_of: Callable[[str], str]
+) -> dict[str, str]:
     """The title that follows each label, which a reference without a text of its own shows."""
     titles: dict[str, str] = {}
     waiting: list[str] = []
     for line in lines:
-        if found := label.match(line):
-            waiting.append(found[1])
+        if match := label.match(line):
+            waiting.append(match[1])
         elif line.strip():
             titles.update(dict.fromkeys(waiting, title_of(line)))
             waiting = []

@@ -1,4 +1,6 @@
-"""HTML as Markdown with its headings, lists, tables and code, parsed by lexbor; no recursion that could overflow."""
+"""HTML as Markdown with its headings, lists, tables and code, parsed by lexbor; no recursion that
+could overflow.
+"""
 
 from __future__ import annotations
 
@@ -16,14 +18,16 @@ _SPACE = re.compile(r"[ \t\r\n\f\v\xa0]+")
 _HIDDEN_NAMES = "head -comment script style noscript template svg math iframe object textarea"
 _HIDDEN = frozenset(_HIDDEN_NAMES.split())
 _BLOCK_NAMES = (
-    "address article aside blockquote body br caption center dd details dialog div dl dt fieldset figcaption figure "
-    "footer form h1 h2 h3 h4 h5 h6 header hr html legend li main menu nav ol option p pre section summary table tbody "
+    "address article aside blockquote body br caption center dd details dialog div dl dt fieldset "
+    "figcaption figure "
+    "footer form h1 h2 h3 h4 h5 h6 header hr html legend li main menu nav ol option p pre section "
+    "summary table tbody "
     "tfoot thead tr ul"
 )
 _BLOCKS = frozenset(_BLOCK_NAMES.split())
 _BULLET = "- "
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
-_LAYOUT = "table, h1, h2, h3, h4, h5, h6, pre, ul, ol, p + p"  # in a cell: the table arranges a page
+_LAYOUT = "table, h1, h2, h3, h4, h5, h6, pre, ul, ol, p + p"
 
 
 def read_page(markup: str) -> list[ExtractedDocument]:
@@ -35,7 +39,9 @@ def read_page(markup: str) -> list[ExtractedDocument]:
 
 
 def html_to_text(markup: str) -> tuple[str, Outline]:
-    """The visible text, one block a line, and its outline; the title is the page's own or its first heading."""
+    """The visible text, one block a line, and its outline; the title is the page's own or its first
+    heading.
+    """
     from selectolax.lexbor import LexborHTMLParser
 
     writer = _Writer()
@@ -46,19 +52,26 @@ def html_to_text(markup: str) -> tuple[str, Outline]:
         for node, is_end in _walk(tree.root):
             if inside is not None:
                 inside = None if is_end and node.mem_id == inside else inside
-            elif node.tag == "table" and not is_end and not any(cell.css_first(_LAYOUT) for cell in node.css("td")):
+            elif not is_end and _is_data_table(node):
                 writer.break_line(2)
-                writer.append(
-                    write_table([[cell.text() for cell in row.css("th, td")] for row in node.css("tr")]) + "\n\n"
-                )
+                writer.append(write_table([_cell_texts(row) for row in node.css("tr")]) + "\n\n")
                 inside = node.mem_id
             elif node.tag == "-text":
                 writer.write(node.text_content or "" if not is_end else "")
             else:
                 writer.tag(node.tag or "", is_end)
     text = "".join(writer.parts).rstrip()
-    own = _SPACE.sub(" ", title.text()).strip()[:300] if title is not None else ""
-    return text, outline(text, writer.headings, 0, own)
+    page_title = _SPACE.sub(" ", title.text()).strip()[:300] if title is not None else ""
+    return text, outline(text, writer.headings, 0, page_title)
+
+
+def _is_data_table(node: LexborNode) -> bool:
+    """Whether a node is a table of values; one with blocks in its cells arranges the page."""
+    return node.tag == "table" and not any(cell.css_first(_LAYOUT) for cell in node.css("td"))
+
+
+def _cell_texts(row: LexborNode) -> list[str]:
+    return [cell.text() for cell in row.css("th, td")]
 
 
 def _walk(root: LexborNode) -> Iterator[tuple[LexborNode, bool]]:
@@ -145,7 +158,12 @@ class _Writer:
     def break_line(self, newlines: int) -> None:
         """End the line, so that the text ends with at least this number of newlines."""
         self._pending_space = False
-        if self.parts and not self._mark and self.parts[-1] != _BULLET and self._newlines < newlines:
+        if (
+            self.parts
+            and not self._mark
+            and self.parts[-1] != _BULLET
+            and self._newlines < newlines
+        ):
             self.append("\n" * (newlines - self._newlines))
         self._line_is_empty = True
 

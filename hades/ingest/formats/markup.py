@@ -1,9 +1,11 @@
-"""Markdown and MDX: where sections begin and end, and what the JavaScript around Markdown says to a reader."""
+"""Markdown and MDX: where sections begin and end, and what the JavaScript around Markdown says to a
+reader.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -15,8 +17,11 @@ _SETEXT = re.compile(r" {0,3}(=+|-+)[ \t]*$")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)$")
 _NOT_PARAGRAPH = re.compile(r" {0,3}(?:[-*+>|]|\d+[.)][ \t])|[ \t]*$| {4}|\t")
 _LINK = re.compile(r"!?\[([^\]\n]*)\]\([^)\n]*\)")
-_INLINE = re.compile(r"(`+)(.+?)\1(?!`)|\\([!-/:-@\[-`{-~])|[`*]|<[^<>\n]*>")  # code, an escape, emphasis, a tag
-FRONT_MATTER = re.compile(r"---[ \t]*\r?\n(.{0,65536}?)^(?:---|\.\.\.)[ \t]*\r?$", re.DOTALL | re.MULTILINE)
+# Code, an escape, emphasis, a tag.
+_INLINE = re.compile(r"(`+)(.+?)\1(?!`)|\\([!-/:-@\[-`{-~])|[`*]|<[^<>\n]*>")
+FRONT_MATTER = re.compile(
+    r"---[ \t]*\r?\n(.{0,65536}?)^(?:---|\.\.\.)[ \t]*\r?$", re.DOTALL | re.MULTILINE
+)
 _FRONT_TITLE = re.compile(r"^title:(.*)$", re.MULTILINE)
 MAX_HEADINGS = 10_000  # a text with more is data; the rest of it is one section
 _HEADING_CHARS = 200
@@ -43,34 +48,47 @@ def outline_markdown(text: str) -> Outline:
     """Sections by ATX and Setext headings; fenced code and front matter hold none."""
     front = FRONT_MATTER.match(text)
     body, stated = (front.end(), _FRONT_TITLE.search(front[1])) if front else (0, None)
-    found = list(islice(_markdown_headings(text, body), MAX_HEADINGS))
-    return outline(text, found, body, plain_title(stated[1].strip().strip("\"'")) if stated else "")
+    headings = list(islice(_markdown_headings(text, body), MAX_HEADINGS))
+    return outline(
+        text, headings, body, plain_title(stated[1].strip().strip("\"'")) if stated else ""
+    )
 
 
-def outline(text: str, found: list[Heading], begin: int = 0, title: str = "") -> Outline:
-    """Regions from headings: each runs to the next heading; one with nothing but its heading is left out."""
+def outline(text: str, headings: list[Heading], begin: int = 0, title: str = "") -> Outline:
+    """Regions from headings: each runs to the next heading; one with nothing but its heading is
+    left out.
+    """
     path: list[Heading] = []
     regions: list[Section] = []
-    starts = [*(heading.start for heading in found), len(text)]
+    starts = [*(heading.start for heading in headings), len(text)]
     _add_region(regions, text, begin, starts[0], ())
-    for heading, end in zip(found, starts[1:], strict=True):
+    for heading, end in zip(headings, starts[1:], strict=True):
         while path and path[-1].level >= heading.level:
             path.pop()
         path.append(heading)
-        titles = tuple(one.title for one in path if one.title)
+        titles = tuple(above.title for above in path if above.title)
         _add_region(regions, text, heading.start, end, titles, heading.title)
     if not regions:
         _add_region(regions, text, 0, len(text), ())
-    title = title or next((heading.title for heading in found if heading.title), "")
+    title = title or next((heading.title for heading in headings if heading.title), "")
     return Outline(title, tuple(regions))
 
 
 def _add_region(
-    regions: list[Section], text: str, start: int, end: int, headings: tuple[str, ...], own: str | None = None
+    regions: list[Section],
+    text: str,
+    start: int,
+    end: int,
+    headings: tuple[str, ...],
+    title: str | None = None,
 ) -> None:
-    """Add a section from its heading on; one of blanks, or with no letter or digit below its heading, is left out."""
+    """Add a section from its heading on; one of blanks, or with no letter or digit below its
+    heading, is left out.
+    """
     piece = text[start:end]
-    body = piece if own is None else "".join(filter(str.isalnum, piece.strip().partition("\n")[2]))
+    body = (
+        piece if title is None else "".join(filter(str.isalnum, piece.strip().partition("\n")[2]))
+    )
     if body.strip():
         start += len(piece) - len(piece.lstrip())
         regions.append(Section(start, start + len(piece.strip()), "prose", headings))
@@ -79,8 +97,8 @@ def _add_region(
 def _markdown_headings(text: str, begin: int) -> Iterator[Heading]:
     fence = ""
     previous, previous_start = "", begin
-    for found in _LINE.finditer(text, begin):
-        line, start = found.group().rstrip("\r\n"), found.start()
+    for match in _LINE.finditer(text, begin):
+        line, start = match.group().rstrip("\r\n"), match.start()
         opened = _FENCE.match(line)
         if fence:
             if opened and opened.group(1).startswith(fence) and not opened.group(2).strip():
@@ -96,7 +114,9 @@ def _markdown_headings(text: str, begin: int) -> Iterator[Heading]:
             yield Heading(len(atx.group(1)), atx_title(line), start)
             previous = ""
         elif underline and previous:
-            yield Heading(1 if underline.group(1)[0] == "=" else 2, plain_title(previous), previous_start)
+            yield Heading(
+                1 if underline.group(1)[0] == "=" else 2, plain_title(previous), previous_start
+            )
             previous = ""
         else:
             previous = "" if _NOT_PARAGRAPH.match(line) else line
@@ -116,29 +136,53 @@ def _without_closing_marks(title: str) -> str:
 
 
 def plain_title(title: str) -> str:
-    """A heading without links, emphasis and tags, on one line; cut first, so that odd input stays cheap."""
-    plain = _INLINE.sub(lambda found: found[2] or found[3] or "", _LINK.sub(r"\1", title[: 5 * _HEADING_CHARS]))
+    """A heading without links, emphasis and tags, on one line; cut first, so that odd input stays
+    cheap.
+    """
+    plain = _INLINE.sub(
+        lambda match: match[2] or match[3] or "", _LINK.sub(r"\1", title[: 5 * _HEADING_CHARS])
+    )
     return " ".join(plain.split())[:_HEADING_CHARS]
 
 
-_MDX_STATEMENT = re.compile(r"import\s.+from\s+['\"]|import\s+['\"]|import\s*(?:\w+\s*,\s*)?\{[^}]*$|export\s")
+def table_lines(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Rows as the lines of a Markdown table, the first of them its heading; short rows are
+    filled.
+    """
+    width = max(map(len, rows))
+    lines = []
+    for row in rows:
+        cells = [cell.replace("|", "\\|") for cell in row] + [""] * (width - len(row))
+        lines.append(f"| {' | '.join(cells)} |")
+    lines.insert(1, "|---" * width + "|")
+    return lines
+
+
+_MDX_STATEMENT = re.compile(
+    r"import\s.+from\s+['\"]|import\s+['\"]|import\s*(?:\w+\s*,\s*)?\{[^}]*$|export\s"
+)
 _MDX_PART = re.compile(
     r"^[ \t>]*(?P<fence>`{3,}+|~{3,}+)[^\n]*+\n(?:.*\n)*?(?:[ \t>]*(?P=fence)[`~]*+[ \t]*$|\Z)"
     r"|(?<!`)(?P<code>`{1,8})(?!`)[^\n]{1,1000}?(?<!`)(?P=code)(?!`)|\\.|(?P<open>\{|</?(?=[A-Za-z>]))",
     re.MULTILINE,
 )
 _JSX = re.compile(
-    r"\"(?:\\.|[^\"\\]){0,2000}\"|'(?:\\.|[^'\\\n]){0,2000}'|`(?:\\.|[^`\\]){0,5000}`|/\*.{0,2000}?\*/|[{}>]", re.S
+    r"\"(?:\\.|[^\"\\]){0,2000}\"|'(?:\\.|[^'\\\n]){0,2000}'|`(?:\\.|[^`\\]){0,5000}`|/\*.{0,2000}?\*/|[{}>]",
+    re.S,
 )
 _MDX_TITLE, _MDX_ABOUT = (
-    re.compile(rf"\b(?:{names})=\{{?[\"']([^\"'\n]{{1,200}})[\"']") for names in ("title|label|header", "description")
+    re.compile(rf"\b(?:{names})=\{{?[\"']([^\"'\n]{{1,200}})[\"']")
+    for names in ("title|label|header", "description")
 )
 _HTML_HEAD = re.compile(r"</?h[1-6]\b")
-_LONGEST_TAG, _MOST_OPEN = 20_000, 20  # characters; tags that do not end, after which a page is read as it stands
+_LONGEST_TAG = 20_000  # characters
+_MOST_OPEN = 20  # tags that do not end, after which a page is read as it stands
 
 
 def read_mdx(text: str) -> str:
-    """The Markdown of a page, with as many lines; a component is what its title and description say."""
+    """The Markdown of a page, with as many lines; a component is what its title and description
+    say.
+    """
     lines = text.split("\n")
     fence, in_statement = "", False
     for row, line in enumerate(lines):
@@ -153,18 +197,18 @@ def read_mdx(text: str) -> str:
 
 def _without_jsx(text: str) -> Iterator[str]:
     """The pieces of a page that a reader sees; code stays as it is."""
-    done = n_open = 0
-    while n_open < _MOST_OPEN and (found := _MDX_PART.search(text, done)):
-        end = _end_of_jsx(text, found.end(), found["open"]) if found["open"] else 0
-        n_open += bool(found["open"] and not end)
-        part = text[found.start() : end]
-        yield text[done : found.start()]
-        if not end or _HTML_HEAD.match(part) or text.startswith("<!--", found.start()):
-            yield found[0]
+    position = n_open = 0
+    while n_open < _MOST_OPEN and (part_match := _MDX_PART.search(text, position)):
+        end = _end_of_jsx(text, part_match.end(), part_match["open"]) if part_match["open"] else 0
+        n_open += bool(part_match["open"] and not end)
+        part = text[part_match.start() : end]
+        yield text[position : part_match.start()]
+        if not end or _HTML_HEAD.match(part) or text.startswith("<!--", part_match.start()):
+            yield part_match[0]
         else:
-            yield _say_jsx(part) + "\n" * part.count("\n")
-        done = end if end and not _HTML_HEAD.match(part) else found.end()
-    yield text[done:]
+            yield _jsx_text(part) + "\n" * part.count("\n")
+        position = end if end and not _HTML_HEAD.match(part) else part_match.end()
+    yield text[position:]
 
 
 def _end_of_jsx(text: str, begin: int, opened: str) -> int:
@@ -177,11 +221,11 @@ def _end_of_jsx(text: str, begin: int, opened: str) -> int:
     return 0
 
 
-def _say_jsx(part: str) -> str:
+def _jsx_text(part: str) -> str:
     """What a reader sees of an expression or a tag: a text, or its title and description."""
     if part.startswith("{"):
         text = re.fullmatch(r"\{\s*([\"'`])(.*)\1\s*\}", part)
         return text[2] if text and "\n" not in part else ""
     title, about = _MDX_TITLE.search(part), _MDX_ABOUT.search(part)
-    said = f"{title[1]}: " if title and part[1] != "/" and part[1:2].isupper() else ""
-    return f"{said}{about[1]}" if said and about else said
+    shown_title = f"{title[1]}: " if title and part[1] != "/" and part[1:2].isupper() else ""
+    return f"{shown_title}{about[1]}" if shown_title and about else shown_title

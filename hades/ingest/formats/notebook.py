@@ -1,4 +1,6 @@
-"""Jupyter notebooks, with nbformat: one part a cell; code cells keep their first lines of printed output."""
+"""Jupyter notebooks, with nbformat: one part a cell; code cells keep their first lines of printed
+output.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ _OUTPUT_CHARS = 600  # of each cell: tables and logs are data, a result is short
 
 
 def read_notebook(text: str) -> list[ExtractedDocument]:
-    """Markdown under its headings, code as code, both under `cell N`; notebooks of every version."""
+    """Markdown under its headings, code as code, both under `cell N`; notebooks of every
+    version.
+    """
     import nbformat
 
     try:
@@ -41,7 +45,10 @@ def read_notebook(text: str) -> list[ExtractedDocument]:
 
 
 def _outputs(cell: Any) -> str:
-    data = (output.get("data") or {"text/plain": output.get("text")} for output in cell.get("outputs") or ())
-    shown = (str(one.get("text/plain") or "").strip() for one in data)
+    outputs = (
+        output.get("data") or {"text/plain": output.get("text")}
+        for output in cell.get("outputs") or ()
+    )
+    shown = (str(output.get("text/plain") or "").strip() for output in outputs)
     joined = "\n".join(filter(None, shown))[:_OUTPUT_CHARS]
     return f"\n# output:\n{joined}" if joined else ""

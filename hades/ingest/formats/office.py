@@ -6,7 +6,7 @@ import csv
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, datetime
-from itertools import chain
+from itertools import chain, zip_longest
 from typing import TYPE_CHECKING, Any
 
 from hades.ingest.formats.epub import check_archive
@@ -16,19 +16,22 @@ from hades.ingest.formats.registry import ExtractedDocument, PartList, as_utc, w
 if TYPE_CHECKING:
     from docx.table import Table
 
-_HEADING_STYLE = re.compile(r"(?:heading|Überschrift|titre|título|titolo|kop)\s*([1-9])$", re.IGNORECASE)
+_HEADING_STYLE = re.compile(
+    r"(?:heading|Überschrift|titre|título|titolo|kop)\s*([1-9])$", re.IGNORECASE
+)
 
 
-def read_word(data: bytes) -> list[ExtractedDocument]:
+def read_word(content: bytes) -> list[ExtractedDocument]:
     """One part a section; its text begins with the heading line."""
     import docx
     from docx.text.paragraph import Paragraph
 
-    document = docx.Document(check_archive(data))
+    document = docx.Document(check_archive(content))
     blocks, headings = [""], []
     for block in document.iter_inner_content():
         if isinstance(block, Paragraph):
-            text, style = block.text.strip(), (block.style.name if block.style is not None else "") or ""
+            text = block.text.strip()
+            style = (block.style.name if block.style is not None else "") or ""
             heading = _HEADING_STYLE.match(style)
             if text and (heading or style == "Title"):
                 level = int(heading[1]) if heading else 0
@@ -51,19 +54,20 @@ def _table_cells(table: Table) -> list[list[str]]:
     """The cells of each row; a cell that spans several columns is written in its first."""
     rows = []
     for row in table.rows:
-        own = [cell._tc for cell in row.cells]
-        texts = [" ".join(cell.text.split()) for cell in row.cells]
-        rows.append(
-            [text if own.index(one) == place else "" for place, (one, text) in enumerate(zip(own, texts, strict=True))]
-        )
+        texts: list[str] = []
+        written: list[Any] = []  # elements of cells; a wide cell comes once for each column
+        for cell in row.cells:
+            texts.append("" if cell._tc in written else " ".join(cell.text.split()))
+            written.append(cell._tc)
+        rows.append(texts)
     return rows
 
 
-def read_slides(data: bytes) -> list[ExtractedDocument]:
+def read_slides(content: bytes) -> list[ExtractedDocument]:
     """Slides in order under the heading `slide N: title`."""
     import pptx
 
-    deck = pptx.Presentation(check_archive(data))
+    deck = pptx.Presentation(check_archive(content))
     parts = PartList()
     first_title = ""
     for number, slide in enumerate(deck.slides, start=1):
@@ -74,12 +78,21 @@ def read_slides(data: bytes) -> list[ExtractedDocument]:
         if slide.has_notes_slide and slide.notes_slide.notes_text_frame is not None:
             notes = slide.notes_slide.notes_text_frame.text.strip()
             lines += [f"Notes: {notes}"] if notes else []
-        parts.add((f"slide {number}: {title}" if title else f"slide {number}",), "\n\n".join(filter(None, lines)))
-    return [parts.document(deck.core_properties.title or first_title, as_utc(deck.core_properties.created))]
+        parts.add(
+            (f"slide {number}: {title}" if title else f"slide {number}",),
+            "\n\n".join(filter(None, lines)),
+        )
+    return [
+        parts.document(
+            deck.core_properties.title or first_title, as_utc(deck.core_properties.created)
+        )
+    ]
 
 
 def _lines(shapes: Iterable[Any], title_shape: Any) -> Iterator[str]:
-    """Text of shapes in reading order of the file; groups are opened with a stack, they may be nested deeply."""
+    """Text of shapes in reading order of the file; groups are opened with a stack, they may be
+    nested deeply.
+    """
     pending = list(shapes)[::-1]
     while pending:
         shape = pending.pop()
@@ -89,10 +102,15 @@ def _lines(shapes: Iterable[Any], title_shape: Any) -> Iterator[str]:
         if title_shape is not None and shape.shape_id == title_shape.shape_id:
             continue
         if getattr(shape, "has_text_frame", False):
-            texts = [text for paragraph in shape.text_frame.paragraphs if (text := paragraph.text.strip())]
+            paragraphs = (paragraph.text.strip() for paragraph in shape.text_frame.paragraphs)
+            texts = list(filter(None, paragraphs))
             yield "\n".join(f"- {text}" for text in texts) if len(texts) > 1 else "".join(texts)
         if getattr(shape, "has_table", False):
-            yield write_table([[cell.text for cell in row.cells] for row in shape.table.rows])
+            yield write_table(list(map(_cell_texts, shape.table.rows)))
+
+
+def _cell_texts(row: Any) -> list[str]:
+    return [cell.text for cell in row.cells]
 
 
 _PART_CHARS = 1_000  # about one passage
@@ -100,11 +118,11 @@ _SAMPLE_CHARS = 16 << 10
 NumberedRow = tuple[int, Sequence[object]]
 
 
-def read_workbook(data: bytes) -> list[ExtractedDocument]:
+def read_workbook(content: bytes) -> list[ExtractedDocument]:
     """Every sheet; values as last calculated, not formulas."""
     import openpyxl
 
-    book = openpyxl.load_workbook(check_archive(data), read_only=True, data_only=True)
+    book = openpyxl.load_workbook(check_archive(content), read_only=True, data_only=True)
     parts = PartList()
     for sheet in book.worksheets:
         sheet.reset_dimensions()  # the size that a file claims may be a million empty rows
@@ -127,15 +145,15 @@ def read_delimited(text: str) -> list[ExtractedDocument]:
 def _add_rows(parts: PartList, sheet: str, rows: Iterable[NumberedRow]) -> None:
     """Rows as items of `column: value`, in parts that name their cells."""
     filled = ((number, _cells(values)) for number, values in rows)
-    kept = ((number, cells) for number, cells in filled if any(cells))
-    first = next(kept, None)
+    nonempty = ((number, cells) for number, cells in filled if any(cells))
+    first = next(nonempty, None)
     if first is None:
         return
     header = first[1] if _is_header(first[1]) else []
     lines: list[str] = []
     start = last = first[0]
     widest, length = len(first[1]), 0
-    for number, cells in kept if header else chain([first], kept):
+    for number, cells in nonempty if header else chain([first], nonempty):
         line = f"- row {number}: {_row_text(header, cells)}"
         if lines and length + len(line) > _PART_CHARS:
             parts.add((sheet, _range(start, last, widest)), "\n".join(lines))
@@ -158,8 +176,10 @@ def _cells(values: Sequence[object]) -> list[str]:
 def _cell_text(value: object) -> str:
     if value is None:
         return ""
+    if isinstance(value, datetime) and value.time() != value.min.time():
+        return value.isoformat(" ", "minutes")
     if isinstance(value, datetime):
-        return value.date().isoformat() if value.time() == value.min.time() else value.isoformat(" ", "minutes")
+        value = value.date()
     if isinstance(value, date):
         return value.isoformat()
     if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
@@ -169,18 +189,19 @@ def _cell_text(value: object) -> str:
 
 def _is_header(cells: Sequence[str]) -> bool:
     """Whether a first row names the columns: words, each once, none of them a number."""
-    named = [cell for cell in cells if cell]
-    numbers = any(cell.replace(".", "", 1).replace("-", "", 1).isdigit() for cell in named)
-    return len(named) > 1 and len(set(named)) == len(named) and not numbers and all(len(cell) < 80 for cell in named)
+    titles = [cell for cell in cells if cell]
+    if len(titles) < 2 or len(set(titles)) < len(titles) or max(map(len, titles)) >= 80:
+        return False
+    plain = (title.replace(".", "", 1).replace("-", "", 1) for title in titles)
+    return not any(map(str.isdigit, plain))
 
 
 def _row_text(header: Sequence[str], cells: Sequence[str]) -> str:
-    named = [
-        f"{header[index]}: {cell}" if index < len(header) and header[index] else cell
-        for index, cell in enumerate(cells)
-        if cell
-    ]
-    return " | ".join(named)
+    parts = []
+    for title, cell in zip_longest(header, cells, fillvalue=""):
+        if cell:
+            parts.append(f"{title}: {cell}" if title else cell)
+    return " | ".join(parts)
 
 
 def _range(first: int, last: int, columns: int) -> str:

@@ -7,6 +7,7 @@ from datetime import UTC, date, datetime
 from importlib import import_module
 from typing import Any, NamedTuple
 
+from hades.ingest.formats.markup import table_lines
 from hades.ingest.parsers.facts import Section
 
 MAX_CHARS = 8 << 20
@@ -15,7 +16,9 @@ _BETWEEN_PARTS = "\n\n"
 
 
 class FormatProblem(Exception):
-    """A file that cannot be used; `reason` is a value of `RejectReason`, `detail` says what to do."""
+    """A file that cannot be used; `reason` is a value of `RejectReason`, `detail` says what to
+    do.
+    """
 
     def __init__(self, reason: str, detail: str) -> None:
         super().__init__(reason, detail)
@@ -23,7 +26,9 @@ class FormatProblem(Exception):
 
 
 class ExtractedDocument(NamedTuple):
-    """One document of a file; `fragment` tells apart the documents of one file, such as the messages of a mailbox."""
+    """One document of a file; `fragment` tells apart the documents of one file, such as the
+    messages of a mailbox.
+    """
 
     text: str
     sections: tuple[Section, ...]
@@ -31,12 +36,15 @@ class ExtractedDocument(NamedTuple):
     fragment: str = ""
     created: datetime | None = None
     people: tuple[str, ...] = ()
-    replies_to: str = ""  # fragment of another document of the same file, or the id of a message elsewhere
+    # Fragment of another document of the same file, or the id of a message elsewhere.
+    replies_to: str = ""
     message_id: str = ""
 
 
 class PartList:
-    """Collects parts of a text with a blank line between them; refuses more of it than a document may hold."""
+    """Collects parts of a text with a blank line between them; refuses more of it than a document
+    may hold.
+    """
 
     def __init__(self) -> None:
         self._texts: list[str] = []
@@ -47,7 +55,9 @@ class PartList:
         return len(self._sections)
 
     def add(self, headings: Iterable[str], text: str, kind: str = "prose") -> None:
-        """Add a part under the headings that say where it stands: page, slide, cells, time. A blank one is left out."""
+        """Add a part under the headings that say where it stands: page, slide, cells, time. A blank
+        one is left out.
+        """
         cleaned = clean(text)
         if not cleaned:
             return
@@ -59,29 +69,37 @@ class PartList:
         self._sections.append(Section(self._length, end, kind, titles))
         self._length = end + len(_BETWEEN_PARTS)
 
-    def add_regions(self, text: str, regions: Iterable[Section], otherwise: Iterable[str] = ()) -> None:
+    def add_regions(
+        self, text: str, regions: Iterable[Section], otherwise: Iterable[str] = ()
+    ) -> None:
         """Add the regions of a text, each under its own headings or the others."""
         for region in regions:
             self.add(region.headings or otherwise, text[region.start : region.end])
 
-    def document(self, title: str = "", created: datetime | None = None, **more: Any) -> ExtractedDocument:
+    def document(
+        self, title: str = "", created: datetime | None = None, **more: Any
+    ) -> ExtractedDocument:
         """The parts so far as one document."""
         text = _BETWEEN_PARTS.join(self._texts)
-        return ExtractedDocument(text, tuple(self._sections), one_line(title), created=created, **more)
+        return ExtractedDocument(
+            text, tuple(self._sections), one_line(title), created=created, **more
+        )
 
 
 def clean(text: str) -> str:
-    """Valid Unicode without NUL, lines ended by a newline: pairs of surrogates are joined, lone ones replaced."""
+    """Valid Unicode without NUL, lines ended by a newline: pairs of surrogates are joined, lone
+    ones replaced.
+    """
     joined = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     return joined.replace("\0", "").replace("\r\n", "\n").replace("\r", "\n").strip()
 
 
-def decode_as(data: bytes, charset: str | None) -> str:
+def decode_as(content: bytes, charset: str | None) -> str:
     """Bytes in the encoding that they are said to be in, else as UTF-8."""
     try:
-        return data.decode(charset or "utf-8", "replace")
+        return content.decode(charset or "utf-8", "replace")
     except LookupError:
-        return data.decode("utf-8", "replace")
+        return content.decode("utf-8", "replace")
 
 
 def one_line(text: str, most: int = 200) -> str:
@@ -90,18 +108,24 @@ def one_line(text: str, most: int = 200) -> str:
 
 
 def write_table(rows: Sequence[Sequence[str]]) -> str:
-    """A table as Markdown, its first row above the others; one column or one row is written as lines."""
-    filled = [row for row in rows if any(cell.strip() for cell in row)]
+    """A table as Markdown, its first row above the others; one column or one row is written as
+    lines.
+    """
+    filled = [row for row in rows if "".join(row).strip()]
     columns = max(map(len, filled), default=0)
     if columns < 2 or len(filled) < 2:
-        return "\n\n".join(" ".join(cell for cell in row if cell) for row in filled)
-    cells = [[one_line(cell, _CELL_CHARS).replace("|", "\\|") for cell in row] for row in filled]
-    lines = ["| " + " | ".join([*row, *[""] * (columns - len(row))]) + " |" for row in cells]
-    return "\n".join([lines[0], "|" + "---|" * columns, *lines[1:]])
+        return "\n\n".join(" ".join(filter(None, row)) for row in filled)
+    return "\n".join(table_lines([_cut_cells(row) for row in filled]))
+
+
+def _cut_cells(row: Iterable[str]) -> list[str]:
+    return [one_line(cell, _CELL_CHARS) for cell in row]
 
 
 def as_utc(moment: object) -> datetime | None:
-    """A date or time, also in ISO form, as UTC; None for anything else. A time without a zone is taken as UTC."""
+    """A date or time, also in ISO form, as UTC; None for anything else. A time without a zone is
+    taken as UTC.
+    """
     if isinstance(moment, str):
         try:
             moment = datetime.fromisoformat(moment.strip())
@@ -125,17 +149,24 @@ class Format(NamedTuple):
 
 _OPEN_XML = "application/vnd.openxmlformats-officedocument"
 FORMATS = {
-    **{suffix: Format("HTML", "text/html", "html.read_page", is_text=True) for suffix in (".html", ".htm", ".xhtml")},
+    **{
+        suffix: Format("HTML", "text/html", "html.read_page", is_text=True)
+        for suffix in (".html", ".htm", ".xhtml")
+    },
     ".pdf": Format("PDF", "application/pdf", "pdf.read_pdf"),
     ".docx": Format("Word", f"{_OPEN_XML}.wordprocessingml.document", "office.read_word"),
     ".docm": Format("Word", "application/vnd.ms-word.document.macroEnabled.12", "office.read_word"),
     ".pptx": Format("PowerPoint", f"{_OPEN_XML}.presentationml.presentation", "office.read_slides"),
     ".xlsx": Format("Excel", f"{_OPEN_XML}.spreadsheetml.sheet", "office.read_workbook"),
-    ".xlsm": Format("Excel", "application/vnd.ms-excel.sheet.macroEnabled.12", "office.read_workbook"),
+    ".xlsm": Format(
+        "Excel", "application/vnd.ms-excel.sheet.macroEnabled.12", "office.read_workbook"
+    ),
     ".csv": Format("table", "text/csv", "office.read_delimited", is_text=True),
     ".tsv": Format("table", "text/tab-separated-values", "office.read_delimited", is_text=True),
     ".epub": Format("EPUB", "application/epub+zip", "epub.read_book"),
-    ".ipynb": Format("notebook", "application/x-ipynb+json", "notebook.read_notebook", is_text=True),
+    ".ipynb": Format(
+        "notebook", "application/x-ipynb+json", "notebook.read_notebook", is_text=True
+    ),
     ".eml": Format("mail", "message/rfc822", "mail.read_message"),
     ".mbox": Format("mailbox", "application/mbox", "mail.read_mailbox"),
     ".vtt": Format("subtitles", "text/vtt", "subtitles.read_subtitles", is_text=True),
@@ -144,9 +175,13 @@ FORMATS = {
 
 
 def read_format(suffix: str, content: bytes | str) -> list[ExtractedDocument] | FormatProblem:
-    """The documents of a file, or why it has none: what libraries raise on damaged input is no closed list."""
+    """The documents of a file, or why it has none: what libraries raise on damaged input is no
+    closed list.
+    """
     module, _, name = FORMATS[suffix].reader.partition(".")
-    reader: Callable[[bytes | str], list[ExtractedDocument]] = getattr(import_module(f"{__package__}.{module}"), name)
+    reader: Callable[[bytes | str], list[ExtractedDocument]] = getattr(
+        import_module(f"{__package__}.{module}"), name
+    )
     try:
         return reader(content)
     except FormatProblem as problem:

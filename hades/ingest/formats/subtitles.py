@@ -1,4 +1,6 @@
-"""Subtitles and transcripts (.vtt, .srt): what was said, in parts of about a minute that name their time."""
+"""Subtitles and transcripts (.vtt, .srt): what was said, in parts of about a minute that name their
+time.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,9 @@ from hades.ingest.formats.registry import ExtractedDocument, FormatProblem, Part
 
 _TIME = r"((?:\d{1,3}:)?\d{1,2}:\d{2}[.,]\d{1,3})"
 # Both formats have the same cue: a timing line, then text up to a blank line.
-_CUE = re.compile(rf"^[ \t]*{_TIME}[ \t]*-->[ \t]*{_TIME}.*\n?((?:(?![ \t]*$|.*-->).+\n?)*)", re.MULTILINE)
+_CUE = re.compile(
+    rf"^[ \t]*{_TIME}[ \t]*-->[ \t]*{_TIME}.*\n?((?:(?![ \t]*$|.*-->).+\n?)*)", re.MULTILINE
+)
 _VOICE = re.compile(r"<v(?:\.[^ >]*)?[ \t]+([^<>]{1,80})>")
 _TAG = re.compile(r"<[^<>\n]{0,200}>|\{\\[^{}\n]{0,100}\}")
 _PART_SECONDS = 60.0
@@ -24,21 +28,21 @@ def read_subtitles(text: str) -> list[ExtractedDocument]:
     parts = PartList()
     lines: list[str] = []
     start = cues[0][0]
-    for begin, _, said in cues:
+    for begin, _, line in cues:
         if lines and begin - start >= _PART_SECONDS:
             parts.add((f"{_clock(start)}-{_clock(begin)}",), "\n".join(lines))
             lines = []
         if not lines:
             start = begin
-        if said and (not lines or lines[-1] != said):
-            lines.append(said)
+        if line and (not lines or lines[-1] != line):
+            lines.append(line)
     parts.add((f"{_clock(start)}-{_clock(cues[-1][1])}",), "\n".join(lines))
     return [parts.document()]
 
 
 def _cues(text: str) -> Iterator[Cue]:
-    for begin, end, said in _CUE.findall("\n".join(text.splitlines())):
-        words = _TAG.sub("", _VOICE.sub(r"\1: ", " ".join(said.split())))
+    for begin, end, markup in _CUE.findall("\n".join(text.splitlines())):
+        words = _TAG.sub("", _VOICE.sub(r"\1: ", " ".join(markup.split())))
         yield _seconds(begin), _seconds(end), " ".join(words.split())
 
 
@@ -50,5 +54,5 @@ def _seconds(time: str) -> float:
 
 
 def _clock(seconds: float) -> str:
-    minutes, rest = divmod(int(seconds), 60)
-    return f"{minutes // 60:02d}:{minutes % 60:02d}:{rest:02d}"
+    minutes, remainder = divmod(int(seconds), 60)
+    return f"{minutes // 60:02d}:{minutes % 60:02d}:{remainder:02d}"

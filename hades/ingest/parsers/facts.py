@@ -1,4 +1,6 @@
-"""What a code parser finds, in plain values that cross a process boundary, and the units of a file; loads no schema."""
+"""What a code parser finds, in plain values that cross a process boundary, and the units of a file;
+loads no schema.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ class Symbol(NamedTuple):
 
 
 class ModuleImport(NamedTuple):
-    """`import module` or `from module import name as alias`; relative imports are resolved to absolute names."""
+    """`import module` or `from module import name as alias`; relative imports are resolved to
+    absolute names.
+    """
 
     module: str
     name: str | None = None
@@ -49,12 +53,15 @@ class Section(NamedTuple):
     end: int
     kind: str  # a value of `ChunkKind`
     headings: tuple[str, ...] = ()
-    symbol: str | None = None  # qualified name, inside its file, of the function or class it is a unit of
+    # Qualified name, inside its file, of the function or class it is a unit of.
+    symbol: str | None = None
     signature: str = ""
 
 
 class CodeFacts(NamedTuple):
-    """One source file. `prose` are the spans of docstrings and comments; `problem` says why it was not parsed."""
+    """One source file. `prose` are the spans of docstrings and comments; `problem` says why it was
+    not parsed.
+    """
 
     module: str
     symbols: tuple[Symbol, ...] = ()
@@ -67,8 +74,12 @@ class CodeFacts(NamedTuple):
 class CharOffsets:
     """Characters for UTF-8 byte offsets: parsers count bytes, spans count characters."""
 
-    def __init__(self, data: bytes) -> None:
-        self._continuations = [] if data.isascii() else [found.start() for found in _CONTINUATION.finditer(data)]
+    def __init__(self, encoded: bytes) -> None:
+        self._continuations = (
+            []
+            if encoded.isascii()
+            else [match.start() for match in _CONTINUATION.finditer(encoded)]
+        )
 
     def __getitem__(self, byte: int) -> int:
         return byte - bisect_left(self._continuations, byte) if self._continuations else byte
@@ -76,25 +87,26 @@ class CharOffsets:
 
 def prose_spans(text: str, spans: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
     """Spans in order, trimmed, none twice; of two that overlap the one that begins first stays."""
-    kept: list[tuple[int, int]] = []
+    prose: list[tuple[int, int]] = []
     for start, end in sorted({trim(text, start, end) for start, end in spans}):
-        if start < end and (not kept or start >= kept[-1][1]):
-            kept.append((start, end))
-    return tuple(kept)
+        if start < end and (not prose or start >= prose[-1][1]):
+            prose.append((start, end))
+    return tuple(prose)
 
 
 def unique_imports(facts: Iterable[ModuleImport]) -> tuple[ModuleImport, ...]:
     """Each import once, at its first place."""
-    found: dict[ModuleImport, ModuleImport] = {}
+    first_facts: dict[ModuleImport, ModuleImport] = {}
     for fact in facts:
-        found.setdefault(fact._replace(span=(0, 0)), fact)
-    return tuple(found.values())
+        first_facts.setdefault(fact._replace(span=(0, 0)), fact)
+    return tuple(first_facts.values())
 
 
 def trim(text: str, start: int, end: int) -> tuple[int, int]:
     """The span without white space at its ends."""
     piece = text[start:end]
-    return start + len(piece) - len(piece.lstrip()), start + len(piece.rstrip()) if piece.strip() else start
+    end = start + len(piece.rstrip()) if piece.strip() else start
+    return start + len(piece) - len(piece.lstrip()), end
 
 
 def one_line(text: str, limit: int = SIGNATURE_CHARS) -> str:
@@ -103,18 +115,22 @@ def one_line(text: str, limit: int = SIGNATURE_CHARS) -> str:
 
 
 def is_worth_reading(comment: str, lines: int, at_top: bool) -> bool:
-    """Whether a comment says something: two lines or forty characters, words rather than rules, no licence header."""
+    """Whether a comment says something: two lines or forty characters, words rather than rules, no
+    licence header.
+    """
     letters = sum(map(str.isalpha, comment[:2000]))
     if letters < COMMENT_CHARS // 2 or (lines < 2 and len(comment) < COMMENT_CHARS):
         return False
     return not (at_top and _LICENCE.search(comment))
 
 
-# The lines of a code file divided into units: functions, methods, class heads and regions at module level. Each
-# line that is not blank belongs to exactly one unit. A unit is a run of whole lines, so that its span cites the
-# file exactly. Class-level statements between two methods are a unit of the class; statements between two functions
-# are a unit of the module. Comments, decorators and attributes directly above a definition belong to it.
-UNIT_CHARS = 3_000  # longer units are divided at statements: about four times what the default embedder reads
+# The lines of a code file divided into units: functions, methods, class heads and regions at module
+# level. Each line that is not blank belongs to exactly one unit. A unit is a run of whole lines, so
+# that its span cites the file exactly. Class-level statements between two methods are a unit of the
+# class; statements between two functions are a unit of the module. Comments, decorators and
+# attributes directly above a definition belong to it.
+# longer units are divided at statements: about four times what the default embedder reads
+UNIT_CHARS = 3_000
 UNIT_LINES = 100
 PLAIN_CHARS = 1 << 20  # of a file that is not parsed: a few hundred units
 _HEADER_CHARS = 300
@@ -129,7 +145,7 @@ class Lines:
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self.starts = [0, *(found.end() for found in _LINE_END.finditer(text))]
+        self.starts = [0, *(match.end() for match in _LINE_END.finditer(text))]
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -148,17 +164,22 @@ class Lines:
 
 
 def code_units(
-    text: str, module: str, symbols: Sequence[Symbol], lead_lines: Collection[int], statement_lines: StatementLines
+    text: str,
+    module: str,
+    symbols: Sequence[Symbol],
+    lead_lines: Collection[int],
+    statement_lines: StatementLines,
 ) -> tuple[Section, ...]:
     """The units of a file in the order of its text.
 
-    `symbols` are sorted by start, outer before inner. `lead_lines` hold only a comment, a decorator or an attribute.
-    `statement_lines` gives the lines on which a statement begins; it is asked only when a unit is too long.
+    `symbols` are sorted by start, outer before inner. `lead_lines` hold only a comment, a decorator
+    or an attribute. `statement_lines` gives the lines on which a statement begins; it is called
+    only when a unit is too long.
     """
     lines = Lines(text)
     owners = _owners(lines, symbols, lead_lines)
     units: list[Section] = []
-    seen: set[int] = set()
+    begun: set[int] = set()
     statements: Collection[int] | None = None
     for owner, begin, end in _runs(lines, owners):
         symbol = symbols[owner] if owner != _NO_OWNER else None
@@ -167,19 +188,27 @@ def code_units(
             statements = statement_lines() if statements is None else statements
             parts = list(_divide(lines, begin, end, statements))
         for first, last in parts:
-            is_later = owner in seen
-            seen.add(owner)
-            units.append(_unit(text, lines, first, last, module, symbol, is_later))
+            is_later = owner in begun
+            begun.add(owner)
+            start = lines.starts[first]
+            end = start + len(text[start : lines.end(last)].rstrip())
+            units.append(_unit(start, end, module, symbol, is_later))
     return tuple(units)
 
 
 def line_units(text: str, heading: str, kind: str) -> tuple[Section, ...]:
-    """Units of a text without known structure: runs of lines, divided where an unindented line follows a blank one."""
+    """Units of a text without known structure: runs of lines, divided where an unindented line
+    follows a blank one.
+    """
 
     def paragraph_starts() -> set[int]:
         written = [lines.text(line) for line in range(len(lines))]
-        after = enumerate(pairwise(written), start=1)
-        return {line for line, (above, here) in after if here.strip() and (not above.strip() or not here[0].isspace())}
+        pairs = enumerate(pairwise(written), start=1)
+        return {
+            line
+            for line, (above, line_text) in pairs
+            if line_text.strip() and (not above.strip() or not line_text[0].isspace())
+        }
 
     lines = Lines(text)
     units = code_units(text, heading, (), (), paragraph_starts)
@@ -188,11 +217,15 @@ def line_units(text: str, heading: str, kind: str) -> tuple[Section, ...]:
 
 def plain_facts(text: str, module: str, problem: str) -> CodeFacts:
     """A file that was not parsed: its first lines as units."""
-    return CodeFacts(module, sections=line_units(text[:PLAIN_CHARS], module, "module"), problem=problem)
+    return CodeFacts(
+        module, sections=line_units(text[:PLAIN_CHARS], module, "module"), problem=problem
+    )
 
 
 def _owners(lines: Lines, symbols: Sequence[Symbol], lead_lines: Collection[int]) -> list[int]:
-    """The symbol that owns each line: the innermost one, except that a line with two symbols goes to the first."""
+    """The symbol that owns each line: the innermost one, except that a line with two symbols goes
+    to the first.
+    """
     owners = [_NO_OWNER] * len(lines)
     around: list[tuple[int, int, int]] = []  # symbol, end, first line
     for index, symbol in enumerate(symbols):
@@ -213,12 +246,16 @@ def _owners(lines: Lines, symbols: Sequence[Symbol], lead_lines: Collection[int]
 
 
 def _runs(lines: Lines, owners: Sequence[int]) -> Iterator[tuple[int, int, int]]:
-    """Owner, first and last line of each run of lines of one owner that only blank lines part; it ends at none."""
+    """Owner, first and last line of each run of lines of one owner that only blank lines part; it
+    ends at none.
+    """
     owned: list[tuple[int, int]] = []
     for line, owner in enumerate(owners):
         text = lines.text(line)
-        if text.strip():  # a closing bracket stays with what it closes
-            owned.append((owned[-1][0] if owned and not _LETTER.search(text) else owner, line))
+        if owned and not _LETTER.search(text):  # a closing bracket stays with what it closes
+            owner = owned[-1][0]
+        if text.strip():
+            owned.append((owner, line))
     for owner, run in groupby(owned, key=itemgetter(0)):
         rows = [line for _, line in run]
         yield owner, rows[0], rows[-1]
@@ -228,8 +265,12 @@ def _is_long(lines: Lines, first: int, last: int) -> bool:
     return last - first >= UNIT_LINES or lines.end(last) - lines.starts[first] > UNIT_CHARS
 
 
-def _divide(lines: Lines, first: int, last: int, statements: Collection[int]) -> Iterator[tuple[int, int]]:
-    """Parts within the limits, each ending before the least indented statement of the later half of its room."""
+def _divide(
+    lines: Lines, first: int, last: int, statements: Collection[int]
+) -> Iterator[tuple[int, int]]:
+    """Parts within the limits, each ending before the least indented statement of the later half of
+    its room.
+    """
     while _is_long(lines, first, last):
         room = first + 1
         while room <= last and not _is_long(lines, first, room):
@@ -237,28 +278,33 @@ def _divide(lines: Lines, first: int, last: int, statements: Collection[int]) ->
         half = first + max(1, (room - first) // 2)
         places = [line for line in range(half, room + 1) if line in statements and line <= last]
         if not places:
-            places = [line for line in range(half, room + 1) if line <= last and lines.text(line).strip()]
+            places = [
+                line for line in range(half, room + 1) if line <= last and lines.text(line).strip()
+            ]
         if not places:
             break
-        cut = min(places, key=lambda line: (len(lines.text(line)) - len(lines.text(line).lstrip()), -line))
+        cut = min(
+            places, key=lambda line: (len(lines.text(line)) - len(lines.text(line).lstrip()), -line)
+        )
         yield first, next(line for line in range(cut - 1, -1, -1) if lines.text(line).strip())
         first = cut
     yield first, last
 
 
-def _unit(
-    text: str, lines: Lines, first: int, last: int, module: str, symbol: Symbol | None, is_later: bool
-) -> Section:
-    """One unit; a later part of a symbol repeats its signature and the first line of its documentation."""
-    start = lines.starts[first]
-    end = start + len(text[start : lines.end(last)].rstrip())
+def _unit(start: int, end: int, module: str, symbol: Symbol | None, is_later: bool) -> Section:
+    """One unit; a later part of a symbol repeats its signature and the first line of its
+    documentation.
+    """
     if symbol is None:
         return Section(start, end, "module", (module,) if module else ())
     local = symbol.qualified_name.removeprefix(f"{module}.")
     headings = [local]
     if is_later:
-        headings += filter(None, (symbol.signature, one_line(symbol.docstring.partition("\n")[0], _HEADER_CHARS)))
-    return Section(start, end, symbol.kind, tuple(headings), local, symbol.signature)
+        first_line = symbol.docstring.partition("\n")[0]
+        headings += filter(None, (symbol.signature, one_line(first_line, _HEADER_CHARS)))
+    return Section(
+        start, end, symbol.kind, tuple(headings), symbol=local, signature=symbol.signature
+    )
 
 
 _BETWEEN = ("@", "#[", "template")  # what may stand between a doc comment and what it documents
@@ -291,7 +337,11 @@ class CommentBlocks:
         last_row = row + content.count("\n")
         last = self._blocks[-1] if self._blocks else None
         continues = last is not None and last.last_row == row - 1 and not content.startswith("/*")
-        if last is not None and continues and self._text[last.start : last.start + 2] == content[:2]:
+        if (
+            last is not None
+            and continues
+            and self._text[last.start : last.start + 2] == content[:2]
+        ):
             last.end, last.last_row = start + len(content), last_row
         else:
             self._blocks.append(Comment(start, start + len(content), row, last_row))
@@ -301,7 +351,9 @@ class CommentBlocks:
         return {block.last_row: block for block in self._blocks}
 
     def document(self, row: int) -> str:
-        """The words that document what begins on this line: the block right above it, attributes between allowed."""
+        """The words that document what begins on this line: the block right above it, attributes
+        between allowed.
+        """
         while row > 0 and self._lines[row - 1].lstrip().startswith(_BETWEEN):
             row -= 1
         comment = self._by_last_row.get(row - 1)
@@ -311,15 +363,28 @@ class CommentBlocks:
         return _MARKS.sub("", self._text[comment.start : comment.end]).strip()
 
     def prose(self) -> Iterator[tuple[int, int]]:
-        """Spans of the comments that document a symbol or say something, without the marks of block comments."""
+        """Spans of the comments that document a symbol or say something, without the marks of block
+        comments.
+        """
         for block in self._blocks:
-            said, lines = self._text[block.start : block.end], block.last_row - block.first_row + 1
-            if block.start in self._documenting or is_worth_reading(said, lines, at_top=block.first_row < 3):
-                is_marked = said.startswith("/*") and said.endswith("*/")
-                inner = len(said.lstrip("/*! \t\r\n")) if is_marked else len(said)
-                yield block.end - inner, max(block.end - inner, block.end - (len("*/") if is_marked else 0))
+            comment = self._text[block.start : block.end]
+            lines = block.last_row - block.first_row + 1
+            is_read = is_worth_reading(comment, lines, at_top=block.first_row < 3)
+            if not is_read and block.start not in self._documenting:
+                continue
+            start, end = block.start, block.end
+            if comment.startswith("/*") and comment.endswith("*/"):
+                start = end - len(comment.lstrip("/*! \t\r\n"))
+                end = max(start, end - len("*/"))
+            yield start, end
 
     def lead_lines(self, lines: Lines) -> set[int]:
-        """Lines that hold only a comment, or begin with what may stand between a comment and a definition."""
-        found = {row for row in range(len(lines)) if lines.text(row).lstrip().startswith(_BETWEEN)}
-        return found.union(*(range(lines.at(one.start), lines.at(one.end - 1) + 1) for one in self._blocks))
+        """Lines that hold only a comment, or begin with what may stand between a comment and a
+        definition.
+        """
+        attribute_lines = {
+            row for row in range(len(lines)) if lines.text(row).lstrip().startswith(_BETWEEN)
+        }
+        for block in self._blocks:
+            attribute_lines.update(range(lines.at(block.start), lines.at(block.end - 1) + 1))
+        return attribute_lines

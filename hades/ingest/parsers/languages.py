@@ -1,4 +1,6 @@
-"""How each language writes an import and names a module, and what each tree-sitter grammar calls things."""
+"""How each language writes an import and names a module, and what each tree-sitter grammar calls
+things.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +21,9 @@ _NAME = re.compile(r"[\w$]+|\*")
 def python_module(path: str, is_package: Callable[[str], bool], root_name: str = "") -> str:
     """The dotted name a file is imported by.
 
-    From the outermost folder with an `__init__.py`; where its folder has none, from below the last `src`, else from the
-    root. `is_package` answers for folders relative to the root, `""` being the root itself, then named `root_name`.
+    From the outermost folder with an `__init__.py`; where its folder has none, from below the last
+    `src`, else from the root. `is_package` answers for folders relative to the root, `""` being the
+    root itself, then named `root_name`.
     """
     *folders, file = path.split("/")
     stem = file.rpartition(".")[0]
@@ -64,10 +67,10 @@ def javascript(text: str, path: str) -> Iterator[ModuleImport]:
         return
     module = _script_target(sources[-1].group(1), path)
     clause = text[: sources[-1].start()]
-    before, brace, inside = clause.partition("{")
-    names = re.sub(r"^(import|export)\b\s*(type(\s+|$))?", "", before.strip()).split(",")
+    names_outside, brace, inside = clause.partition("{")
+    names = re.sub(r"^(import|export)\b\s*(type(\s+|$))?", "", names_outside.strip()).split(",")
     default = next((name.strip() for name in names if name.strip() and "*" not in name), None)
-    star = re.search(r"\*\s+as\s+([\w$]+)", before)
+    star = re.search(r"\*\s+as\s+([\w$]+)", names_outside)
     if default:
         yield ModuleImport(module, "default", default)
     if star:
@@ -75,7 +78,9 @@ def javascript(text: str, path: str) -> Iterator[ModuleImport]:
     for part in inside.partition("}")[0].split(","):
         words = [word for word in _NAME.findall(part) if word != "type"]
         if words:
-            yield ModuleImport(module, words[0], words[2] if len(words) == 3 and words[1] == "as" else None)
+            yield ModuleImport(
+                module, words[0], words[2] if len(words) == 3 and words[1] == "as" else None
+            )
     if not (default or star or brace):
         yield ModuleImport(module)
 
@@ -96,7 +101,9 @@ def java(text: str, path: str) -> Iterator[ModuleImport]:
 
 
 def go(text: str, path: str) -> Iterator[ModuleImport]:
-    """`alias "host/path/pkg"`, used as `pkg`; the path is kept as written, only the workspace knows its own prefix."""
+    """`alias "host/path/pkg"`, used as `pkg`; the path is kept as written, only the workspace knows
+    its own prefix.
+    """
     quoted = _QUOTED.search(text)
     if quoted:
         alias = text[: quoted.start()].strip().strip("_.")
@@ -113,15 +120,17 @@ def c(text: str, path: str) -> Iterator[ModuleImport]:
 
 def ruby(text: str, path: str) -> Iterator[ModuleImport]:
     """`require "x"`, `require_relative "../x"`."""
-    found = re.match(r"(require|require_relative|load)\b\s*\(?\s*[\"']([^\"'\n]{1,300})[\"']", text)
-    if found:
-        target = found.group(2).removesuffix(".rb")
-        relative = found.group(1) == "require_relative"
+    match = re.match(r"(require|require_relative|load)\b\s*\(?\s*[\"']([^\"'\n]{1,300})[\"']", text)
+    if match:
+        target = match.group(2).removesuffix(".rb")
+        relative = match.group(1) == "require_relative"
         yield ModuleImport((_beside(target, path) if relative else target).replace("/", "."))
 
 
 def rust(text: str, path: str) -> Iterator[ModuleImport]:
-    """`use a::{b, c::{d as e, *}}`, with `crate`, `self` and `super` resolved from the file's place."""
+    """`use a::{b, c::{d as e, *}}`, with `crate`, `self` and `super` resolved from the file's
+    place.
+    """
     body = re.sub(r"^(pub(\s*\([^)]*\))?\s+)?use\s+", "", text).rstrip().rstrip(";")
     prefixes: list[list[str]] = [[]]
     current: list[str] = []
@@ -177,17 +186,22 @@ def _kinds(names: str) -> frozenset[str]:
 
 @dataclass(frozen=True)
 class Language:
-    """Node kinds of one tree-sitter grammar, by the part they play. Another one is one more entry here and one test."""
+    """Node kinds of one tree-sitter grammar, by the part they play. Another one is one more entry
+    here and one test.
+    """
 
     name: str
     suffixes: tuple[str, ...]
     classes: frozenset[str]
     functions: frozenset[str]
     imports: frozenset[str]
-    imported: Callable[[str, str], Iterator[ModuleImport]]  # text of the import, path of the file -> facts
+    # text of the import, path of the file -> facts
+    imported: Callable[[str, str], Iterator[ModuleImport]]
     grammar: str = ""  # package that holds the grammar, where it is not named like the language
     # kind -> fields of the receiver (may be "") and of what is called
-    calls: dict[str, tuple[str, str]] = field(default_factory=lambda: {"call_expression": ("", "function")})
+    calls: dict[str, tuple[str, str]] = field(
+        default_factory=lambda: {"call_expression": ("", "function")}
+    )
     module: Callable[[str], str] = path_module  # path of the file -> name it is imported by
     import_field: str = ""  # the statement is an import only when it has this field
     loader: str = "language"
@@ -230,7 +244,9 @@ _TYPESCRIPT = replace(
     suffixes=(".ts", ".mts", ".cts"),
     grammar="typescript",
     loader="language_typescript",
-    classes=_kinds("class_declaration abstract_class_declaration interface_declaration enum_declaration"),
+    classes=_kinds(
+        "class_declaration abstract_class_declaration interface_declaration enum_declaration"
+    ),
     holders=_kinds("variable_declarator public_field_definition"),
     scopes=_kinds("internal_module module"),
     bases=_kinds("extends_clause implements_clause extends_type_clause"),
@@ -280,7 +296,15 @@ _C = Language(
 _CPP = replace(
     _C,
     name="cpp",
-    suffixes=(".cpp", ".cc", ".cxx", ".h", ".hpp", ".hh", ".hxx"),  # C headers parse as C++, not the reverse
+    suffixes=(
+        ".cpp",
+        ".cc",
+        ".cxx",
+        ".h",
+        ".hpp",
+        ".hh",
+        ".hxx",
+    ),  # C headers parse as C++, not the reverse
     classes=_C_TYPES | _kinds("class_specifier"),
     calls={"call_expression": ("", "function"), "new_expression": ("", "type")},
     scopes=_kinds("namespace_definition"),
@@ -298,6 +322,10 @@ _RUBY = Language(
     bases=_kinds("superclass"),
     header_is_one_line=True,
 )
-BY_NAME = {one.name: one for one in (_JAVASCRIPT, _TYPESCRIPT, _TSX, _JAVA, _GO, _RUST, _C, _CPP, _RUBY)}
-_BY_SUFFIX = {suffix: language.name for language in BY_NAME.values() for suffix in language.suffixes}
-CODE_SUFFIXES = {".py": "python", ".pyi": "python", **_BY_SUFFIX}
+BY_NAME = {
+    language.name: language
+    for language in (_JAVASCRIPT, _TYPESCRIPT, _TSX, _JAVA, _GO, _RUST, _C, _CPP, _RUBY)
+}
+CODE_SUFFIXES = {".py": "python", ".pyi": "python"}
+for _language in BY_NAME.values():
+    CODE_SUFFIXES |= dict.fromkeys(_language.suffixes, _language.name)

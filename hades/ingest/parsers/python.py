@@ -1,4 +1,6 @@
-"""Python through `ast`: symbols, signatures, docstrings, comments, imports and the names that are called."""
+"""Python through `ast`: symbols, signatures, docstrings, comments, imports and the names that are
+called.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +10,7 @@ import warnings
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import cast
 
 from hades.ingest.parsers.facts import (
@@ -26,7 +29,9 @@ from hades.ingest.parsers.facts import (
 _LINE_END = re.compile(rb"\r\n?|\n")
 _COMMENT_LINE = re.compile(r"^[ \t\f]*#.*$", re.MULTILINE)
 _QUOTED = re.compile(r"""[rRuU]?(\"\"\"|'''|"|')(.*)\1\Z""", re.DOTALL)
-_HEADER_TOKEN = re.compile(r"""#[^\n]*|\"\"\".*?\"\"\"|'''.*?'''|"[^"\n]*"|'[^'\n]*'|[()\[\]{}:]""", re.DOTALL)
+_HEADER_TOKEN = re.compile(
+    r"""#[^\n]*|\"\"\".*?\"\"\"|'''.*?'''|"[^"\n]*"|'[^'\n]*'|[()\[\]{}:]""", re.DOTALL
+)
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _DEFINITIONS = (*_FUNCTIONS, ast.ClassDef)
 _STRINGS = (ast.Constant, ast.JoinedStr)
@@ -35,13 +40,17 @@ _Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
 def parse_python(text: str, path: str, module: str) -> CodeFacts:
-    """The facts of one file; code that Python itself cannot parse comes back as plain text with the reason."""
+    """The facts of one file; code that Python itself cannot parse comes back as plain text with the
+    reason.
+    """
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the code's own invalid escapes are not ours to report
             tree = ast.parse(text)
-    # Beside syntax errors, `ast` answers NUL characters with ValueError, and nesting beyond its stacks (a thousand
-    # `elif`, six thousand `not`) with RecursionError or a MemoryError that has nothing to do with memory.
+    # Beside syntax errors, `ast` answers NUL characters with ValueError, and nesting beyond its
+    # stacks (a thousand
+    # `elif`, six thousand `not`) with RecursionError or a MemoryError that has nothing to do with
+    # memory.
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         return plain_facts(text, module, f"{type(error).__name__}: {error}"[:200])
     return _Reader(text, tree, module, path.endswith(("__init__.py", "__init__.pyi"))).facts()
@@ -64,11 +73,11 @@ class _Reader:
     """One walk over the tree, iterative because trees may be deeper than calls can be."""
 
     def __init__(self, text: str, tree: ast.Module, module: str, is_package: bool) -> None:
-        data = text.encode("utf-8", "surrogatepass")
+        encoded = text.encode("utf-8", "surrogatepass")
         self._text, self._tree, self._module = text, tree, module
         self._package = module if is_package else module.rpartition(".")[0]
-        self._chars = CharOffsets(data)
-        self._lines = [0, *[found.end() for found in _LINE_END.finditer(data)]]
+        self._chars = CharOffsets(encoded)
+        self._lines = [0, *[match.end() for match in _LINE_END.finditer(encoded)]]
         self._scopes: list[_Scope] = []
         self._imports: list[tuple[int, int, tuple[ModuleImport, ...]]] = []
         self._prose: list[tuple[int, int]] = []
@@ -78,10 +87,12 @@ class _Reader:
         while bodies:
             body, scope = bodies.pop()
             bodies += [(inner, self._open(inner, scope)) for inner in self._read_body(body, scope)]
-        self._scopes.sort(key=lambda one: (one.start, -one.end))
+        self._scopes.sort(key=lambda scope: (scope.start, -scope.end))
 
     def _read_body(self, body: ast.AST, scope: _Scope) -> list[_Definition]:
-        """Calls, imports and strings of one symbol; the definitions inside it that are symbols of their own."""
+        """Calls, imports and strings of one symbol; the definitions inside it that are symbols of
+        their own.
+        """
         inner: list[_Definition] = []
         pending = list(ast.iter_child_nodes(body))
         while pending:
@@ -100,7 +111,9 @@ class _Reader:
                 self._add_docstring(node)
             elif isinstance(node, _IMPORTS):
                 span = self._span(node)
-                facts = tuple(one._replace(span=span) for one in self._resolve(node, scope.qualified_name))
+                facts = tuple(
+                    fact._replace(span=span) for fact in self._resolve(node, scope.qualified_name)
+                )
                 self._imports.append((node.lineno, node.col_offset, facts))
             pending += ast.iter_child_nodes(node)
         return inner
@@ -109,25 +122,34 @@ class _Reader:
         """Everything found, in the order of the text."""
         symbols = [self._symbol(scope) for scope in self._scopes]
         comments = self._comment_blocks()
-        leads = {line for first, last, _, _ in comments for line in range(first - 1, last)}
+        leads = set[int]().union(*(range(first - 1, last) for first, last, _, _ in comments))
         units = code_units(self._text, self._module, symbols, leads, self._statement_lines)
-        imports = unique_imports(fact for _, _, facts in sorted(self._imports) for fact in facts)
-        worth = [
-            (start, end)
-            for first, last, start, end in comments
-            if is_worth_reading(self._text[start:end], last - first + 1, at_top=first <= 3)
-        ]
-        prose = prose_spans(self._text, [*self._prose, *worth])
+        facts_in_order = (facts for _, _, facts in sorted(self._imports))
+        imports = unique_imports(chain.from_iterable(facts_in_order))
+        spans = list(self._prose)
+        for first, last, start, end in comments:
+            if is_worth_reading(self._text[start:end], last - first + 1, at_top=first <= 3):
+                spans.append((start, end))
+        prose = prose_spans(self._text, spans)
         return CodeFacts(self._module, tuple(symbols), imports, units, prose)
 
     def _statement_lines(self) -> set[int]:
         """Lines on which a statement begins, with its decorators, counted from 0."""
-        return {_first_line(node) - 1 for node in ast.walk(self._tree) if isinstance(node, ast.stmt)}
+        return {
+            _first_line(node) - 1 for node in ast.walk(self._tree) if isinstance(node, ast.stmt)
+        }
 
     def _open(self, node: _Definition, scope: _Scope) -> _Scope:
         local = f"{scope.local_name}.{node.name}" if scope.local_name else node.name
         start, end = self._offset(_first_line(node), node.col_offset), self._span(node)[1]
-        inner = _Scope(local, f"{self._module}.{local}", node, isinstance(node, _FUNCTIONS), start, end)
+        inner = _Scope(
+            local_name=local,
+            qualified_name=f"{self._module}.{local}",
+            node=node,
+            is_function=isinstance(node, _FUNCTIONS),
+            start=start,
+            end=end,
+        )
         self._scopes.append(inner)
         self._add_docstring(node)
         return inner
@@ -136,11 +158,11 @@ class _Reader:
         node = scope.node
         assert node is not None
         assert scope.qualified_name is not None
-        is_class = isinstance(node, ast.ClassDef)
+        kind = "method" if "." in scope.local_name else "function"
         return Symbol(
             name=node.name,
             qualified_name=scope.qualified_name,
-            kind="class" if is_class else "method" if "." in scope.local_name else "function",
+            kind="class" if isinstance(node, ast.ClassDef) else kind,
             start=scope.start,
             end=scope.end,
             signature=self._signature(node),
@@ -172,32 +194,40 @@ class _Reader:
         self._prose.append((start, end))
 
     def _comment_blocks(self) -> list[list[int]]:
-        """Lines that hold nothing but a comment, by blocks: first line, last line, start, end; lines from 1."""
+        """Lines that hold nothing but a comment, by blocks: first line, last line, start, end;
+        lines from 1.
+        """
         starts = [self._chars[byte] for byte in self._lines]
         blocks: list[list[int]] = []
-        for found in _COMMENT_LINE.finditer(self._text):
-            line = bisect_right(starts, found.start())
+        for match in _COMMENT_LINE.finditer(self._text):
+            line = bisect_right(starts, match.start())
             if line in self._inside_strings:
                 continue
             if blocks and blocks[-1][1] == line - 1:
-                blocks[-1][1], blocks[-1][3] = line, found.end()
+                blocks[-1][1], blocks[-1][3] = line, match.end()
             else:
-                blocks.append([line, line, found.start(), found.end()])
+                blocks.append([line, line, match.start(), match.end()])
         return blocks
 
-    def _resolve(self, node: ast.Import | ast.ImportFrom, symbol: str | None) -> Iterator[ModuleImport]:
+    def _resolve(
+        self, node: ast.Import | ast.ImportFrom, symbol: str | None
+    ) -> Iterator[ModuleImport]:
         if isinstance(node, ast.Import):
             yield from (ModuleImport(name.name, None, name.asname, symbol) for name in node.names)
             return
         module = node.module or ""
         if node.level:
             parents = self._package.split(".") if self._package else []
-            kept = parents[: len(parents) - (node.level - 1)] if node.level - 1 < len(parents) else []
-            module = ".".join([*kept, *([module] if module else [])])
+            packages = (
+                parents[: len(parents) - (node.level - 1)] if node.level - 1 < len(parents) else []
+            )
+            module = ".".join([*packages, *([module] if module else [])])
         yield from (ModuleImport(module, name.name, name.asname, symbol) for name in node.names)
 
     def _span(self, node: ast.expr | ast.stmt) -> tuple[int, int]:
-        return self._offset(node.lineno, node.col_offset), self._offset(node.end_lineno, node.end_col_offset)
+        return self._offset(node.lineno, node.col_offset), self._offset(
+            node.end_lineno, node.end_col_offset
+        )
 
     def _offset(self, line: int | None, byte_column: int | None) -> int:
         assert line is not None
@@ -208,7 +238,7 @@ class _Reader:
 def _first_line(node: ast.stmt) -> int:
     """The line on which a statement begins, with its decorators."""
     decorators: list[ast.expr] = getattr(node, "decorator_list", [])
-    return min([node.lineno, *(one.lineno for one in decorators)])
+    return min([node.lineno, *(decorator.lineno for decorator in decorators)])
 
 
 def _bases(node: ast.ClassDef) -> tuple[str, ...]:
@@ -225,7 +255,12 @@ def _dotted_name(node: ast.expr) -> str:
         node = node.value
     if isinstance(node, ast.Name):
         names.append(node.id)
-    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "super" and names:
+    elif (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id == "super"
+        and names
+    ):
         names.append("super()")
     else:
         return ""
@@ -233,9 +268,12 @@ def _dotted_name(node: ast.expr) -> str:
 
 
 def parse(text: str, path: str, language: str, module: str) -> CodeFacts:
-    """Facts of one file; `module` is given for Python, whose names depend on the folders around the file."""
+    """Facts of one file; `module` is given for Python, whose names depend on the folders around the
+    file.
+    """
     if language == "python":
         return parse_python(text, path, module)
-    from hades.ingest.parsers.tree_sitter import parse_code  # loads eight grammars' binding only when needed
+    # Loads the bindings of eight grammars.
+    from hades.ingest.parsers.tree_sitter import parse_code
 
     return parse_code(text, path, language)

@@ -1,7 +1,9 @@
-"""Eight more languages through tree-sitter: symbols, doc comments, imports and the names that are called.
+"""Eight more languages through tree-sitter: symbols, doc comments, imports and the names that are
+called.
 
-The tree is walked with a cursor. Queries would be shorter and four times as fast on ordinary code, but their time grows
-with the square of a broken file's size (100 kB of brackets: 25 s), and the parser's progress callback ends the process.
+The tree is walked with a cursor. Queries would be shorter and four times as fast on ordinary code,
+but their time grows with the square of a broken file's size (100 kB of brackets: 25 s), and the
+parser's progress callback ends the process.
 """
 
 from __future__ import annotations
@@ -38,7 +40,9 @@ _BASE_WORDS = re.compile(r"\b(?:extends|implements|public|private|protected|virt
 
 
 def body_of(node: Node) -> Node | None:
-    """The body of a definition; that of `typedef struct {...} Name` stands in its type, if that has no name."""
+    """The body of a definition; that of `typedef struct {...} Name` stands in its type, if that has
+    no name.
+    """
     inner = node.child_by_field_name("type") if node.type == "type_definition" else None
     if inner is not None and inner.child_by_field_name("name") is None:
         return inner.child_by_field_name("body")
@@ -46,7 +50,9 @@ def body_of(node: Node) -> Node | None:
 
 
 def dotted(text: str) -> str:
-    """`a::b`, `a->b`, `a?.b`, `a.b::<T>` as `a.b`; empty for anything computed or longer than a name can be."""
+    """`a::b`, `a->b`, `a?.b`, `a.b::<T>` as `a.b`; empty for anything computed or longer than a
+    name can be.
+    """
     if len(text) > _MAX_NAME_BYTES:
         return ""
     plain = _TYPE_ARGUMENTS.sub("", "".join(text.split()))
@@ -58,7 +64,8 @@ def dotted(text: str) -> str:
 
 _MAX_IMPORT_BYTES = 20_000
 _FUNCTION_VALUES = frozenset({"arrow_function", "function_expression", "generator_function"})
-# Grammars name what holds statements or members block, body, compound_statement, declaration_list and the like.
+# Grammars name what holds statements or members block, body, compound_statement, declaration_list
+# and the like.
 _BODY = re.compile(
     r"block|body|compound_statement|statement_list|declaration_list|translation_unit|source_file|program|then|else|do$"
 )
@@ -66,11 +73,13 @@ _PACKAGE = re.compile(rb"^\s*package\s+([\w.]+)\s*;", re.MULTILINE)
 
 
 def parse_code(text: str, path: str, language_name: str) -> CodeFacts:
-    """The facts of one file. Grammars recover from errors, so broken code still gives what can be read."""
+    """The facts of one file. Grammars recover from errors, so broken code still gives what can be
+    read.
+    """
     language = BY_NAME[language_name]
-    data = text.encode("utf-8", "surrogatepass")
-    reader = _Reader(text, data, path, language)
-    root = _parser(language_name).parse(data).root_node
+    encoded = text.encode("utf-8", "surrogatepass")
+    reader = _Reader(text, encoded, path, language)
+    root = _parser(language_name).parse(encoded).root_node
     reader.read(root)
     return reader.facts(root)
 
@@ -84,7 +93,9 @@ def _parser(language_name: str) -> Parser:
 
 @dataclass
 class _Scope:
-    """A named region; only those with a `kind` are symbols. Offsets are bytes until the facts are made."""
+    """A named region; only those with a `kind` are symbols. Offsets are bytes until the facts are
+    made.
+    """
 
     names: tuple[str, ...]
     kind: str
@@ -99,11 +110,11 @@ class _Scope:
 class _Reader:
     """One walk over the tree; regions close when a node begins beyond their end."""
 
-    def __init__(self, text: str, data: bytes, path: str, language: Language) -> None:
-        self._text, self._data, self._path, self._language = text, data, path, language
-        self._chars = CharOffsets(data)
+    def __init__(self, text: str, encoded: bytes, path: str, language: Language) -> None:
+        self._text, self._data, self._path, self._language = text, encoded, path, language
+        self._chars = CharOffsets(encoded)
         self._module = self._prefix = language.module(path)
-        package = _PACKAGE.search(data) if language.name == "java" else None
+        package = _PACKAGE.search(encoded) if language.name == "java" else None
         if package:
             self._prefix = package.group(1).decode("ascii", "replace")
             self._module = f"{self._prefix}.{path.rpartition('/')[2].rpartition('.')[0]}"
@@ -124,8 +135,12 @@ class _Reader:
                 self._note(node, kind)
 
     def facts(self, root: Node) -> CodeFacts:
-        """Everything found, in the order of the text; a comment right before a symbol is its documentation."""
-        symbols = [self._symbol(scope, self._comments.document(scope.row)) for scope in self._symbols]
+        """Everything found, in the order of the text; a comment right before a symbol is its
+        documentation.
+        """
+        symbols = [
+            self._symbol(scope, self._comments.document(scope.row)) for scope in self._symbols
+        ]
         lines = Lines(self._text)
         units = code_units(
             self._text,
@@ -138,7 +153,9 @@ class _Reader:
         return CodeFacts(self._module, tuple(symbols), unique_imports(self._imports), units, prose)
 
     def _open_scope(self, node: Node, kind: str) -> None:
-        """Begins a region, unless it stands inside a function: what is defined there belongs to the function."""
+        """Begins a region, unless it stands inside a function: what is defined there belongs to the
+        function.
+        """
         self._close_before(node.start_byte)
         if self._open and self._open[-1].kind in ("function", "method"):
             return
@@ -154,8 +171,14 @@ class _Reader:
         outer = self._open[-1] if self._open else _Scope((), "", 0, 0)
         inside_type = outer.kind in ("class", "implementation")
         plain = "method" if inside_type or len(names) > 1 else "function"
-        kinds = {"class": language.classes, "implementation": language.implementations, "": language.scopes}
-        symbol_kind = next((name for name, those in kinds.items() if kind in those), plain)
+        kinds = {
+            "class": language.classes,
+            "implementation": language.implementations,
+            "": language.scopes,
+        }
+        symbol_kind = next(
+            (name for name, node_kinds in kinds.items() if kind in node_kinds), plain
+        )
         if symbol_kind == "implementation":  # `impl Trait for Type`
             owner, trait = (dotted(self._field(node, name)) for name in ("type", "trait"))
             self._traits.setdefault(owner, []).extend(filter(None, [trait]))
@@ -178,7 +201,7 @@ class _Reader:
         if kind in language.comments:
             self._comments.add(*self._span(node), node.start_point[0])
             return
-        scope = next((one for one in reversed(self._open) if one.kind), None)
+        scope = next((outer for outer in reversed(self._open) if outer.kind), None)
         if kind in language.bases and scope is not None:
             scope.bases.update(dict.fromkeys(self._bases(node)))
         needed = language.import_field
@@ -193,7 +216,9 @@ class _Reader:
             scope.calls.setdefault(called, self._span(node))
 
     def _defined(self, node: Node) -> tuple[str, ...]:
-        """The name a node gives, in parts where it names its owner: `Store::get`, Go's receiver; empty for none."""
+        """The name a node gives, in parts where it names its owner: `Store::get`, Go's receiver;
+        empty for none.
+        """
         if node.type in self._language.implementations:
             return tuple(filter(None, (dotted(self._field(node, "type")),)))
         name = node.child_by_field_name("name") or node.child_by_field_name("property")
@@ -206,7 +231,9 @@ class _Reader:
                 if inner is None:
                     break
                 name = inner
-        parts = tuple(filter(None, dotted(self._slice(name)).split("."))) if name is not None else ()
+        parts = (
+            tuple(filter(None, dotted(self._slice(name)).split("."))) if name is not None else ()
+        )
         receiver = _RECEIVER.search(self._field(node, "receiver"))
         return (receiver.group(1), *parts) if receiver and parts else parts
 
@@ -236,7 +263,7 @@ class _Reader:
         return self._data[node.start_byte : node.end_byte].decode("utf-8", "replace")
 
     def _add_imports(self, node: Node, facts: Iterable[ModuleImport]) -> None:
-        self._imports += [one._replace(span=self._span(node)) for one in facts]
+        self._imports += [fact._replace(span=self._span(node)) for fact in facts]
 
     def _span(self, node: Node) -> tuple[int, int]:
         return self._chars[node.start_byte], self._chars[node.end_byte]
@@ -246,12 +273,17 @@ class _Reader:
             self._open.pop()
 
     def _symbol(self, scope: _Scope, docstring: str) -> Symbol:
-        qualified = ".".join((self._prefix, *scope.names)) if self._prefix else ".".join(scope.names)
+        qualified = (
+            ".".join((self._prefix, *scope.names)) if self._prefix else ".".join(scope.names)
+        )
         start, end = self._chars[scope.start], self._chars[scope.end]
         line_end = self._text.find("\n", start, end)
         has_body = scope.body is not None and not self._language.header_is_one_line
         body = self._chars[scope.body or 0] if has_body else line_end
-        bases = [*scope.bases, *(self._traits.get(scope.names[-1], ()) if scope.kind == "class" else ())]
+        bases = [
+            *scope.bases,
+            *(self._traits.get(scope.names[-1], ()) if scope.kind == "class" else ()),
+        ]
         return Symbol(
             name=scope.names[-1],
             qualified_name=qualified,
@@ -278,7 +310,7 @@ def _walk(root: Node) -> Iterator[tuple[Node, int]]:
 
 
 def _statement_starts(root: Node) -> Iterator[int]:
-    """Bytes at which the members of a body begin; a body is told by the grammar's name for it."""
+    """Bytes at which the members of a body begin; a body is recognised by its node type."""
     in_body = [True]  # by depth
     for node, depth in _walk(root):
         if in_body[depth] and node.is_named:

@@ -1,4 +1,6 @@
-"""arXiv metadata in the public snapshot's form and in a shorter one, with citations and code links beside it."""
+"""arXiv metadata in the public snapshot's form and in a shorter one, with citations and code links
+beside it.
+"""
 
 from __future__ import annotations
 
@@ -28,42 +30,66 @@ _SUFFIX = re.compile(r"(?:jr|sr|[iv]+)\.?$", re.IGNORECASE)
 
 def open_source(spec: SourceSpec, **_tools: object) -> ArxivSource:
     """The papers of a description."""
-    beside = [Path(one) if one is not None else None for one in (spec.citations, spec.code_links)]
-    return ArxivSource(Path(spec.path), *beside)
+    link_files = [
+        Path(path) if path is not None else None for path in (spec.citations, spec.code_links)
+    ]
+    return ArxivSource(Path(spec.path), *link_files)
 
 
 class ArxivSource(RowsSource):
-    """Papers as documents: title and abstract are the text, citations and repositories are links."""
+    """Papers as documents: title and abstract are the text, citations and repositories are
+    links.
+    """
 
     kind = SourceKind.ARXIV
 
-    def __init__(self, papers: Path, citations: Path | None = None, code_links: Path | None = None) -> None:
+    def __init__(
+        self, papers: Path, citations: Path | None = None, code_links: Path | None = None
+    ) -> None:
         super().__init__(papers, "one paper a line with id, title and abstract")
-        self._citations = require_rows(citations, "one citation a line with src and dst") if citations else None
-        self._code_links = require_rows(code_links, "one mention a line with id and repo") if code_links else None
+        self._citations = (
+            require_rows(citations, "one citation a line with src and dst") if citations else None
+        )
+        self._code_links = (
+            require_rows(code_links, "one mention a line with id and repo") if code_links else None
+        )
 
     def read(self) -> Iterator[Material | RejectedInput]:
-        """Papers in the order of their file; then what was linked from papers that are not there."""
-        beside: list[tuple[Path, _Links]] = []
+        """Papers in the order of their file; then what was linked from papers that are not
+        there.
+        """
+        links_of_files: list[tuple[Path, _Links]] = []
         self._seen.clear()
         for path, none, ends in (
             (self._citations, Link(RelationType.CITES, "", count=0), ("src", "dst")),
-            (self._code_links, Link(RelationType.IMPLEMENTS, "", external=True, count=0), ("id", "repo")),
+            (
+                self._code_links,
+                Link(RelationType.IMPLEMENTS, "", external=True, count=0),
+                ("id", "repo"),
+            ),
         ):
             if path:
                 links: _Links = defaultdict(dict)
-                beside.append((path, links))
+                links_of_files.append((path, links))
                 yield from parse_rows(path, self.kind, partial(_keep_link, none, ends, links))
 
         def with_links(_line: int, row: Row) -> Material:
             paper = self._first(_paper(row))
-            return replace(paper, links=tuple(link for _, links in beside for link in links[paper.origin].values()))
+            links: list[Link] = []
+            for _, links_of_papers in links_of_files:
+                links += links_of_papers[paper.origin].values()
+            return replace(paper, links=tuple(links))
 
         yield from parse_rows(self._rows, self.kind, with_links)
-        for path, links in beside:  # one note for all: a part of a corpus often comes with all its links
+        for (
+            path,
+            links,
+        ) in links_of_files:  # one note for all: a part of a corpus often comes with all its links
             if strangers := [paper for paper in links if paper not in self._seen]:
-                named = ", ".join(strangers[:5]) + (", ..." if len(strangers) > 5 else "")
-                detail = f"{len(strangers)} papers with links are not among the papers read: {named}"
+                listed = ", ".join(strangers[:5]) + (", ..." if len(strangers) > 5 else "")
+                detail = (
+                    f"{len(strangers)} papers with links are not among the papers read: {listed}"
+                )
                 yield RejectedInput(SourceKind.ARXIV, path.name, RejectReason.MALFORMED, detail)
 
 
@@ -71,16 +97,22 @@ _Links = defaultdict[str, dict[str, Link]]  # by the paper they start from, and 
 
 
 def _keep_link(none: Link, ends: tuple[str, str], links: _Links, _line: int, row: Row) -> None:
-    """Fills `links`; rows about the same target are one link, rows without both ends are rejected."""
+    """Fills `links`; rows about the same target are one link, rows without both ends are
+    rejected.
+    """
     source, target = (row.get(name) for name in ends)
     if not (isinstance(source, str) and source and isinstance(target, str) and target):
         raise Unusable(RejectReason.MALFORMED, f"expected texts {ends[0]!r} and {ends[1]!r}")
     link = links[source].get(target, none)
     mentions, context = row.get("n_mentions", 1), row.get("context")
-    # A reference that the running text never mentions is still stated once, in the list of references.
+    # A reference that the running text never mentions is still stated once, in the list of
+    # references.
     count = link.count + (max(1, mentions) if isinstance(mentions, int) else 1)
-    said = [*link.context.splitlines(), " ".join(context.split()) if isinstance(context, str) else ""]
-    contexts = "\n".join(dict.fromkeys(filter(None, said)))  # its sentences, one a line
+    sentences = [
+        *link.context.splitlines(),
+        " ".join(context.split()) if isinstance(context, str) else "",
+    ]
+    contexts = "\n".join(dict.fromkeys(filter(None, sentences)))  # its sentences, one a line
     links[source][target] = replace(link, target=target, count=count, context=contexts)
 
 
@@ -94,7 +126,9 @@ def _paper(row: Row) -> Material:
         raise Unusable(RejectReason.EMPTY, f"paper {identifier} has neither title nor abstract")
     text = "\n\n".join(filter(None, (title, abstract)))
     if "\0" in text or "\0" in identifier:
-        raise Unusable(RejectReason.NOT_TEXT, f"paper {identifier!r} holds NUL characters", len(text))
+        raise Unusable(
+            RejectReason.NOT_TEXT, f"paper {identifier!r} holds NUL characters", len(text)
+        )
     authors, date = _authors(row), _date(row)
     facts = {
         "id": identifier,
@@ -103,7 +137,11 @@ def _paper(row: Row) -> Material:
         "authors": authors,
         "categories": _categories(row.get("categories")),
         "date": date,
-        "metadata": {name: value for name, value in row.items() if name not in _READ_FIELDS and value is not None},
+        "metadata": {
+            name: value
+            for name, value in row.items()
+            if name not in _READ_FIELDS and value is not None
+        },
     }
     return Material(
         origin=identifier,
@@ -128,42 +166,57 @@ def _authors(row: Row) -> tuple[str, ...]:
     parsed, plain = row.get("authors_parsed"), row.get("authors")
     if isinstance(parsed, list) and parsed:
         # `["Smith", "J. A.", "Jr."]` is J. A. Smith Jr.; what follows are affiliations
-        texts = [[part if isinstance(part, str) else "" for part in one[:3]] for one in parsed if isinstance(one, list)]
-        padded = ([*one, "", "", ""] for one in texts)
-        names = [" ".join(f"{first} {last} {suffix}".split()) for last, first, suffix, *_ in padded]
+        names = []
+        for author in parsed:
+            if isinstance(author, list):
+                parts = [part if isinstance(part, str) else "" for part in author[:3]]
+                last, first, suffix = [*parts, "", "", ""][:3]
+                names.append(" ".join(f"{first} {last} {suffix}".split()))
     elif isinstance(plain, list):
         names = [" ".join(name.split()) for name in plain if isinstance(name, str)]
     elif isinstance(plain, str):
         names = _AUTHOR_SPLIT.split(" ".join(_without_brackets(plain).split()))
     else:
         names = []
-    return tuple(dict.fromkeys(name for name in names if name and "\0" not in name and not _SUFFIX.match(name)))
+    return tuple(
+        dict.fromkeys(
+            name for name in names if name and "\0" not in name and not _SUFFIX.match(name)
+        )
+    )
 
 
 def _without_brackets(authors: str) -> str:
     """Affiliations stand in brackets, sometimes nested."""
-    depth, kept = 0, []
+    depth, characters = 0, []
     for character in authors:
         depth += character == "("
         if depth == 0:
-            kept.append(character)
+            characters.append(character)
         depth -= character == ")" and depth > 0
-    return "".join(kept)
+    return "".join(characters)
 
 
 def _categories(value: object) -> tuple[str, ...]:
     if isinstance(value, str):
         return tuple(value.split())
-    return tuple(one for one in value if isinstance(one, str)) if isinstance(value, list) else ()
+    return (
+        tuple(category for category in value if isinstance(category, str))
+        if isinstance(value, list)
+        else ()
+    )
 
 
 def _date(row: Row) -> datetime | None:
-    """When the paper first appeared: its first version, else the date given, else that of the last update."""
+    """When the paper first appeared: its first version, else the date given, else that of the last
+    update.
+    """
     versions = row.get("versions")
     earliest = versions[0] if isinstance(versions, list) and versions else None
     first = earliest.get("created") if isinstance(earliest, dict) else None
     for value in (first, row.get("date"), row.get("created"), row.get("update_date")):
         with suppress(ValueError, TypeError, OverflowError):
-            if isinstance(value, str) and (moment := as_utc(value) or as_utc(parsedate_to_datetime(value))):
+            if isinstance(value, str) and (
+                moment := as_utc(value) or as_utc(parsedate_to_datetime(value))
+            ):
                 return moment
     return None

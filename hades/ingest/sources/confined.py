@@ -1,9 +1,10 @@
 """Parsers in a child process with bounded memory and processor time, because input may be hostile.
 
-Measured on the parsers used here: 100 kB of `a<a<a<` makes the Java grammar take all memory, 300 kB of f-string fields
-keep `ast.parse` busy for 20 s, and a PDF page of a few kB can inflate without end. None of that can be stopped from
-inside the process, so the kernel stops the child and the file is set aside. This module loads little more than the
-standard library: a child starts in a tenth of a second.
+Measured on the parsers used here: 100 kB of `a<a<a<` makes the Java grammar take all memory, 300 kB
+of f-string fields keep `ast.parse` busy for 20 s, and a PDF page of a few kB can inflate without
+end. None of that can be stopped from inside the process, so the kernel stops the child and the file
+is set aside. This module loads little more than the standard library: a child starts in a tenth of
+a second.
 """
 
 from __future__ import annotations
@@ -26,12 +27,14 @@ from typing import Any, Self, TypeVar
 from hades.errors import HadesError
 
 MEMORY_BYTES = 1 << 30
-_WALL_SECONDS = 120.0  # for a child that waits instead of working; processor time is the limit that matters
+# For a child that waits instead of working; processor time is the limit that matters.
+_WALL_SECONDS = 120.0
 _OUT_OF_MEMORY = 3
 _READY = b"ready"
 # The child looks for modules where its parent does, in whatever way the parent came to look there.
 _BOOT = (
-    "import sys; sys.path[:] = sys.argv[2].split(chr(0x1f)); from hades.ingest.sources.confined import serve; serve()"
+    "import sys; sys.path[:] = sys.argv[2].split(chr(0x1f)); from "
+    "hades.ingest.sources.confined import serve; serve()"
 )
 
 
@@ -40,7 +43,8 @@ class ParserStopped(Exception):
 
 
 class ConfinedPool:
-    """One function, named `module:function`, called in children that are started as they are needed.
+    """One function, named `module:function`, called in children that are started as they are
+    needed.
 
     Calls may come from as many threads as there are children; one that was stopped is replaced.
     """
@@ -59,7 +63,9 @@ class ConfinedPool:
             child.close()
 
     def call(self, *arguments: object, cpu_seconds: float) -> Any:
-        """What the function returns; raises `ParserStopped` when it needs more than it may or dies."""
+        """What the function returns; raises `ParserStopped` when it needs more than it may or
+        dies.
+        """
         child = self._idle.get()
         try:
             return child.call(arguments, cpu_seconds)
@@ -120,13 +126,16 @@ class _Child:
             child.wait()
             module = self._function.partition(":")[0]
             raise HadesError(
-                f"the parser process for {self._function} did not start; `python -c 'import {module}'` shows why"
+                f"the parser process for {self._function} did not start; `python -c 'import "
+                f"{module}'` shows why"
             )
         return child
 
 
 def serve() -> None:
-    """The child: answers calls until its input ends. Nothing is caught but memory: any other failure is a death."""
+    """The child: answers calls until its input ends. Nothing is caught but memory: any other
+    failure is a death.
+    """
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     requests, answers = os.fdopen(0, "rb"), os.fdopen(os.dup(1), "wb")
@@ -164,24 +173,30 @@ def _reason_of_death(child: subprocess.Popen[bytes], cpu_seconds: float) -> str:
 _In = TypeVar("_In")
 _Out = TypeVar("_Out")
 _MOST = 4  # of the default: reading waits for the disk beyond that
-_AHEAD = 4  # inputs a worker may be ahead of the reader: enough to stay busy, few enough to stay small
+# Inputs a worker may be ahead of the reader: enough to stay busy, few enough to stay small.
+_AHEAD = 4
 
 
 def reading_workers(workers: int = 0) -> int:
-    """How many files are read at a time: as the setting says, with 0 one for each core but at most four."""
+    """How many files are read at a time: as the setting says, with 0 one for each core but at most
+    four.
+    """
     return workers or min(_MOST, os.cpu_count() or 1)
 
 
 def in_order(work: Callable[[_In], _Out], inputs: Iterable[_In], workers: int) -> Iterator[_Out]:
-    """`map`, with up to `workers` at work; threads suffice, because they wait for children that parse."""
+    """`map`, with up to `workers` at work; threads suffice, because they wait for children that
+    parse.
+    """
     pool = ThreadPoolExecutor(workers, thread_name_prefix="read")
     waiting: deque[Future[_Out]] = deque()
     try:
-        for one in inputs:
-            waiting.append(pool.submit(work, one))
+        for argument in inputs:
+            waiting.append(pool.submit(work, argument))
             if len(waiting) > _AHEAD * workers:
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
     finally:
-        pool.shutdown(cancel_futures=True)  # a reader that stops early does not wait for what it will not read
+        # A reader that stops early does not wait for what it will not read.
+        pool.shutdown(cancel_futures=True)

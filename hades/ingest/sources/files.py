@@ -1,4 +1,6 @@
-"""Safe reading: regular files only, bounded size, text in any common encoding; the rest is named and set aside."""
+"""Safe reading: regular files only, bounded size, text in any common encoding; the rest is named
+and set aside.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,8 @@ from hades.ingest.sources.material import RejectedInput, RejectReason
 from schemas.sources import SourceKind
 
 MAX_TEXT_BYTES = 8 << 20
-MAX_LINE_CHARS = 100_000  # longer lines are data or minified code: nobody reads them, and parsers choke on them
+# Longer lines are data or minified code: nobody reads them, and parsers choke on them.
+MAX_LINE_CHARS = 100_000
 _SAMPLE_BYTES = 16 << 10
 _CONTROL_SHARE = 0.02  # text holds next to no control characters; compressed data about one in ten
 _CONTROLS = bytes(code for code in range(32) if code not in b"\t\n\v\f\r\x1b") + b"\x7f"
@@ -27,8 +30,11 @@ _BOMS = (
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
-_DECLARED = re.compile(rb"(?:coding|charset)[:=]\s*[\"']?([-\w.]{1,40})")  # PEP 263 and HTML's meta element
-_PLAIN_CODEC = re.compile(r"utf-?8|ascii|latin|iso-?8859|cp\d|windows|koi8|gb|big5|shift|euc|mac", re.IGNORECASE)
+# PEP 263 and HTML's meta element.
+_DECLARED = re.compile(rb"(?:coding|charset)[:=]\s*[\"']?([-\w.]{1,40})")
+_PLAIN_CODEC = re.compile(
+    r"utf-?8|ascii|latin|iso-?8859|cp\d|windows|koi8|gb|big5|shift|euc|mac", re.IGNORECASE
+)
 _KINDS = {stat.S_IFIFO: "a FIFO", stat.S_IFSOCK: "a socket", stat.S_IFLNK: "a symbolic link"}
 _KINDS |= {stat.S_IFCHR: "a device", stat.S_IFBLK: "a device", stat.S_IFDIR: "a directory"}
 _NOT_ASCII = re.compile(rb"[\x80-\xff]")
@@ -59,8 +65,8 @@ def read_text(path: str, limit: int = MAX_TEXT_BYTES) -> str:
 def read_bytes(path: str, limit: int) -> bytes:
     """The bytes of a regular file of at most `limit` bytes.
 
-    The kind is asked before opening, because opening a FIFO or a device can block or act, and again after, because the
-    file may have been exchanged in between.
+    The kind is checked before opening, because opening a FIFO or a device can block or act, and
+    again after, because the file may have been exchanged in between.
     """
     try:
         _require_regular(os.lstat(path), limit)
@@ -68,26 +74,32 @@ def read_bytes(path: str, limit: int) -> bytes:
         with os.fdopen(handle, "rb") as file:
             status = os.fstat(handle)
             _require_regular(status, limit)
-            data = file.read(limit + 1)
+            content = file.read(limit + 1)
     except OSError as error:
         raise Unusable(RejectReason.UNREADABLE, error.strerror or type(error).__name__) from error
-    if len(data) > limit:
-        raise Unusable(RejectReason.OVERSIZED, f"grew beyond the limit of {limit} bytes while read", len(data))
-    return data
+    if len(content) > limit:
+        raise Unusable(
+            RejectReason.OVERSIZED,
+            f"grew beyond the limit of {limit} bytes while read",
+            len(content),
+        )
+    return content
 
 
-def decode(data: bytes) -> str:
-    """Bytes as text: by byte order mark, as UTF-8, as declared, as detected; binary data is refused."""
+def decode(content: bytes) -> str:
+    """Bytes as text: by byte order mark, as UTF-8, as declared, as detected; binary data is
+    refused.
+    """
     for mark, encoding in _BOMS:
-        if data.startswith(mark):
-            return _decode_marked(data[len(mark) :], encoding)
+        if content.startswith(mark):
+            return _decode_marked(content[len(mark) :], encoding)
     try:
-        text = data.decode("utf-8")
+        text = content.decode("utf-8")
     except UnicodeDecodeError:
-        return _decode_unmarked(data)
+        return _decode_unmarked(content)
     if "\0" in text:
-        return _decode_utf16(data)
-    _require_few_controls(data)
+        return _decode_utf16(content)
+    _require_few_controls(content)
     return text
 
 
@@ -115,77 +127,90 @@ def _require_regular(status: os.stat_result, limit: int) -> None:
         raise Unusable(RejectReason.OVERSIZED, detail, status.st_size)
 
 
-def _decode_marked(data: bytes, encoding: str) -> str:
+def _decode_marked(content: bytes, encoding: str) -> str:
     try:
-        text = data.decode(encoding)
+        text = content.decode(encoding)
     except UnicodeDecodeError as error:
         if encoding == "utf-8":
-            return decode(data)
+            return decode(content)
         detail = f"marked as {encoding}, but byte {error.start} does not fit"
-        raise Unusable(RejectReason.UNREADABLE, detail, len(data)) from error
+        raise Unusable(RejectReason.UNREADABLE, detail, len(content)) from error
     if "\0" in text:
-        raise Unusable(RejectReason.NOT_TEXT, "holds NUL characters", len(data))
+        raise Unusable(RejectReason.NOT_TEXT, "holds NUL characters", len(content))
     return text
 
 
-def _decode_unmarked(data: bytes) -> str:
-    """Text that is not UTF-8: UTF-16 without a mark, else as declared, as detected, as Windows-1252 or Latin-1."""
-    if b"\0" in data:
-        return _decode_utf16(data)
-    _require_few_controls(data)
-    declared = _DECLARED.search(data[:1024])
+def _decode_unmarked(content: bytes) -> str:
+    """Text that is not UTF-8: UTF-16 without a mark, else as declared, as detected, as Windows-1252
+    or Latin-1.
+    """
+    if b"\0" in content:
+        return _decode_utf16(content)
+    _require_few_controls(content)
+    declared = _DECLARED.search(content[:1024])
     name = declared.group(1).decode("ascii", "ignore") if declared else ""
-    for encoding in (*([name] if _PLAIN_CODEC.match(name) else []), *_detect_encodings(data), "cp1252"):
+    for encoding in (
+        *([name] if _PLAIN_CODEC.match(name) else []),
+        *_detect_encodings(content),
+        "cp1252",
+    ):
         try:
-            return data.decode(encoding)
+            return content.decode(encoding)
         except (UnicodeDecodeError, LookupError):
             continue
-    return data.decode("latin-1")
+    return content.decode("latin-1")
 
 
-def _decode_utf16(data: bytes) -> str:
+def _decode_utf16(content: bytes) -> str:
     """UTF-16 shows as NUL in every other byte of Western text; any other NUL means binary data."""
-    sample = data[: _SAMPLE_BYTES & ~1]
+    sample = content[: _SAMPLE_BYTES & ~1]
     for encoding, zeros, letters in (
         ("utf-16-le", sample[1::2], sample[::2]),
         ("utf-16-be", sample[::2], sample[1::2]),
     ):
         if zeros.count(0) > 0.7 * len(zeros) and letters.count(0) == 0:
             try:
-                text = data.decode(encoding)
+                text = content.decode(encoding)
             except UnicodeDecodeError:
                 break
             if "\0" not in text:
                 return text
-    raise Unusable(RejectReason.NOT_TEXT, "holds NUL bytes", len(data))
+    raise Unusable(RejectReason.NOT_TEXT, "holds NUL bytes", len(content))
 
 
-def _require_few_controls(data: bytes) -> None:
-    sample = data[: 4 * _SAMPLE_BYTES]
+def _require_few_controls(content: bytes) -> None:
+    sample = content[: 4 * _SAMPLE_BYTES]
     controls = len(sample) - len(sample.translate(None, _CONTROLS))
     if controls > max(2, _CONTROL_SHARE * len(sample)):
-        raise Unusable(RejectReason.NOT_TEXT, f"{controls} control characters in {len(sample)} bytes", len(data))
+        raise Unusable(
+            RejectReason.NOT_TEXT,
+            f"{controls} control characters in {len(sample)} bytes",
+            len(content),
+        )
 
 
-def _detect_encodings(data: bytes) -> list[str]:
+def _detect_encodings(content: bytes) -> list[str]:
     """A guess from the bytes around the first one beyond ASCII: a whole file would take seconds."""
     from charset_normalizer import from_bytes  # .1 s to load, and nearly all text is UTF-8
 
-    first = _NOT_ASCII.search(data)
+    first = _NOT_ASCII.search(content)
     middle = first.start() if first else 0
-    sample = data[max(0, middle - _SAMPLE_BYTES // 2) : middle + _SAMPLE_BYTES]
+    sample = content[max(0, middle - _SAMPLE_BYTES // 2) : middle + _SAMPLE_BYTES]
     best = from_bytes(sample.rstrip(bytes(range(128, 256))) or sample).best()
     return [best.encoding] if best else []
 
 
-# Walking a folder in a stable order: ignore files respected, links never followed, odd files not opened.
+# Walking a folder in a stable order: ignore files respected, links never followed, odd files not
+# opened.
 _SKIPPED = (
-    ".git .hg .svn .venv venv node_modules site-packages dist-packages __pycache__ .tox .nox .eggs .cache "
+    ".git .hg .svn .venv venv node_modules site-packages dist-packages __pycache__ .tox .nox .eggs "
+    ".cache "
     ".mypy_cache .pytest_cache .ruff_cache .hypothesis .ipynb_checkpoints .idea .vscode"
 )
 SKIPPED_FOLDERS = frozenset(_SKIPPED.split())
 _MAX_IGNORE_BYTES = 1 << 20
-# Patterns become backtracking expressions: this many stars between two slashes still match any name in milliseconds.
+# Patterns become backtracking expressions: this many stars between two slashes still match any name
+# in milliseconds.
 _MAX_STARS = 4
 
 
@@ -200,17 +225,19 @@ class FileEntry:
 
 @dataclass(frozen=True)
 class _Rules:
-    """One `.gitignore` and the folder it speaks of."""
+    """One `.gitignore` and its folder."""
 
     folder: str
     patterns: tuple[RegexPattern, ...]
 
 
-def walk(root: str, file: str = "", respect_ignores: bool = True, exclude: Sequence[str] = ()) -> Iterator[FileEntry]:
+def walk(
+    root: str, file: str = "", respect_ignores: bool = True, exclude: Sequence[str] = ()
+) -> Iterator[FileEntry]:
     """Every entry below the root, or one file of it, sorted within each folder.
 
-    `exclude` are patterns in the form of `.gitignore`; no ignore file can take them back. Depth first with an explicit
-    stack: folders may be nested deeper than calls can be.
+    `exclude` are patterns in the form of `.gitignore`; no ignore file can take them back. Depth
+    first with an explicit stack: folders may be nested deeper than calls can be.
     """
     real_root = os.path.realpath(root)
     always = (_Rules("", _compile(exclude)),) if exclude else ()
@@ -219,14 +246,16 @@ def walk(root: str, file: str = "", respect_ignores: bool = True, exclude: Seque
         relative, rules, is_folder = pending.pop()
         full = os.path.join(root, relative) if relative else root
         if not is_folder:
-            found = _examine(full, relative, real_root)
-            if found is not None:
-                yield found
+            examined = _examine(full, relative, real_root)
+            if examined is not None:
+                yield examined
             continue
         try:
             entries = sorted(os.scandir(full), key=lambda entry: entry.name, reverse=True)
         except OSError as error:
-            yield FileEntry(full, relative, Unusable(RejectReason.UNREADABLE, f"folder: {error.strerror}"))
+            yield FileEntry(
+                full, relative, Unusable(RejectReason.UNREADABLE, f"folder: {error.strerror}")
+            )
             continue
         if relative and any(entry.name == "pyvenv.cfg" for entry in entries):
             continue
@@ -237,23 +266,37 @@ def walk(root: str, file: str = "", respect_ignores: bool = True, exclude: Seque
             is_child_folder = entry.is_dir(follow_symlinks=False)
             if is_child_folder and entry.name in SKIPPED_FOLDERS:
                 continue
-            if not any(_is_ignored(child, is_child_folder, one) for one in (always, rules)):
+            if not any(
+                _is_ignored(child, is_child_folder, rule_set) for rule_set in (always, rules)
+            ):
                 pending.append((child, rules, is_child_folder))
 
 
 def _examine(full: str, relative: str, real_root: str) -> FileEntry | None:
-    """A regular file, or the reason why the entry is none; a link to what is read in its own place is passed over."""
+    """A regular file, or the reason why the entry is none; a link to what is read in its own place
+    is passed over.
+    """
     try:
         mode = os.lstat(full).st_mode
         if _UNPRINTABLE.search(relative):
-            raise Unusable(RejectReason.MALFORMED, "the name holds control or undecodable characters; rename the file")
+            raise Unusable(
+                RejectReason.MALFORMED,
+                "the name holds control or undecodable characters; rename the file",
+            )
         if stat.S_ISLNK(mode):
             target = os.path.realpath(full, strict=True)
             if target == real_root or target.startswith(real_root + os.sep):
                 return None
-            raise Unusable(RejectReason.UNREADABLE, "a symbolic link that leads out of the corpus is not followed")
+            raise Unusable(
+                RejectReason.UNREADABLE,
+                "a symbolic link that leads out of the corpus is not followed",
+            )
     except OSError as error:
-        return FileEntry(full, relative, Unusable(RejectReason.UNREADABLE, error.strerror or type(error).__name__))
+        return FileEntry(
+            full,
+            relative,
+            Unusable(RejectReason.UNREADABLE, error.strerror or type(error).__name__),
+        )
     except Unusable as problem:
         return FileEntry(full, relative, problem)
     return FileEntry(full, relative)
@@ -271,22 +314,32 @@ def _with_rules_of(full: str, relative: str, rules: tuple[_Rules, ...]) -> tuple
 
 
 def _compile(lines: Sequence[str]) -> tuple[RegexPattern, ...]:
-    """The patterns git would take, last one first; malformed ones are passed over as git does, overgrown ones too."""
+    """The patterns git would take, last one first; malformed ones are passed over as git does,
+    overgrown ones too.
+    """
     patterns: list[RegexPattern] = []
     for line in lines:
-        if any(part.count("*") > _MAX_STARS for part in line.split("/")) or line.count("**") > _MAX_STARS:
+        stars = max(part.count("*") for part in line.split("/"))
+        if max(stars, line.count("**")) > _MAX_STARS:
             continue
-        line = re.sub(r"(?<=.)/\*\*/$", "/**/*/", line)  # folders below, which the library takes for the folder itself
+        # `name/**/` means folders below, which the library takes for the folder itself.
+        line = re.sub(r"(?<=.)/\*\*/$", "/**/*/", line)
         try:
             compiled = GitIgnoreSpec.from_lines([line]).patterns
         except (ValueError, re.error):
             continue
-        patterns += [one for one in compiled if isinstance(one, RegexPattern) and one.include is not None]
+        patterns += [
+            pattern
+            for pattern in compiled
+            if isinstance(pattern, RegexPattern) and pattern.include is not None
+        ]
     return tuple(reversed(patterns))
 
 
 def _is_ignored(relative: str, is_folder: bool, rules: tuple[_Rules, ...]) -> bool:
-    """The deepest `.gitignore` that says anything decides; within one file the last matching line does."""
+    """The deepest `.gitignore` that says anything decides; within one file the last matching line
+    does.
+    """
     for rule in reversed(rules):
         below = relative[len(rule.folder) + 1 :] if rule.folder else relative
         for pattern in rule.patterns:
@@ -296,10 +349,12 @@ def _is_ignored(relative: str, is_folder: bool, rules: tuple[_Rules, ...]) -> bo
 
 
 def _matches_itself(pattern: RegexPattern, path: str) -> bool:
-    """Whether a pattern means this very entry. The library also matches what lies below a folder it means.
+    """Whether a pattern means this very entry. The library also matches what lies below a folder it
+    means.
 
-    The folder was asked first, and if it was not ignored its pattern says nothing of its entries: `*` with `!*/` keeps
-    folders but not what is in them. A match through a folder marks its slash as a group.
+    The folder was checked first, and if it was not ignored its pattern says nothing of its entries:
+    `*` with `!*/` keeps folders but not what is in them. A match through a folder marks its slash
+    as a group.
     """
     expression = pattern.regex
     if expression is None:

@@ -1,4 +1,6 @@
-"""Trees and commits by the git command: no network, prompt or hooks, no programs that a repository's settings name."""
+"""Trees and commits by the git command: no network, prompt or hooks, no programs that a
+repository's settings name.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +23,19 @@ from hades.settings.tree import HistorySettings
 
 _SECONDS = 120.0
 _SAFE = (
-    *("-c", "protocol.allow=never", "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false"),
-    *("-c", "safe.directory=*", "-c", "core.quotePath=false", "-c", "diff.renameLimit=200", "--no-replace-objects"),
+    "-c",
+    "protocol.allow=never",
+    "-c",
+    "core.hooksPath=/dev/null",
+    "-c",
+    "core.fsmonitor=false",
+    "-c",
+    "safe.directory=*",
+    "-c",
+    "core.quotePath=false",
+    "-c",
+    "diff.renameLimit=200",
+    "--no-replace-objects",
 )
 _ENVIRONMENT = {
     "GIT_TERMINAL_PROMPT": "0",
@@ -39,20 +52,30 @@ class GitError(SourceError):
 
 
 def find_git_dir(folder: Path) -> Path | None:
-    """The repository whose root is this folder, also for linked work trees; None where there is none or no git."""
+    """The repository whose root is this folder, also for linked work trees; None where there is
+    none or no git.
+    """
     if not (folder / ".git").exists() or shutil.which("git") is None:
         return None
     try:
-        found = run_git(folder / ".git" if (folder / ".git").is_dir() else folder, "rev-parse", "--absolute-git-dir")
+        output = run_git(
+            folder / ".git" if (folder / ".git").is_dir() else folder,
+            "rev-parse",
+            "--absolute-git-dir",
+        )
     except GitError:
         return None
-    return Path(os.fsdecode(found).strip())
+    return Path(os.fsdecode(output).strip())
 
 
 def resolve_commit(git_dir: Path, name: str = "HEAD") -> str | None:
     """The id of a commit; None when the name means none, as in a repository without commits."""
     try:
-        return run_git(git_dir, "rev-parse", "--verify", "--quiet", f"{name}^{{commit}}").decode().strip()
+        return (
+            run_git(git_dir, "rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
+            .decode()
+            .strip()
+        )
     except GitError:
         return None
 
@@ -60,7 +83,7 @@ def resolve_commit(git_dir: Path, name: str = "HEAD") -> str | None:
 def run_git(git_dir: Path, *arguments: str) -> bytes:
     """What a git command prints."""
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             _command(git_dir, arguments),
             capture_output=True,
             check=False,
@@ -70,15 +93,17 @@ def run_git(git_dir: Path, *arguments: str) -> bytes:
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise GitError(f"git {arguments[0]} in {git_dir} did not run: {error}") from error
-    if done.returncode:
-        said = done.stderr.decode("utf-8", "replace").strip().partition("\n")[0][:200]
-        raise GitError(f"git {arguments[0]} in {git_dir} failed: {said}; expected a repository")
-    return done.stdout
+    if process.returncode:
+        message = process.stderr.decode("utf-8", "replace").strip().partition("\n")[0][:200]
+        raise GitError(f"git {arguments[0]} in {git_dir} failed: {message}; expected a repository")
+    return process.stdout
 
 
 @contextmanager
 def stream_git(git_dir: Path, *arguments: str) -> Iterator[IO[bytes]]:
-    """The output of a git command while it runs; a command that fails or is left early raises nothing by itself."""
+    """The output of a git command while it runs; a command that fails or is left early raises
+    nothing by itself.
+    """
     child = subprocess.Popen(
         _command(git_dir, arguments),
         stdin=subprocess.DEVNULL,
@@ -106,27 +131,38 @@ def _environment() -> dict[str, str]:
 
 
 def check_out(git_dir: Path, commit: str, tree: Path) -> None:
-    """Bring a folder to a commit of a repository, which lends its objects; what it has of the commit stays."""
+    """Bring a folder to a commit of a repository, which lends its objects; what it has of the
+    commit stays.
+    """
     git_dir = git_dir.resolve()
-    found = resolve_commit(git_dir, commit)
-    if found is None:
-        raise GitError(f"{git_dir} has no commit {commit!r}; expected a commit, a branch or a tag of a repository")
+    commit_id = resolve_commit(git_dir, commit)
+    if commit_id is None:
+        raise GitError(
+            f"{git_dir} has no commit {commit!r}; expected a commit, a branch or a tag of a "
+            "repository"
+        )
     if not tree.exists():
         paths = run_git(git_dir, "rev-parse", "--git-path", "objects", "--git-path", "shallow")
         objects, shallow = (git_dir / line for line in os.fsdecode(paths).splitlines())
         _borrow_objects(objects, shallow, tree)
-    run_git(tree, "reset", "--quiet", "--hard", found)
+    run_git(tree, "reset", "--quiet", "--hard", commit_id)
 
 
 def check_out_past(folder: Path, moment: datetime, into: Path) -> Path | None:
-    """The folder as its repository held it at a moment, written below `into`; None where no repository knows it.
+    """The folder as its repository held it at a moment, written below `into`; None where no
+    repository knows it.
 
-    Commits count along the first parents, by the time they were made; before the first of them the folder is empty.
+    Commits count along the first parents, by the time they were made; before the first of them the
+    folder is empty.
     """
     try:
-        if shutil.which("git") is None or not run_git(folder, "rev-list", "--max-count=1", "HEAD", "--", "."):
+        if shutil.which("git") is None or not run_git(
+            folder, "rev-list", "--max-count=1", "HEAD", "--", "."
+        ):
             return None
-        paths = run_git(folder, "rev-parse", "--show-toplevel", "--git-path", "objects", "--git-path", "shallow")
+        paths = run_git(
+            folder, "rev-parse", "--show-toplevel", "--git-path", "objects", "--git-path", "shallow"
+        )
     except GitError:
         return None
     root, objects, shallow = (folder / line for line in os.fsdecode(paths).splitlines())
@@ -145,26 +181,37 @@ def _borrow_objects(objects: Path, shallow: Path, tree: Path) -> None:
     """A repository without commits that reads the objects of another one."""
     tree.mkdir(parents=True)
     run_git(tree, "init", "--quiet")
-    (tree / ".git" / "objects" / "info" / "alternates").write_text(f"{objects.resolve()}\n", "utf-8")
+    (tree / ".git" / "objects" / "info" / "alternates").write_text(
+        f"{objects.resolve()}\n", "utf-8"
+    )
     if shallow.is_file():
         shutil.copyfile(shallow, tree / ".git" / "shallow")
 
 
-# Commits of a repository, newest first: message, date, author's name, and the files and definitions changed. Two
-# readings of `git log`: `--raw` names files without reading contents, so it also works in partial clones; `-p -U0`
-# over code files gives changed lines, which name definitions. Contents that are missing only cost those names. No
-# e-mail address is read.
+# Commits of a repository, newest first: message, date, author's name, and the files and definitions
+# changed. Two readings of `git log`: `--raw` names files without reading contents, so it also works
+# in partial clones; `-p -U0` over code files gives changed lines, which name definitions. Contents
+# that are missing only cost those names. No e-mail address is read.
 USUAL = HistorySettings()
 MAX_MESSAGE_CHARS = 8_000
 MAX_FILES = 200  # a commit that touches more is a mass edit: its lines are not read
 _IDS_PER_CALL = 1_000
 _MAX_PATCH_LINE = 400
-_MAX_PATCH_BYTES = 64 << 20  # of all patches together; older commits are then known by their files only
+# Of all patches together; older commits are then known by their files only.
+_MAX_PATCH_BYTES = 64 << 20
 _MARK = "\x02"  # begins a commit; no message and no path holds it
 _FORMAT = f"--format={_MARK}%H%x00%ct%x00%an%x00%B%x00"
-_DIFF = ("--no-color", "--no-ext-diff", "--no-textconv", "--find-renames=100%", "--diff-filter=ACDMRT")
+_DIFF = (
+    "--no-color",
+    "--no-ext-diff",
+    "--no-textconv",
+    "--find-renames=100%",
+    "--diff-filter=ACDMRT",
+)
 _E_MAIL = re.compile(r"[\w.+-]+@[\w-]+\.[\w.-]+")
-_TRAILER = re.compile(r"^(?:signed-off-by|co-authored-by|reviewed-by|acked-by|tested-by|cc):.*$", re.I | re.M)
+_TRAILER = re.compile(
+    r"^(?:signed-off-by|co-authored-by|reviewed-by|acked-by|tested-by|cc):.*$", re.I | re.M
+)
 # The name that a line defines, in the languages that are parsed.
 _DEFINED = re.compile(
     rb"^\s*(?:(?:export|default|public|private|protected|static|abstract|final|async|pub(?:\(\w+\))?|inline|virtual)\s+)*"
@@ -172,14 +219,17 @@ _DEFINED = re.compile(
 )
 # Drivers that make git show the enclosing definition after `@@`.
 _ATTRIBUTES = (
-    "*.py diff=python\n*.pyi diff=python\n*.java diff=java\n*.go diff=golang\n*.rs diff=rust\n*.rb diff=ruby\n"
+    "*.py diff=python\n*.pyi diff=python\n*.java diff=java\n*.go diff=golang\n*.rs diff=rust\n*.rb "
+    "diff=ruby\n"
     "*.c diff=cpp\n*.cc diff=cpp\n*.cpp diff=cpp\n*.h diff=cpp\n*.hpp diff=cpp\n"
 )
 
 
 @dataclass(frozen=True)
 class FileChange:
-    """A file that a commit touched; `old_path` is set where it was renamed, `names` are definitions that changed."""
+    """A file that a commit touched; `old_path` is set where it was renamed, `names` are definitions
+    that changed.
+    """
 
     path: str
     status: str
@@ -198,7 +248,9 @@ class Commit:
     changes: tuple[FileChange, ...] = ()
 
 
-def read_history(git_dir: Path, commit: str = "HEAD", rules: HistorySettings = USUAL) -> list[Commit]:
+def read_history(
+    git_dir: Path, commit: str = "HEAD", rules: HistorySettings = USUAL
+) -> list[Commit]:
     """Commits that `commit` holds, newest first, merges left out.
 
     Nothing later than `commit` is read. A repository without commits gives none.
@@ -208,11 +260,16 @@ def read_history(git_dir: Path, commit: str = "HEAD", rules: HistorySettings = U
         return []
     selection = [*_bounds(git_dir, newest, rules), newest]
     commits = list(_read_commits(git_dir, selection, rules.keep_emails))
-    names = _read_names(git_dir, selection, {one.id for one in commits if len(one.changes) <= MAX_FILES})
-    for row, one in enumerate(commits):
-        of_file = names.get(one.id, {})
-        changes = [replace(change, names=tuple(dict.fromkeys(of_file.get(change.path, ())))) for change in one.changes]
-        commits[row] = replace(one, changes=tuple(changes))
+    names = _read_names(
+        git_dir, selection, {known.id for known in commits if len(known.changes) <= MAX_FILES}
+    )
+    for row, known in enumerate(commits):
+        of_file = names.get(known.id, {})
+        changes = [
+            replace(change, names=tuple(dict.fromkeys(of_file.get(change.path, ()))))
+            for change in known.changes
+        ]
+        commits[row] = replace(known, changes=tuple(changes))
     return commits
 
 
@@ -229,13 +286,49 @@ def read_commits(git_dir: Path, ids: Sequence[str]) -> Iterator[Commit]:
 
 
 def name_as_newest(commits: Iterable[Commit]) -> Iterator[tuple[Commit, tuple[str, ...]]]:
-    """Each commit, newest first, with the paths that its files have in the newest one: renames are followed."""
+    """Each commit, newest first, with the paths that its files have in the newest one: renames are
+    followed.
+    """
     names: dict[str, str] = {}
     for commit in commits:
         yield commit, tuple(names.get(change.path, change.path) for change in commit.changes)
         for change in commit.changes:
             if change.status == "R":
                 names[change.old_path] = names.get(change.path, change.path)
+
+
+def read_dates_added(folder: Path) -> dict[str, datetime]:
+    """When the files below a folder were committed first, by their paths in the folder; empty where
+    no repository holds it.
+    """
+    for root in (folder, *folder.parents):
+        if (git_dir := find_git_dir(root)) is None:
+            continue
+        newest = resolve_commit(git_dir)
+        if newest is None:
+            break
+        selection = [*_bounds(git_dir, newest, USUAL), newest]
+        commits = _read_commits(git_dir, selection, keep_emails=False)
+        dates = dates_added(name_as_newest(commits))
+        inside = "" if root == folder else f"{folder.relative_to(root).as_posix()}/"
+        return {
+            path.removeprefix(inside): date
+            for path, date in dates.items()
+            if path.startswith(inside)
+        }
+    return {}
+
+
+def dates_added(history: Iterable[tuple[Commit, tuple[str, ...]]]) -> dict[str, datetime]:
+    """When each file was committed first, by its newest path; commits come newest first, as from
+    `name_as_newest`.
+    """
+    dates: dict[str, datetime] = {}
+    for commit, paths in history:
+        for change, path in zip(commit.changes, paths, strict=True):
+            if change.status == "A":
+                dates[path] = commit.at
+    return dates
 
 
 def _bounds(git_dir: Path, newest: str, rules: HistorySettings) -> list[str]:
@@ -247,12 +340,12 @@ def _bounds(git_dir: Path, newest: str, rules: HistorySettings) -> list[str]:
 def _read_commits(git_dir: Path, selection: Sequence[str], keep_emails: bool) -> Iterator[Commit]:
     arguments = ("log", "-z", "--raw", "--abbrev=40", *_DIFF, _FORMAT, *selection, "--")
     with stream_git(git_dir, *arguments) as output:
-        rest = b""
+        unfinished = b""
         while block := output.read(1 << 20):
-            *whole, rest = (rest + block).split(_MARK.encode())
-            yield from (_commit(one, keep_emails) for one in whole if one.strip(b"\0\n"))
-        if rest.strip(b"\0\n"):
-            yield _commit(rest, keep_emails)
+            *whole, unfinished = (unfinished + block).split(_MARK.encode())
+            yield from (_commit(record, keep_emails) for record in whole if record.strip(b"\0\n"))
+        if unfinished.strip(b"\0\n"):
+            yield _commit(unfinished, keep_emails)
 
 
 def _commit(record: bytes, keep_emails: bool) -> Commit:
@@ -271,7 +364,9 @@ def _commit(record: bytes, keep_emails: bool) -> Commit:
 
 
 def _changes(raw: Sequence[str]) -> Iterator[FileChange]:
-    """`:mode mode blob blob status`, then one path, or two where the status is a rename or a copy."""
+    """`:mode mode blob blob status`, then one path, or two where the status is a rename or a
+    copy.
+    """
     parts = iter(raw)
     for part in parts:
         facts = part.strip("\n")
@@ -285,39 +380,52 @@ def _changes(raw: Sequence[str]) -> Iterator[FileChange]:
             yield FileChange(path, status)
 
 
-def _read_names(git_dir: Path, selection: Sequence[str], wanted: set[str]) -> dict[str, dict[str, list[str]]]:
+def _read_names(
+    git_dir: Path, selection: Sequence[str], commit_ids: set[str]
+) -> dict[str, dict[str, list[str]]]:
     """Names of changed definitions by commit and path; what git could not read is left out."""
     with TemporaryDirectory() as folder:
         attributes = Path(folder) / "attributes"
         attributes.write_text(_ATTRIBUTES)
-        arguments = ("-c", f"core.attributesFile={os.fspath(attributes)}", "log", "-p", "-U0", *_DIFF)
+        arguments = (
+            "-c",
+            f"core.attributesFile={os.fspath(attributes)}",
+            "log",
+            "-p",
+            "-U0",
+            *_DIFF,
+        )
         patterns = [f"*{suffix}" for suffix in sorted(CODE_SUFFIXES)]
-        with stream_git(git_dir, *arguments, f"--format={_MARK}%H", *selection, "--", *patterns) as output:
-            return _parse_patches(output, wanted)
+        with stream_git(
+            git_dir, *arguments, f"--format={_MARK}%H", *selection, "--", *patterns
+        ) as output:
+            return _parse_patches(output, commit_ids)
 
 
-def _parse_patches(output: IO[bytes], wanted: set[str]) -> dict[str, dict[str, list[str]]]:
-    found: dict[str, dict[str, list[str]]] = {}
+def _parse_patches(output: IO[bytes], commit_ids: set[str]) -> dict[str, dict[str, list[str]]]:
+    names_of: dict[str, dict[str, list[str]]] = {}
     mark = _MARK.encode()
     files: dict[str, list[str]] | None = None
     names: list[str] | None = None
-    read = 0
+    n_bytes = 0
     for line in output:
         first = line[:1]
-        read += len(line)
+        n_bytes += len(line)
         if first == mark:
-            if read > _MAX_PATCH_BYTES:
+            if n_bytes > _MAX_PATCH_BYTES:
                 break
             commit = line[1:].decode().strip()
-            files = found.setdefault(commit, {}) if commit in wanted else None
+            files = names_of.setdefault(commit, {}) if commit in commit_ids else None
             names = None
         elif files is None:
             continue
         elif line.startswith(b"+++ "):
             path = line[4:].decode("utf-8", "replace").rstrip("\n\t")
             names = files.setdefault(path.removeprefix("b/"), []) if path != "/dev/null" else None
-        elif names is not None and (first == b"@" or (first in b"+-" and len(line) < _MAX_PATCH_LINE)):
-            said = line.split(b"@@", 2)[-1][:_MAX_PATCH_LINE] if first == b"@" else line[1:]
-            defined = _DEFINED.match(said)  # around the changed lines, or in one of them
+        elif names is not None and (
+            first == b"@" or (first in b"+-" and len(line) < _MAX_PATCH_LINE)
+        ):
+            code = line.split(b"@@", 2)[-1][:_MAX_PATCH_LINE] if first == b"@" else line[1:]
+            defined = _DEFINED.match(code)  # around the changed lines, or in one of them
             names += [defined.group(1).decode("utf-8", "replace")] if defined else []
-    return found
+    return names_of

@@ -1,6 +1,8 @@
-"""What a source hands over: one document with its exact text, its structure and the facts stated beside it.
+"""What a source hands over: one document with its exact text, its structure and the facts stated
+beside it.
 
-Everything the later phases need is here, so a source is one file. Spans are half-open and count characters of `text`.
+Everything the later phases need is here, so a source is one file. Spans are half-open and count
+characters of `text`.
 """
 
 from __future__ import annotations
@@ -37,10 +39,12 @@ class CodeFile:
     size: int
     symbols: tuple[Symbol, ...] = ()
     imports: tuple[ModuleImport, ...] = ()
-    prose: tuple[tuple[int, int], ...] | None = None  # docstrings and comments; None: the whole text is prose
+    # Docstrings and comments; None: the whole text is prose.
+    prose: tuple[tuple[int, int], ...] | None = None
 
 
-# A name that the source states outright (an OpenIE entity, an author, a tag), not one found in the text.
+# A name that the source states outright (an OpenIE entity, an author, a tag), not one found in the
+# text.
 GivenName = tuple[str, NameType | None]
 
 
@@ -48,8 +52,9 @@ GivenName = tuple[str, NameType | None]
 class Link:
     """A stated relation from this document's own entity to another thing named by the source.
 
-    `target` is the origin of another document of the corpus, or with `external` a name such as `owner/repository`.
-    `context` is the sentence it was read from, with its span in `text` where it stands there.
+    `target` is the origin of another document of the corpus, or with `external` a name such as
+    `owner/repository`. `context` is the sentence it was read from, with its span in `text` where it
+    stands there. `section` is the heading of the target that is meant, "" for all of it.
     """
 
     relation: RelationType
@@ -57,6 +62,7 @@ class Link:
     external: bool = False
     count: int = 1
     context: str = ""
+    section: str = ""
 
 
 @dataclass(frozen=True)
@@ -73,12 +79,14 @@ class Material:
     sections: tuple[Section, ...] = ()  # empty: the whole text is one prose section
     code: CodeFile | None = None
     paper: dict[str, Any] | None = None  # what arXiv says of it, by the columns of `papers_raw`
-    commit: dict[str, object] | None = None  # its id, author, and paths with the definitions changed in each
+    # Its id, author, and paths with the definitions changed in each.
+    commit: dict[str, object] | None = None
     names: tuple[GivenName, ...] = ()
     triples: tuple[tuple[str, str, str], ...] = ()
     links: tuple[Link, ...] = ()
     domain: str = ""  # stated by the source or the caller; first of the document's domains
-    follows: str = ""  # origin of the document right before this one, where the source states an order
+    # Origin of the document right before this one, where the source states an order.
+    follows: str = ""
     metadata: dict[str, object] = field(default_factory=dict)
 
 
@@ -97,10 +105,16 @@ class Source(Protocol):
     """Reads one corpus. Order is stable: the same input gives the same sequence."""
 
     kind: SourceKind
-    corpus: str  # what this corpus is called, the same at every reading: the name of its folder or file
-    place: str  # where the corpus is, so that a folder of the same name elsewhere is not taken for this one
-    mirrors: bool  # whether the corpus is a folder to mirror: documents that are gone from it are forgotten
-    total: int | None  # how many inputs it has, for the progress bar; known once reading began, or None
+    # what this corpus is called, the same at every reading: the name of its folder or file
+    corpus: str
+    # where the corpus is, so that a folder of the same name elsewhere is not taken for this one
+    place: str
+    # whether the corpus is a folder to mirror: documents that are gone from it are forgotten
+    mirrors: bool
+    # how many inputs it has, for the progress bar; known once reading began, or None
+    total: int | None
 
     def read(self) -> Iterator[Material | RejectedInput]:
-        """Everything there is, one document at a time; raises only when the corpus itself cannot be opened."""
+        """Everything there is, one document at a time; raises only when the corpus itself cannot be
+        opened.
+        """

@@ -1,4 +1,6 @@
-"""JSON lines, plain or gzipped, streamed: one row in memory, bad rows named by line instead of ending the run."""
+"""JSON lines, plain or gzipped, streamed: one row in memory, bad rows named by line instead of
+ending the run.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,8 @@ from schemas.nodes import ChunkKind
 from schemas.sources import SourceKind, SourceSpec
 
 MAX_ROW_BYTES = 8 << 20
-_MAX_SKIPPED_BYTES = 256 << 20  # a compressed row may go on for ever; beyond this the rest of the file is given up
+# A compressed row may go on for ever; beyond this the rest of the file is given up.
+_MAX_SKIPPED_BYTES = 256 << 20
 _GZIP = b"\x1f\x8b"
 _BROKEN_GZIP = (EOFError, OSError, zlib.error)
 Row = dict[str, Any]
@@ -32,14 +35,18 @@ Row = dict[str, Any]
 def require_rows(path: Path, expectation: str) -> Path:
     """The path, if rows can be read from it."""
     if not os.path.isfile(path):
-        raise SourceError(f"{path} is missing or not a file; expected {expectation}, as .jsonl or .jsonl.gz")
+        raise SourceError(
+            f"{path} is missing or not a file; expected {expectation}, as .jsonl or .jsonl.gz"
+        )
     if not os.access(path, os.R_OK):
         raise SourceError(f"{path} may not be read; expected {expectation}; check its permissions")
     return path
 
 
 def read_rows(path: Path) -> Iterator[tuple[int, Row | Unusable]]:
-    """Each row that is not blank with its line number; what is no JSON object comes as the reason why."""
+    """Each row that is not blank with its line number; what is no JSON object comes as the reason
+    why.
+    """
     with path.open("rb") as raw, _open(raw) as lines:
         number = 0
         while True:
@@ -55,8 +62,14 @@ def read_rows(path: Path) -> Iterator[tuple[int, Row | Unusable]]:
                 return
             number += 1
             if is_cut:
-                rest = "; the rest of the file is not read" if is_lost else ""
-                yield number, Unusable(RejectReason.OVERSIZED, f"a row of more than {MAX_ROW_BYTES} bytes{rest}")
+                consequence = "; the rest of the file is not read" if is_lost else ""
+                yield (
+                    number,
+                    Unusable(
+                        RejectReason.OVERSIZED,
+                        f"a row of more than {MAX_ROW_BYTES} bytes{consequence}",
+                    ),
+                )
                 if is_lost:
                     return
             elif not line.isspace():
@@ -70,12 +83,14 @@ def _parse(line: bytes) -> Row | Unusable:
     except orjson.JSONDecodeError as error:
         return Unusable(RejectReason.MALFORMED, f"not JSON: {error}"[:200], len(line))
     if not isinstance(value, dict):
-        return Unusable(RejectReason.MALFORMED, f"a JSON {type(value).__name__}, expected an object", len(line))
+        return Unusable(
+            RejectReason.MALFORMED, f"a JSON {type(value).__name__}, expected an object", len(line)
+        )
     return value
 
 
 def _open(raw: IO[bytes]) -> IO[bytes]:
-    """The rows' bytes; told by the first bytes, because names lie."""
+    """The bytes of the rows; compression is detected by the first bytes, not by the file name."""
     is_compressed = raw.read(2) == _GZIP
     raw.seek(0)
     return cast(IO[bytes], gzip.GzipFile(fileobj=raw)) if is_compressed else raw
@@ -93,7 +108,9 @@ def _skip_line(lines: IO[bytes]) -> bool:
 def parse_rows(
     path: Path, kind: SourceKind, parse: Callable[[int, Row], Material | None]
 ) -> Iterator[Material | RejectedInput]:
-    """The document of each row by its line, if it gives one; rows for which `parse` raises `Unusable` are rejected."""
+    """The document of each row by its line, if it gives one; rows for which `parse` raises
+    `Unusable` are rejected.
+    """
     for line, row in read_rows(path):
         try:
             if isinstance(row, Unusable):
@@ -122,13 +139,16 @@ class RowsSource:
     def _first(self, material: Material) -> Material:
         """The document, if none of its id came before."""
         if material.origin in self._seen:
-            raise Unusable(RejectReason.DUPLICATE, f"{material.origin} is already in an earlier line")
+            raise Unusable(
+                RejectReason.DUPLICATE, f"{material.origin} is already in an earlier line"
+            )
         self._seen.add(material.origin)
         return material
 
 
-# Passages with ready-made triples: a graph without a language model. A row may say when it was written (`date`),
-# which passage of the file comes right before it (`after`), as the turns of a talk do, and what it belongs to
+# Passages with ready-made triples: a graph without a language model. A row may say when it was
+# written (`date`), which passage of the file comes right before it (`after`), as the turns of a
+# talk do, and what it belongs to
 # (`domain` or `category`).
 Triple = tuple[str, str, str]
 
@@ -154,7 +174,9 @@ class PassagesSource(RowsSource):
         self._seen.clear()
         if self._triples:
             yield from parse_rows(self._triples, self.kind, partial(_keep_triples, stated))
-        yield from parse_rows(self._rows, self.kind, lambda _, row: self._first(_passage(row, stated)))
+        yield from parse_rows(
+            self._rows, self.kind, lambda _, row: self._first(_passage(row, stated))
+        )
         for identifier, facts in stated.items():
             if self._triples and identifier not in self._seen:
                 detail = f"triples for passage {identifier}, which was not read"
@@ -172,13 +194,21 @@ class _PassageTriples:
 
 
 def _keep_triples(stated: dict[str, _PassageTriples], line: int, row: Row) -> None:
-    """Fills `stated`; what is not a triple of three names is counted and left out, the rest of its row is kept."""
+    """Fills `stated`; what is not a triple of three names is counted and left out, the rest of its
+    row is kept.
+    """
     facts = stated.setdefault(_identifier(row), _PassageTriples(line))
-    entities, read = _list(row, "entities"), [_triple(one) for one in _list(row, "triples")]
+    entities, triples = (
+        _list(row, "entities"),
+        [_triple(triple) for triple in _list(row, "triples")],
+    )
     facts.entities.update(dict.fromkeys(filter(None, map(_name, entities))))
-    facts.triples.update(dict.fromkeys(one for one in read if one is not None))
-    if None in read:
-        detail = f"{read.count(None)} of {len(read)} triples are not [subject, relation, object]; they are left out"
+    facts.triples.update(dict.fromkeys(triple for triple in triples if triple is not None))
+    if None in triples:
+        detail = (
+            f"{triples.count(None)} of {len(triples)} triples are not [subject, relation, object]; "
+            "they are left out"
+        )
         raise Unusable(RejectReason.MALFORMED, detail)
 
 
@@ -190,10 +220,17 @@ def _passage(row: Row, stated: dict[str, _PassageTriples]) -> Material:
     if not text.strip():
         raise Unusable(RejectReason.EMPTY, f"passage {identifier} has no text")
     if "\0" in text:
-        raise Unusable(RejectReason.NOT_TEXT, f"passage {identifier} holds NUL characters", len(text))
+        raise Unusable(
+            RejectReason.NOT_TEXT, f"passage {identifier} holds NUL characters", len(text)
+        )
     if len(text) > MAX_TEXT_BYTES:
-        raise Unusable(RejectReason.OVERSIZED, f"passage {identifier} has {len(text)} characters", len(text))
-    said = _said(row, "date")
+        raise Unusable(
+            RejectReason.OVERSIZED, f"passage {identifier} has {len(text)} characters", len(text)
+        )
+    stated_date = _text_or_number(row, "date")
+    created = as_utc(stated_date)  # ISO 8601
+    if created is None:  # in words
+        created = next((moment.start for moment in times_in(stated_date)), None)
     return Material(
         origin=identifier,
         source=SourceKind.PASSAGES,
@@ -202,20 +239,20 @@ def _passage(row: Row, stated: dict[str, _PassageTriples]) -> Material:
         sections=(Section(0, len(text), ChunkKind.PASSAGE),),
         names=tuple((name, None) for name in facts.entities),
         triples=tuple(facts.triples),
-        created=as_utc(said) or next((told.start for told in times_in(said)), None),  # ISO 8601, or in words
-        domain=_said(row, "domain") or _said(row, "category"),
-        follows=_said(row, "after"),
+        created=created,
+        domain=_text_or_number(row, "domain") or _text_or_number(row, "category"),
+        follows=_text_or_number(row, "after"),
     )
 
 
-def _said(row: Row, name: str) -> str:
+def _text_or_number(row: Row, name: str) -> str:
     """An id or a year may be written as a number; what is neither that nor text says nothing."""
     value = row.get(name)
     return str(value) if isinstance(value, str | int) and not isinstance(value, bool) else ""
 
 
 def _identifier(row: Row) -> str:
-    value = _said(row, "id")
+    value = _text_or_number(row, "id")
     if not value or "\0" in value:
         raise Unusable(RejectReason.MALFORMED, "expected a text 'id'")
     return value
@@ -227,14 +264,18 @@ def text_field(row: Row, name: str) -> str:
     if value is None:
         return ""
     if not isinstance(value, str):
-        raise Unusable(RejectReason.MALFORMED, f"expected a text {name!r}, found {type(value).__name__}")
+        raise Unusable(
+            RejectReason.MALFORMED, f"expected a text {name!r}, found {type(value).__name__}"
+        )
     return value
 
 
 def _list(row: Row, name: str) -> list[object]:
     value = row.get(name, [])
     if not isinstance(value, list):
-        raise Unusable(RejectReason.MALFORMED, f"expected a list {name!r}, found {type(value).__name__}")
+        raise Unusable(
+            RejectReason.MALFORMED, f"expected a list {name!r}, found {type(value).__name__}"
+        )
     return value
 
 

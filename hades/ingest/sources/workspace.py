@@ -30,7 +30,13 @@ from hades.ingest.sources.files import (
     show,
     walk,
 )
-from hades.ingest.sources.git import Commit, find_git_dir, name_as_newest, read_history
+from hades.ingest.sources.git import (
+    Commit,
+    dates_added,
+    find_git_dir,
+    name_as_newest,
+    read_history,
+)
 from hades.ingest.sources.material import CodeFile, Material, RejectedInput, RejectReason
 from hades.settings.tree import HistorySettings
 from schemas.nodes import CHANGED_FILES, ChunkKind
@@ -40,13 +46,17 @@ _LISTED_FILES = 30
 KEPT_FILES = 200
 
 
-def _material(commit: Commit, now: Sequence[str]) -> Material:
-    """The document of a commit; `now` are the paths that its files have today, which edges are made from."""
+def _material(commit: Commit, present_paths: Sequence[str]) -> Material:
+    """The document of a commit; `now` are the paths that its files have today, which edges are made
+    from.
+    """
     paths = [change.path for change in commit.changes]
-    more = f" and {len(paths) - _LISTED_FILES} more" if len(paths) > _LISTED_FILES else ""
-    listed = f"{CHANGED_FILES}{', '.join(paths[:_LISTED_FILES])}{more}" if paths else ""
+    ending = f" and {len(paths) - _LISTED_FILES} more" if len(paths) > _LISTED_FILES else ""
+    listed = f"{CHANGED_FILES}{', '.join(paths[:_LISTED_FILES])}{ending}" if paths else ""
     text = f"{commit.message or commit.id[:12]}{listed}".encode("utf-8", "replace").decode()
-    touched = tuple((path, change.names) for change, path in zip(commit.changes, now, strict=True))
+    touched = tuple(
+        (path, change.names) for change, path in zip(commit.changes, present_paths, strict=True)
+    )
     heading = text.partition("\n")[0].strip()[:200] or commit.id[:12]
     return Material(
         origin=f"commit:{commit.id}",
@@ -71,16 +81,19 @@ _GO_MODULE = re.compile(r"^module\s+(\S+)", re.MULTILINE)
 
 
 def open_source(spec: SourceSpec, *, history: HistorySettings, workers: int) -> WorkspaceSource:
-    """The workspace of a description; `history` says how far to read commits, where they are wanted."""
-    wanted = history if spec.history else None
-    return WorkspaceSource(Path(spec.path), history=wanted, exclude=spec.exclude, workers=workers)
+    """The workspace of a description; `history` says how far to read commits, where they are
+    wanted.
+    """
+    rules = history if spec.history else None
+    return WorkspaceSource(Path(spec.path), history=rules, exclude=spec.exclude, workers=workers)
 
 
 class WorkspaceSource:
     """Code and documentation below a folder; other files are passed over.
 
-    `parsed` is for a commit that was checked out: it keeps documents by content, so that what did not change since
-    another commit is not parsed again, and ignore files say nothing of what is tracked.
+    `parsed` is for a commit that was checked out: it keeps documents by content, so that what did
+    not change since another commit is not parsed again, and ignore files say nothing of what is
+    tracked.
     """
 
     kind = SourceKind.WORKSPACE
@@ -110,79 +123,101 @@ class WorkspaceSource:
             self._go_prefix = declared.group(1) if declared else ""
 
     def read(self) -> Iterator[Material | RejectedInput]:
-        """Files in the order of their paths, dated by the commit that added them; then commits, newest first."""
+        """Files in the order of their paths, dated by the commit that added them; then commits,
+        newest first.
+        """
         git_dir = find_git_dir(self._root) if self._history is not None else None
         commits = read_history(git_dir, rules=self._history) if git_dir and self._history else []
         history = list(name_as_newest(commits))
-        added = {
-            path: commit.at  # of the oldest
-            for commit, now in history
-            for change, path in zip(commit.changes, now, strict=True)
-            if change.status == "A"
-        }
+        added = dates_added(history)
         files = list(self._files())
         self.total = len(files) + len(history)
         with ConfinedPool(PARSER, self._workers) as parsers:
             for outcome in in_order(partial(self._outcome, parsers), files, self._workers):
-                if isinstance(outcome, Material) and outcome.created is None and outcome.origin in added:
+                if (
+                    isinstance(outcome, Material)
+                    and outcome.created is None
+                    and outcome.origin in added
+                ):
                     yield replace(outcome, created=added[outcome.origin])
                 else:
                     yield outcome
-        yield from (_material(commit, now) for commit, now in history)
+        yield from (_material(commit, present_paths) for commit, present_paths in history)
 
     def _files(self) -> Iterator[FileEntry]:
-        for found in walk(str(self._root), respect_ignores=self._parsed is None, exclude=self._exclude):
-            if found.problem is not None or language_of(found.relative) is not None:
-                yield found
+        for entry in walk(
+            str(self._root), respect_ignores=self._parsed is None, exclude=self._exclude
+        ):
+            if entry.problem is not None or language_of(entry.relative) is not None:
+                yield entry
 
-    def _outcome(self, parsers: ConfinedPool, found: FileEntry) -> Material | RejectedInput:
+    def _outcome(self, parsers: ConfinedPool, file: FileEntry) -> Material | RejectedInput:
         try:
-            if found.problem is not None:
-                raise found.problem
-            data = read_bytes(found.path, MAX_TEXT_BYTES)
+            if file.problem is not None:
+                raise file.problem
+            content = read_bytes(file.path, MAX_TEXT_BYTES)
             if self._parsed is None:
-                return self._read_file(found.relative, data, parsers)
-            key = f"{hashlib.sha256(data).hexdigest()} {self._module(found.relative)} {found.relative}"
+                return self._read_file(file.relative, content, parsers)
+            key = (
+                f"{hashlib.sha256(content).hexdigest()} {self._module(file.relative)} "
+                f"{file.relative}"
+            )
             if key not in self._parsed:
-                self._parsed[key] = self._read_file(found.relative, data, parsers)
+                self._parsed[key] = self._read_file(file.relative, content, parsers)
             return self._parsed[key]
         except Unusable as problem:
-            return problem.rejected(SourceKind.WORKSPACE, show(found.relative))
+            return problem.rejected(SourceKind.WORKSPACE, show(file.relative))
 
     def _module(self, path: str) -> str:
         """The name a file is imported by."""
         is_python = language_of(path) == "python"
-        return python_module(path, self._is_package, self.corpus) if is_python else path_module(path)
+        return (
+            python_module(path, self._is_package, self._root.name)
+            if is_python
+            else path_module(path)
+        )
 
-    def _read_file(self, path: str, data: bytes, parsers: ConfinedPool) -> Material:
+    def _read_file(self, path: str, content: bytes, parsers: ConfinedPool) -> Material:
         """The document of a file; raises `Unusable` for one that holds no text."""
-        language, text = language_of(path), decode(data)
+        language, text = language_of(path), decode(content)
         assert language is not None
-        named: dict[str, Any] = {"origin": path, "uri": path, "source": SourceKind.WORKSPACE}
+        fields: dict[str, Any] = {"origin": path, "uri": path, "source": SourceKind.WORKSPACE}
         if language in PROSE_LANGUAGES:
             created = stated_date(front_matter(text)) if language == "markdown" else None
-            code, prose = CodeFile(path, language, "", len(data)), read_prose(text, path, language)
-            return Material(**named, **prose._asdict(), created=created, code=code)
+            code, prose = (
+                CodeFile(path, language, "", len(content)),
+                read_prose(text, path, language),
+            )
+            return Material(**fields, **prose._asdict(), created=created, code=code)
         require_short_lines(text)
-        named |= {"text": text, "mime": f"text/x-{language}"}
-        if language in CONFIGURATION_LANGUAGES:  # units of lines; what lies beyond the limit is named in the metadata
+        fields |= {"text": text, "mime": f"text/x-{language}"}
+        # Configuration has units of lines; what lies beyond the limit is named in the metadata.
+        if language in CONFIGURATION_LANGUAGES:
             if not text.strip():
-                raise Unusable(RejectReason.EMPTY, "no text", len(data))
+                raise Unusable(RejectReason.EMPTY, "no text", len(content))
             is_long = len(text) > MAX_CONFIGURATION_CHARS
             return Material(
-                **named,
+                **fields,
                 title=path,
                 sections=line_units(text[:MAX_CONFIGURATION_CHARS], path, "text"),
-                code=CodeFile(path, language, "", len(data), prose=()),
+                code=CodeFile(path, language, "", len(content), prose=()),
                 metadata={"indexed_chars": MAX_CONFIGURATION_CHARS} if is_long else {},
             )
         facts = self._parse(text, path, language, parsers)
-        imports = tuple(map(self._without_prefix, facts.imports))
+        code = CodeFile(
+            path,
+            language,
+            facts.module,
+            size=len(content),
+            symbols=facts.symbols,
+            imports=tuple(map(self._without_prefix, facts.imports)),
+            prose=facts.prose,
+        )
         return Material(
-            **named,
+            **fields,
             title=facts.module or path,
             sections=facts.sections,
-            code=CodeFile(path, language, facts.module, len(data), facts.symbols, imports, facts.prose),
+            code=code,
             metadata={UNPARSED: facts.problem} if facts.problem else {},
         )
 
@@ -200,17 +235,21 @@ class WorkspaceSource:
             return plain_facts(text, module, str(stopped))
         return facts
 
-    def _without_prefix(self, one: ModuleImport) -> ModuleImport:
+    def _without_prefix(self, fact: ModuleImport) -> ModuleImport:
         """An import of the workspace's own Go module, by the path of the folder."""
-        if self._go_prefix and one.module.startswith(self._go_prefix + "/"):
-            return one._replace(module=one.module[len(self._go_prefix) + 1 :].replace("/", "."))
-        return one
+        if self._go_prefix and fact.module.startswith(self._go_prefix + "/"):
+            return fact._replace(module=fact.module[len(self._go_prefix) + 1 :].replace("/", "."))
+        return fact
 
 
 def holds_mostly_code(root: Path) -> bool:
-    """Whether a folder has at least as many files of code as pages, and no document that only `documents` reads."""
-    suffixes = Counter(os.path.splitext(found.relative)[1].lower() for found in walk(os.fspath(root)))
-    pages = sum(count for suffix, count in suffixes.items() if suffix and prose_language(f"a{suffix}"))
+    """Whether a folder has at least as many files of code as pages, and no document that only
+    `documents` reads.
+    """
+    suffixes = Counter(os.path.splitext(file.relative)[1].lower() for file in walk(os.fspath(root)))
+    pages = sum(
+        count for suffix, count in suffixes.items() if suffix and prose_language(f"a{suffix}")
+    )
     code = sum(suffixes[suffix] for suffix in CODE_SUFFIXES)
     return code >= max(1, pages) and suffixes.keys().isdisjoint(FORMATS)
 
@@ -225,13 +264,26 @@ _CONFIGURATION = {
     "powershell": ".ps1",
     **{name: f".{name}" for name in ("toml", "json", "sql", "cmake")},
 }
-_CONFIGURATION_SUFFIXES = {suffix: name for name, suffixes in _CONFIGURATION.items() for suffix in suffixes.split()}
-_CONFIGURATION_NAMES = {"Dockerfile": "docker", "Containerfile": "docker", "Makefile": "make", "GNUmakefile": "make"}
-CONFIGURATION_LANGUAGES = frozenset({*_CONFIGURATION_SUFFIXES.values(), *_CONFIGURATION_NAMES.values()})
+_CONFIGURATION_SUFFIXES: dict[str, str] = {}
+for _name, _suffixes in _CONFIGURATION.items():
+    _CONFIGURATION_SUFFIXES |= dict.fromkeys(_suffixes.split(), _name)
+_CONFIGURATION_NAMES = {
+    "Dockerfile": "docker",
+    "Containerfile": "docker",
+    "Makefile": "make",
+    "GNUmakefile": "make",
+}
+CONFIGURATION_LANGUAGES = frozenset(
+    {*_CONFIGURATION_SUFFIXES.values(), *_CONFIGURATION_NAMES.values()}
+)
 PROSE_LANGUAGES = frozenset({"markdown", "rst", "text"})
 # Written by package managers: large, and nobody asks what they say.
-_GENERATED_NAMES = frozenset({"package-lock.json", "npm-shrinkwrap.json", "pnpm-lock.yaml", "composer.lock"})
-_BARE_NAMES = frozenset({"README", "CHANGELOG", "CHANGES", "CONTRIBUTING", "HISTORY", "NEWS", "NOTES", "TODO"})
+_GENERATED_NAMES = frozenset(
+    {"package-lock.json", "npm-shrinkwrap.json", "pnpm-lock.yaml", "composer.lock"}
+)
+_BARE_NAMES = frozenset(
+    {"README", "CHANGELOG", "CHANGES", "CONTRIBUTING", "HISTORY", "NEWS", "NOTES", "TODO"}
+)
 
 
 def language_of(path: str) -> str | None:

@@ -1,7 +1,9 @@
 """Edges through time: nothing about one is overwritten, each change of mind is another row.
 
-A row says what was believed of an edge from `recorded_at` until `retracted_at`: that it was true from `valid_from`
-until `valid_until`. Of the rows of one edge at most one is believed at any moment."""
+A row says what was believed of an edge from `recorded_at` until `retracted_at`: that it was true
+from `valid_from` until `valid_until`. Of the rows of one edge at most one is believed at any
+moment.
+"""
 
 from __future__ import annotations
 
@@ -17,14 +19,28 @@ from hades.ports.store import Direction, RowStore, Term
 from schemas.ids import Mask, is_visible
 from schemas.memory import MemoryEdge, MemoryEdgeKind, MemoryRelation
 
-_CAUSAL = ("causes", "caused_by", "rejected_because", "viable_after_fix", "blocked_by", "enabled_by")
+_CAUSAL = (
+    "causes",
+    "caused_by",
+    "rejected_because",
+    "viable_after_fix",
+    "blocked_by",
+    "enabled_by",
+)
 _KINDS: dict[str, MemoryEdgeKind] = {
     "evolves_to": MemoryEdgeKind.TEMPORAL,
     **dict.fromkeys(_CAUSAL, MemoryEdgeKind.CAUSAL),
     **dict.fromkeys(("references", "supports", "contradicts"), MemoryEdgeKind.REFERENCE),
 }
 _MEANING = (
-    *("kind", "strength", "valid_from", "valid_until", "superseded_by", "bidirectional", "description", "metadata"),
+    "kind",
+    "strength",
+    "valid_from",
+    "valid_until",
+    "superseded_by",
+    "bidirectional",
+    "description",
+    "metadata",
 )
 _RUN = 16  # beliefs read at a time; few edges change more than twice
 
@@ -47,15 +63,21 @@ class NewEdge:
 
 def redrawn(edge: MemoryEdge, **changes: Any) -> NewEdge:
     """What an edge says, to be drawn between other states or for another time."""
-    told = {one.name: getattr(edge, one.name) for one in fields(NewEdge)}
-    return NewEdge(**{**told, "valid_from": None, **changes})
+    values = {edge_field.name: getattr(edge, edge_field.name) for edge_field in fields(NewEdge)}
+    return NewEdge(**{**values, "valid_from": None, **changes})
 
 
 def draw(rows: RowStore, new: NewEdge, act: Act, *, action: str = "link") -> MemoryEdge:
-    """Believe an edge from now on. The same edge again is the same edge; other words for it are a new belief."""
-    start = records.aware("valid_from", new.valid_from) if new.valid_from else _standing(rows, new, act.at) or act.at
+    """Believe an edge from now on. The same edge again is the same edge; other words for it are a
+    new belief.
+    """
+    if new.valid_from:
+        start = records.aware("valid_from", new.valid_from)
+    else:
+        start = _true_since(rows, new, act.at) or act.at
     edge = _first_belief(new, start, act)
-    last = next(reversed(beliefs_of(rows, edge.id)), None)
+    beliefs = beliefs_of(rows, edge.id)
+    last = beliefs[-1] if beliefs else None
     if last is not None and last.retracted_at is None and meaning_of(last) == meaning_of(edge):
         return last
     return supersede(rows, last, edge, act, action)
@@ -63,41 +85,55 @@ def draw(rows: RowStore, new: NewEdge, act: Act, *, action: str = "link") -> Mem
 
 def draw_many(rows: RowStore, new: Sequence[NewEdge], act: Act) -> list[MemoryEdge]:
     """Believe many edges from now on; those nobody drew before are written together."""
-    edges = [
-        _first_belief(one, records.aware("valid_from", one.valid_from) if one.valid_from else act.at, act)
-        for one in new
-    ]
+    edges = []
+    for new_edge in new:
+        start = records.aware("valid_from", new_edge.valid_from or act.at)
+        edges.append(_first_belief(new_edge, start, act))
     known = records.fetch(rows, records.EDGES, [edge.key for edge in edges], MemoryEdge)
     fresh = {edge.key: edge for edge in edges if edge.key not in known}
     records.put(rows, records.EDGES, fresh.values())
     for edge in fresh.values():
         act.note("link", edge.id, {"before": None, "after": edge.key})
     return [
-        fresh[edge.key] if edge.key in fresh else draw(rows, one, act) for edge, one in zip(edges, new, strict=True)
+        fresh[edge.key] if edge.key in fresh else draw(rows, new_edge, act)
+        for edge, new_edge in zip(edges, new, strict=True)
     ]
 
 
 def end(
-    rows: RowStore, edge: str, act: Act, *, at: datetime | None = None, superseded_by: str | None = None
+    rows: RowStore,
+    edge: str,
+    act: Act,
+    *,
+    at: datetime | None = None,
+    superseded_by: str | None = None,
 ) -> MemoryEdge:
-    """Believe from now on that an edge stopped being true; what was believed before stays to be asked for."""
+    """Believe from now on that an edge stopped being true: `at` a moment, else now, where it had
+    not ended before. What was believed before stays to be asked for.
+    """
     current = believe(rows, edge)
-    until = records.aware("at", at) if at else current.valid_until or act.at
+    until = records.aware("at", at) if at else min(act.at, current.valid_until or act.at)
     if current.valid_from is not None and until < current.valid_from:
         raise MemoryRefused(
-            f"edge {current.id} became true at {current.valid_from}, so it cannot end at {until}; give a later moment"
+            f"edge {current.id} became true at {current.valid_from}, so it cannot end at {until}; "
+            "give a later moment"
         )
     follower = believe(rows, superseded_by).id if superseded_by else current.superseded_by
-    if follower and current.id in (one.id for one in _chain(rows, follower)):
-        raise MemoryRefused(f"edge {current.id} cannot be superseded by {follower}: that goes in a circle")
+    if follower and any(successor.id == current.id for successor in _successors(rows, follower)):
+        raise MemoryRefused(
+            f"edge {current.id} cannot be superseded by {follower}: that goes in a circle"
+        )
     if (current.valid_until, current.superseded_by) == (until, follower):
         return current
     closed = current.model_copy(update={"valid_until": until, "superseded_by": follower})
     return supersede(rows, current, closed, act, "close")
 
 
-def supersede(rows: RowStore, last: MemoryEdge | None, after: MemoryEdge | None, act: Act, action: str) -> MemoryEdge:
-    """Let a belief about an edge follow the last one, or, where it is None, believe that the edge never was.
+def supersede(
+    rows: RowStore, last: MemoryEdge | None, following: MemoryEdge | None, act: Act, action: str
+) -> MemoryEdge:
+    """Let a belief about an edge follow the last one, or, where it is None, believe that the edge
+    never was.
 
     What is believed still is retracted at the same moment, which is later than any before.
     """
@@ -106,15 +142,18 @@ def supersede(rows: RowStore, last: MemoryEdge | None, after: MemoryEdge | None,
         at = max(at, last.retracted_at or (last.recorded_at or last.timestamp) + INSTANT)
         if last.retracted_at is None:
             written.append(last.model_copy(update={"retracted_at": at}))
-    if after is not None:
+    if following is not None:
         changes: dict[str, Any] = {"recorded_at": at, "retracted_at": None}
         if last is not None:
-            changes |= {"key": records.revision_key(last.id, last.revision + 1), "timestamp": last.timestamp}
-        written.append(after.model_copy(update=changes))
+            changes |= {
+                "key": records.revision_key(last.id, last.revision + 1),
+                "timestamp": last.timestamp,
+            }
+        written.append(following.model_copy(update=changes))
     records.put(rows, records.EDGES, written)
     keys = {
         "before": last.key if last and last.retracted_at is None else None,
-        "after": written[-1].key if after else None,
+        "after": written[-1].key if following else None,
     }
     act.note(action, written[-1].id, keys)
     return written[-1]
@@ -124,34 +163,39 @@ def beliefs_of(rows: RowStore, edge: str) -> list[MemoryEdge]:
     """Every row of an edge, oldest first; any of its keys or its id names it."""
     name = records.legal("edge", edge.removeprefix(f"{records.EDGES}/"))
     identity = name.rpartition("_")[0] or name
-    found: list[MemoryEdge] = []
+    beliefs: list[MemoryEdge] = []
     while True:
-        wanted = [records.revision_key(identity, len(found) + number) for number in range(1, _RUN + 1)]
-        some = records.read(rows.get(records.EDGES, wanted), MemoryEdge)
-        found += some
-        if len(some) < _RUN:
-            return found
+        keys = [
+            records.revision_key(identity, len(beliefs) + number) for number in range(1, _RUN + 1)
+        ]
+        batch = records.read(rows.get(records.EDGES, keys), MemoryEdge)
+        beliefs += batch
+        if len(batch) < _RUN:
+            return beliefs
 
 
 def believe(rows: RowStore, edge: str) -> MemoryEdge:
     """What is believed of an edge now."""
     beliefs = beliefs_of(rows, edge)
     if not beliefs or beliefs[-1].retracted_at is not None:
-        raise UnknownMemory(f"memory holds no edge {edge!r}; `hades memory edges TOPIC --json` prints their ids")
+        raise UnknownMemory(
+            f"memory holds no edge {edge!r}; `hades memory edges TOPIC --json` prints their ids"
+        )
     return beliefs[-1]
 
 
-def _chain(rows: RowStore, edge: str) -> Iterator[MemoryEdge]:
+def _successors(rows: RowStore, edge: str) -> Iterator[MemoryEdge]:
     """An edge, the one that took its place, and so on."""
-    seen: set[str] = set()
+    visited: set[str] = set()
     step: str | None = edge
     while step is not None:
         current = believe(rows, step)
-        if current.id in seen:
+        if current.id in visited:
             raise MemoryRefused(
-                f"edge {edge} cannot be superseded so: {' -> '.join([*seen, current.id])} goes in a circle"
+                f"edge {edge} cannot be superseded so: {' -> '.join([*visited, current.id])} "
+                "goes in a circle"
             )
-        seen.add(current.id)
+        visited.add(current.id)
         yield current
         step = current.superseded_by
 
@@ -162,11 +206,12 @@ def _first_belief(new: NewEdge, start: datetime, act: Act) -> MemoryEdge:
     until = records.aware("valid_until", new.valid_until) if new.valid_until else None
     if until is not None and until < start:
         raise MemoryRefused(
-            f"the edge {new.relationship_type} would be true from {start} until {until}, which is before it; "
-            "swap the two"
+            f"the edge {new.relationship_type} would be true from {start} until {until}, which is "
+            "before it; swap the two"
         )
-    made = {
-        "key": records.revision_key(records.edge_id(new.source, new.relationship_type, new.target, start), 1),
+    identity = records.edge_id(new.source, new.relationship_type, new.target, start)
+    values = {
+        "key": records.revision_key(identity, 1),
         "kind": new.kind or _KINDS.get(new.relationship_type, MemoryEdgeKind.CROSS_TOPIC),
         "timestamp": act.at,
         "valid_from": start,
@@ -174,7 +219,7 @@ def _first_belief(new: NewEdge, start: datetime, act: Act) -> MemoryEdge:
         "recorded_at": act.at,
         "metadata": dict(new.metadata),
     }
-    return MemoryEdge(**{**vars(new), **made})
+    return MemoryEdge(**{**vars(new), **values})
 
 
 def meaning_of(edge: MemoryEdge) -> dict[str, Any]:
@@ -182,10 +227,12 @@ def meaning_of(edge: MemoryEdge) -> dict[str, Any]:
     return {name: getattr(edge, name) for name in _MEANING}
 
 
-def _standing(rows: RowStore, new: NewEdge, now: datetime) -> datetime | None:
+def _true_since(rows: RowStore, new: NewEdge, now: datetime) -> datetime | None:
     """Since when the same edge is true already, where no beginning was given."""
     mask = Mask(as_of=now, known_at=records.NEWEST)
-    same = edges_around(rows, new.source, mask, direction=Direction.OUT, types=[new.relationship_type])
+    same = edges_around(
+        rows, new.source, mask, direction=Direction.OUT, types=[new.relationship_type]
+    )
     return next((edge.valid_from for edge in same if edge.target == new.target), None)
 
 
@@ -200,32 +247,40 @@ def edges_around(
 ) -> list[MemoryEdge]:
     """The edges at a state, or at any version of a topic, that the mask lets through, oldest first.
 
-    `whole_topic` lets a state stand for its topic. Of a topic, the edges between its own versions come only when they
-    are asked for: its trace says the same.
+    `whole_topic` lets a state stand for its topic. Of a topic, the edges between its own versions
+    come only when they are asked for: its trace says the same.
     """
-    nodes = [
-        records.state_id(key) for key in keys_of(rows, named(rows, name, records.NEWEST).topic if whole_topic else name)
-    ]
+    if whole_topic:
+        name = named(rows, name, records.NEWEST).topic
+    nodes = [records.state_id(key) for key in keys_of(rows, name)]
     edges = edges_at(rows, nodes, mask, types)
     if types is None and len(nodes) > 1:
         edges = [edge for edge in edges if edge.relationship_type != MemoryRelation.EVOLVES_TO]
     ours = set(nodes)
-    kept = [as_known(edge, mask.known_at) for edge in edges if _leads(edge, ours, direction)]
-    return sorted(kept, key=lambda edge: (edge.valid_from or edge.timestamp, edge.timestamp, edge.key))
+    chosen = [
+        as_known(edge, mask.known_at) for edge in edges if _has_direction(edge, ours, direction)
+    ]
+    return sorted(
+        chosen, key=lambda edge: (edge.valid_from or edge.timestamp, edge.timestamp, edge.key)
+    )
 
 
 def edges_at(
     rows: RowStore, nodes: Sequence[str], mask: Mask = Mask(), types: Sequence[str] | None = None
 ) -> list[MemoryEdge]:
-    """The edges that begin or end at one of these states, by `_id`, and that the mask lets through, by key."""
+    """The edges that begin or end at one of these states, by `_id`, and that the mask lets through,
+    by key.
+    """
     chosen = [] if types is None else [Term("relationship_type", "in", list(types))]
-    found = {
-        edge.key: edge
-        for end in ("_from", "_to")
-        for edge in records.scan(rows, records.EDGES, MemoryEdge, [Term(end, "in", list(nodes)), *chosen])
+    edges: dict[str, MemoryEdge] = {}
+    for end in ("_from", "_to"):
+        where = [Term(end, "in", list(nodes)), *chosen]
+        edges |= {edge.key: edge for edge in records.scan(rows, records.EDGES, MemoryEdge, where)}
+    return [
+        edge
+        for _, edge in sorted(edges.items())
         if is_visible(mask, edge.valid_from, edge.valid_until, edge.recorded_at, edge.retracted_at)
-    }
-    return [found[key] for key in sorted(found)]
+    ]
 
 
 def as_known(edge: MemoryEdge, known_at: datetime | None) -> MemoryEdge:
@@ -235,42 +290,64 @@ def as_known(edge: MemoryEdge, known_at: datetime | None) -> MemoryEdge:
     return edge.model_copy(update={"retracted_at": None})
 
 
-def _leads(edge: MemoryEdge, nodes: set[str], direction: Direction) -> bool:
+def _has_direction(edge: MemoryEdge, nodes: set[str], direction: Direction) -> bool:
     """Whether the edge goes the way that is asked for; one that holds both ways goes both ways."""
     if direction is Direction.ANY or edge.bidirectional:
         return True
     return (edge.source if direction is Direction.OUT else edge.target) in nodes
 
 
-EdgeChange = tuple[datetime, MemoryEdge, MemoryEdge]  # when an edge ended and the one that took its place began
+# When an edge ended and the one that took its place began.
+EdgeChange = tuple[datetime, MemoryEdge, MemoryEdge]
 
 
-def find_edge_change(rows: RowStore, topic: str, from_rel: str, to_rel: str, known_at: datetime) -> EdgeChange | None:
+def find_edge_change(
+    rows: RowStore, topic: str, from_rel: str, to_rel: str, known_at: datetime
+) -> EdgeChange | None:
     """The last time that `from_rel` gave way to `to_rel`, or None when it never did.
 
-    A supersession says which edge took which place; without one, the first `to_rel` that began when or after a
-    `from_rel` ended.
+    A supersession says which edge took which place; without one, the first `to_rel` that began when
+    or after a `from_rel` ended.
     """
-    seen = edges_around(
-        rows, topic, Mask(known_at=known_at), direction=Direction.OUT, types=list(dict.fromkeys([from_rel, to_rel]))
+    edges = edges_around(
+        rows,
+        topic,
+        Mask(known_at=known_at),
+        direction=Direction.OUT,
+        types=list(dict.fromkeys([from_rel, to_rel])),
     )
-    ended = [edge for edge in seen if edge.relationship_type == from_rel and edge.valid_until is not None]
-    began = {edge.id: edge for edge in seen if edge.relationship_type == to_rel}
-    for edge in sorted(ended, key=lambda edge: (edge.valid_until or edge.timestamp, edge.key), reverse=True):
-        follower = _follower(rows, edge, began)
+    ended = [
+        edge
+        for edge in edges
+        if edge.relationship_type == from_rel and edge.valid_until is not None
+    ]
+    began = {edge.id: edge for edge in edges if edge.relationship_type == to_rel}
+    ended.sort(key=lambda edge: (edge.valid_until or edge.timestamp, edge.key), reverse=True)
+    for edge in ended:
+        follower = _find_follower(rows, edge, began)
         if follower is not None and edge.valid_until is not None:
             return max(edge.valid_until, follower.valid_from or edge.valid_until), edge, follower
     return None
 
 
-def _follower(rows: RowStore, edge: MemoryEdge, began: dict[str, MemoryEdge]) -> MemoryEdge | None:
+def _find_follower(
+    rows: RowStore, edge: MemoryEdge, began: dict[str, MemoryEdge]
+) -> MemoryEdge | None:
     if edge.superseded_by is not None:
-        return next((began[one.id] for one in _chain(rows, edge.superseded_by) if one.id in began), None)
+        for successor in _successors(rows, edge.superseded_by):
+            if successor.id in began:
+                return began[successor.id]
+        return None
     until = edge.valid_until
     later = [
-        one for one in began.values() if one.id != edge.id and until and one.valid_from and one.valid_from >= until
+        candidate
+        for candidate in began.values()
+        if candidate.id != edge.id
+        and until
+        and candidate.valid_from
+        and candidate.valid_from >= until
     ]
-    return min(later, key=lambda one: (one.valid_from or one.timestamp, one.key), default=None)
+    return min(later, key=lambda edge: (edge.valid_from or edge.timestamp, edge.key), default=None)
 
 
 INVERSIONS: Mapping[str, str] = {
@@ -281,10 +358,14 @@ INVERSIONS: Mapping[str, str] = {
 
 
 def find_inverse(relation: str) -> tuple[str | None, str]:
-    """The relation that follows when the reason of one is gone, or None, and why; what is not listed has none."""
+    """The relation that follows when the reason of one is gone, or None, and why; what is not
+    listed has none.
+    """
     inverse = INVERSIONS.get(relation)
     if inverse is None:
         return None, f"{relation} has no inversion; state the new fact to have an edge for it"
-    if relation == MemoryRelation.CONTRADICTS:  # that it is gone does not mean that there is support
-        return None, f"that {relation} ended does not imply {inverse}; state the new fact to have an edge for it"
+    if relation == MemoryRelation.CONTRADICTS:
+        # That it is gone does not mean that there is support.
+        why = f"that {relation} ended does not imply {inverse}"
+        return None, f"{why}; state the new fact to have an edge for it"
     return inverse, f"{relation} ended, so {inverse}"

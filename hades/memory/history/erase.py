@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, product
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -37,121 +38,172 @@ _QUOTING: dict[str, tuple[type[Keyed], tuple[str, ...]]] = {
 }
 _COMMANDS = {
     records.STATES: "hades memory erase {key}",
-    "doc_chunks": "hades forget DOCUMENT (document of chunk {key})",
     "documents": "hades forget {key}",
+    "query_logs": "hades forget --query {key}",
+    "standing_questions": "hades standing remove {key}",
+    "entity_edits": "hades entity undo {key}",
 }
+# What removes rows that follow from documents, where no document holds the words any more.
+_REBUILD = "hades run nightly -p mode=full"
 
 
 def needles_of(texts: Sequence[str], surviving: Sequence[str], names: Sequence[str]) -> list[str]:
-    """The lines and sentences of erased texts that no surviving text holds too, and the names; longest first.
+    """The lines and sentences of erased texts that no surviving text holds too, and the names;
+    longest first.
 
     A hit of one counts only where no letter or digit stands on either side of it.
     """
-    wanted = {sentence for text in texts for sentence in sentences_of(text) if any(map(str.isalnum, sentence))}
-    gone = {one for one in wanted if not any(_pattern(one).search(text) for text in surviving)}
-    return sorted((one for one in {*gone, *names} if len(one) >= SHORTEST), key=lambda one: (-len(one), one))
+    needles = set(names)
+    for sentence in set(chain.from_iterable(map(sentences_of, texts))):
+        is_text = any(map(str.isalnum, sentence))
+        if is_text and not any(map(_word_pattern(sentence).search, surviving)):
+            needles.add(sentence)
+    long_enough = [needle for needle in needles if len(needle) >= SHORTEST]
+    return sorted(long_enough, key=lambda needle: (-len(needle), needle))
 
 
 def redact_rows(rows: RowStore, needles: Sequence[str]) -> int:
-    """Replace the needles in reasons, descriptions and metadata of what stays; how many rows changed."""
+    """Replace the needles in reasons, descriptions and metadata of what stays; how many rows
+    changed.
+    """
     changed = 0
     for collection, (record, columns) in _QUOTING.items():
-        found = records.fetch(rows, collection, _rows_with(rows, collection, columns, needles), record)
-        records.put(rows, collection, [_redact(one, columns, needles) for one in found.values()])
-        changed += len(found)
+        keys = _rows_with(rows, collection, columns, needles)
+        quoting = records.fetch(rows, collection, keys, record)
+        redacted = [_redact_record(quoted, columns, needles) for quoted in quoting.values()]
+        records.put(rows, collection, redacted)
+        changed += len(redacted)
     return changed
 
 
-def find_in_rows(store: RowStore, needles: Sequence[str], *, everywhere: bool) -> dict[str, list[str]]:
-    """Keys of the rows of memory, or of every collection, that still hold a needle."""
-    found = {}
-    for one in CATALOGUE:
-        texts = [field.name for field in one.schema if pa.types.is_string(field.type) and field.name != "_key"]
-        if texts and (everywhere or one.name in records.COLLECTIONS):
-            found[one.name] = _rows_with(store, one.name, texts, needles)
-    return {name: keys for name, keys in found.items() if keys}
+def find_in_rows(store: RowStore, needles: Sequence[str]) -> dict[str, list[str]]:
+    """Keys of the rows of every collection that still hold a needle."""
+    keys_by_collection: dict[str, list[str]] = {}
+    for collection in CATALOGUE:
+        texts = [
+            field.name
+            for field in collection.schema
+            if pa.types.is_string(field.type) and field.name != "_key"
+        ]
+        keys = _rows_with(store, collection.name, texts, needles) if texts else []
+        if keys:
+            keys_by_collection[collection.name] = keys
+    return keys_by_collection
 
 
 def find_in_files(home: Path, needles: Sequence[str]) -> dict[str, list[tuple[int, int]]]:
-    """Files under a home that hold a needle, by their path in it, and where they do; every byte is read."""
-    forms = dict.fromkeys(form for one in needles for form in (one, _in_json(one), quote(one, safe="")))
-    patterns = {form.encode(): re.compile(_pattern(form).pattern.encode()) for form in forms}
-    names = {path.relative_to(home).as_posix(): path for path in home.rglob("*") if path.is_file()}
-    wanted = [name for name in sorted(names) if not names[name].is_symlink() and not name.startswith(_MODELS)]
-    found = {name: list(_matches(names[name], patterns)) for name in wanted if patterns}
-    return {name: hits for name, hits in found.items() if hits}
+    """Files under a home that hold a needle, by their path in it, and where they do; every byte is
+    read.
+    """
+    forms = [*_written_forms(needles), *(quote(needle, safe="") for needle in needles)]
+    patterns = {form.encode(): re.compile(_word_pattern(form).pattern.encode()) for form in forms}
+    files = {path.relative_to(home).as_posix(): path for path in home.rglob("*") if path.is_file()}
+    spans_by_name = {}
+    for name, path in sorted(files.items()) if patterns else ():
+        if path.is_symlink() or name.startswith(_MODELS):
+            continue
+        spans = list(_find_spans(path, patterns))
+        if spans:
+            spans_by_name[name] = spans
+    return spans_by_name
 
 
 def mask_files(home: Path, needles: Sequence[str]) -> list[str]:
     """Overwrite needles with stars in logs, reports and cached answers; the files that changed."""
-    found = {name: hits for name, hits in find_in_files(home, needles).items() if name.startswith(_MASKED)}
-    for name, hits in found.items():
+    masked = []
+    for name, spans in find_in_files(home, needles).items():
+        if not name.startswith(_MASKED):
+            continue
+        masked.append(name)
         with (home / name).open("r+b") as file:
-            for start, end in hits:
+            for start, end in spans:
                 file.seek(start)
                 file.write(b"*" * (end - start))
-    return list(found)
+    return masked
 
 
-def _matches(path: Path, patterns: Mapping[bytes, re.Pattern[bytes]]) -> Iterator[tuple[int, int]]:
+def _find_spans(
+    path: Path, patterns: Mapping[bytes, re.Pattern[bytes]]
+) -> Iterator[tuple[int, int]]:
     overlap = max(len(pattern.pattern) for pattern in patterns.values())
     with path.open("rb") as file:
-        before, at = b"", 0
+        tail, at = b"", 0
         while chunk := file.read(_CHUNK):
-            held = before + chunk
+            window = tail + chunk
             for form, pattern in patterns.items():
-                for hit in pattern.finditer(held) if form in held else ():  # looking for plain bytes is far quicker
-                    yield at - len(before) + hit.start(), at - len(before) + hit.end()
+                if form not in window:  # looking for plain bytes is far quicker
+                    continue
+                for hit in pattern.finditer(window):
+                    yield at - len(tail) + hit.start(), at - len(tail) + hit.end()
             at += len(chunk)
-            before = held[-overlap:]
+            tail = window[-overlap:]
 
 
-def _pattern(needle: str) -> re.Pattern[str]:
-    return re.compile(rf"(?<![0-9A-Za-z]){re.escape(needle)}(?![0-9A-Za-z])")
+def _word_pattern(needle: str) -> re.Pattern[str]:
+    """The needle as whole words; behind its full stop a file may go on with another text."""
+    end = "(?![0-9A-Za-z])" if needle[-1].isalnum() else ""
+    return re.compile(rf"(?<![0-9A-Za-z]){re.escape(needle)}{end}")
+
+
+def _written_forms(needles: Iterable[str]) -> dict[str, None]:
+    """The needles as they stand in texts and in JSON."""
+    return dict.fromkeys(chain.from_iterable((needle, _in_json(needle)) for needle in needles))
 
 
 def _in_json(text: str) -> str:
     return orjson.dumps(text).decode()[1:-1]
 
 
-def _rows_with(store: RowStore, collection: str, columns: Sequence[str], needles: Sequence[str]) -> list[str]:
+def _rows_with(
+    store: RowStore, collection: str, columns: Sequence[str], needles: Sequence[str]
+) -> list[str]:
     """Keys of the rows that hold a needle in one of the columns."""
-    forms = dict.fromkeys(form for one in needles for form in (one, _in_json(one)))
-    patterns = [rf"(?:^|[^0-9A-Za-z]){re.escape(form)}(?:$|[^0-9A-Za-z])" for form in forms]
+    patterns = [
+        rf"(?:^|[^0-9A-Za-z]){re.escape(form)}(?:$|[^0-9A-Za-z])"
+        for form in _written_forms(needles)
+    ]
     keys: list[str] = []
     for batch in store.scan(collection, columns=columns) if patterns else ():
-        hit = pa.array([False] * batch.num_rows)
-        for column in columns:
-            for pattern in patterns:
-                hit = pc.or_(hit, pc.fill_null(pc.match_substring_regex(batch.column(column), pattern), False))
-        keys += batch.column("_key").filter(hit).to_pylist()
+        has_needle = pa.array([False] * batch.num_rows)
+        for column, pattern in product(columns, patterns):
+            matches = pc.match_substring_regex(batch.column(column), pattern)
+            has_needle = pc.or_(has_needle, pc.fill_null(matches, False))
+        keys += batch.column("_key").filter(has_needle).to_pylist()
     return keys
 
 
-def _redact(record: Any, columns: Sequence[str], needles: Sequence[str]) -> Any:
+def _redact_record(record: Any, columns: Sequence[str], needles: Sequence[str]) -> Any:
     changes: dict[str, Any] = {}
     for column in columns:
         value = getattr(record, column)
         is_text = isinstance(value, str)
         text = value if is_text else orjson.dumps(value).decode()
-        for one in needles:
-            text = _pattern(one if is_text else _in_json(one)).sub(lambda _: ERASED, text)
+        for needle in needles:
+            text = _word_pattern(needle if is_text else _in_json(needle)).sub(
+                lambda _: ERASED, text
+            )
         changes[column] = text if is_text else orjson.loads(text)
     return record.model_copy(update=changes)
 
 
-def _commands(rows: dict[str, list[str]], files: Iterable[str]) -> list[str]:
-    """What removes each leftover."""
-    commands = [
-        _COMMANDS.get(collection, f"edit or remove row {{key}} of {collection}").format(key=key)
-        for collection, keys in rows.items()
-        for key in keys
-    ]
+def _removal_commands(rows: dict[str, list[str]], files: Iterable[str]) -> list[str]:
+    """What removes each leftover. Rows that follow from documents go with those that hold the
+    words.
+    """
+    commands = []
+    for collection, keys in rows.items():
+        if collection in _COMMANDS:
+            commands += [_COMMANDS[collection].format(key=key) for key in keys]
+        elif "documents" not in rows:
+            commands.append(_REBUILD)
     for name in files:
         if name.startswith("graph.db") and not rows:
             commands.append("close other processes that use the store, then: hades memory compact")
         elif name.startswith("snapshots/"):
-            commands.append(f"hades publish, then remove the old snapshot: rm -r {'/'.join(name.split('/')[:2])}")
+            commands.append(
+                "hades publish, then remove the old snapshot: rm -r "
+                f"{'/'.join(name.split('/')[:2])}"
+            )
         elif not name.startswith("graph.db"):
             commands.append(f"rm {name}")
     return list(dict.fromkeys(commands))
@@ -162,37 +214,38 @@ Certificate = dict[str, Any]
 
 
 def erase_states(rows: RowStore, names: Sequence[str], act: Act) -> tuple[Certificate, list[str]]:
-    """Erase states by id, or whole topics by name, with all that was made of them; the words to look for then.
+    """Erase states by id, or whole topics by name, with all that was made of them; also return the
+    words to look for.
 
-    Hashes stand in the certificate for what went; nothing of it can be read from them. A version among others leaves an
-    empty place, so that the trace stays without gaps; a topic that goes whole leaves none.
+    Hashes stand in the certificate for what went; nothing of it can be read from them. A version
+    among others leaves an empty place, so that the trace stays without gaps; a topic that goes
+    whole leaves none.
     """
-    plain = {name: name.removeprefix(f"{records.STATES}/") for name in names}
-    asked = {
-        key
-        for name in names
-        for key in ([plain[name]] if records.is_state_key(plain[name]) else states.keys_of(rows, name))
-    }
-    derived = _derive(rows, asked)
-    gone = records.fetch(rows, records.STATES, sorted(asked | derived), MemoryState)
+    named_keys: set[str] = set()
+    for name in names:
+        key = name.removeprefix(f"{records.STATES}/")
+        named_keys.update([key] if records.is_state_key(key) else states.keys_of(rows, name))
+    derived = _derived_keys(rows, named_keys)
+    gone = records.fetch(rows, records.STATES, sorted(named_keys | derived), MemoryState)
     gone = {key: state for key, state in gone.items() if not states.is_erased(state)}
     if not gone:
         raise UnknownMemory(
-            f"nothing of {', '.join(names)} is left to erase; `hades memory history` shows what there is"
+            f"nothing of {', '.join(names)} is left to erase; `hades memory history` shows what "
+            "there is"
         )
     texts = {state.key: state for state in states.make_whole(rows, list(gone.values()))}
     identity = content_key(_ERASURE, act.who, str(act.at), *sorted(gone))
-    whole_topics, rebased = _take_states(rows, gone, identity)
-    edges, relinked = _take_edges(rows, gone, whole_topics)
-    blanked = _blank(rows, [*gone, *edges, *(f"conflict_{edge}" for edge in edges)], identity)
+    whole_topics, rebased = _remove_states(rows, gone, identity)
+    edges, relinked = _remove_edges(rows, gone, whole_topics)
+    blanked = _blank_records(
+        rows, [*gone, *edges, *(f"conflict_{edge}" for edge in edges)], identity
+    )
     # What was made of it also holds words of others, which stay where they are.
-    said = [texts[key].content for key in sorted(asked & gone.keys())]
-    stays = [
-        one.content
-        for topic in sorted({gone[key].topic for key in asked & gone.keys()})
-        for one in states.history(rows, topic)
-    ]
-    needles = needles_of(said, stays, whole_topics)
+    erased = [gone[key] for key in sorted(named_keys & gone.keys())]
+    erased_contents = [texts[state.key].content for state in erased]
+    topics = sorted({state.topic for state in erased})
+    stays = chain.from_iterable(states.history(rows, topic) for topic in topics)
+    needles = needles_of(erased_contents, [state.content for state in stays], whole_topics)
     removed = [
         {"id": key, "version": state.version, "sha256": sha256_text(texts[key].content)}
         for key, state in sorted(gone.items())
@@ -212,22 +265,26 @@ def erase_states(rows: RowStore, names: Sequence[str], act: Act) -> tuple[Certif
         "proof": sha256_text(canonical_json(removed)),
         "redacted": redact_rows(rows, needles),
     }
-    asked_summaries = sorted({sha256_text(gone[key].topic) for key in asked & gone.keys() if gone[key].is_consolidated})
-    act.note("erase", identity, {**certificate, "summaries": asked_summaries})
+    summaries = {sha256_text(state.topic) for state in erased if state.is_consolidated}
+    act.note("erase", identity, {**certificate, "summaries": sorted(summaries)})
     return certificate, needles
 
 
-def erase_summaries(rows: RowStore) -> set[str]:
-    """Hashes of the topics of summaries that somebody erased by name; consolidation must not write them again."""
-    return {
-        one
-        for note in records.scan(rows, records.AUDIT, MemoryAudit, [Term("subject", "starts_with", f"{_ERASURE}_")])
-        for one in note.detail.get("summaries", ())
-    }
+def erased_summary_topics(rows: RowStore) -> set[str]:
+    """Hashes of the topics of summaries that somebody erased by name; consolidation must not write
+    them again.
+    """
+    of_erasures = [Term("subject", "starts_with", f"{_ERASURE}_")]
+    topic_hashes: set[str] = set()
+    for note in records.scan(rows, records.AUDIT, MemoryAudit, of_erasures):
+        topic_hashes.update(note.detail.get("summaries", ()))
+    return topic_hashes
 
 
-def _derive(rows: RowStore, asked: set[str]) -> set[str]:
-    """Summaries and synthesised versions that were made, directly or not, of what is asked for; all rows are read."""
+def _derived_keys(rows: RowStore, named_keys: set[str]) -> set[str]:
+    """Summaries and synthesised versions that were made, directly or not, of what is asked for; all
+    rows are read.
+    """
     made_of: dict[str, set[str]] = {}
     for row in scan_rows(rows, records.STATES, columns=["consolidated_from", "metadata"]):
         sources = set(row["consolidated_from"] or ())
@@ -235,22 +292,32 @@ def _derive(rows: RowStore, asked: set[str]) -> set[str]:
             sources |= set(orjson.loads(row["metadata"]).get("made_from", ()))
         if sources:
             made_of[row["_key"]] = sources
-    found: set[str] = set()
-    while more := {key for key, sources in made_of.items() if sources & (asked | found)} - found - asked:
-        found |= more
-    return found
+    gone = set(named_keys)
+    count = 0
+    while len(gone) > count:
+        count = len(gone)
+        gone |= {key for key, sources in made_of.items() if sources & gone}
+    return gone - named_keys
 
 
-def _take_states(rows: RowStore, gone: dict[str, MemoryState], identity: str) -> tuple[list[str], list[str]]:
-    """Remove or empty the rows; versions that were deltas of them are made whole. Topics that went, rows re-made."""
+def _remove_states(
+    rows: RowStore, gone: dict[str, MemoryState], identity: str
+) -> tuple[list[str], list[str]]:
+    """Remove or empty the rows; versions that were deltas of them are made whole. Topics that went,
+    rows re-made.
+    """
     whole_topics: list[str] = []
     rebased: list[str] = []
     for topic in sorted({state.topic for state in gone.values()}):
         keys = states.keys_of(rows, topic)
-        held = records.fetch(rows, records.STATES, keys, MemoryState)
-        left = [state for key, state in held.items() if key not in gone and not states.is_erased(state)]
-        if left:
-            rebased += _empty_places(rows, held, left, gone, identity)
+        versions = records.fetch(rows, records.STATES, keys, MemoryState)
+        remaining = [
+            state
+            for key, state in versions.items()
+            if key not in gone and not states.is_erased(state)
+        ]
+        if remaining:
+            rebased += _empty_places(rows, versions, remaining, gone, identity)
         else:
             whole_topics.append(topic)
             rows.delete(records.STATES, keys=keys)
@@ -260,21 +327,37 @@ def _take_states(rows: RowStore, gone: dict[str, MemoryState], identity: str) ->
 
 
 def _empty_places(
-    rows: RowStore, held: dict[str, MemoryState], left: list[MemoryState], gone: dict[str, MemoryState], identity: str
+    rows: RowStore,
+    versions: dict[str, MemoryState],
+    remaining: list[MemoryState],
+    gone: dict[str, MemoryState],
+    identity: str,
 ) -> list[str]:
-    texts = {state.key: state.content for state in states.make_whole(rows, left)}
+    texts = {state.key: state.content for state in states.make_whole(rows, remaining)}
     remade = {
-        state.key: state.model_copy(update={"content": texts[state.key], "is_delta": False, "diff_from_parent": None})
-        for state in left
+        state.key: state.model_copy(
+            update={"content": texts[state.key], "is_delta": False, "diff_from_parent": None}
+        )
+        for state in remaining
         if state.is_delta and records.state_key(state.topic, state.version - 1) in gone
     }
-    newest = max(left, key=lambda state: state.version)
+    newest = max(remaining, key=lambda state: state.version)
     if newest.key not in remade and not states.is_whole(newest):
         remade[newest.key] = states.unshrink(newest, texts[newest.key])
     stays = {"key", "topic", "version", "timestamp", "parent_state_id"}
-    blank = {"content": "", "metadata": {"erased": identity}, "confidence": 0.0, "importance_score": 0.0}
-    tombs = [MemoryState(**held[key].model_dump(include=stays), **blank) for key in gone if key in held]
-    records.put(rows, records.STATES, sorted([*remade.values(), *tombs], key=lambda state: state.key))
+    blank = {
+        "content": "",
+        "metadata": {"erased": identity},
+        "confidence": 0.0,
+        "importance_score": 0.0,
+    }
+    tombs = [
+        MemoryState(**versions[key].model_dump(include=stays), **blank)
+        for key in gone
+        if key in versions
+    ]
+    changed = sorted([*remade.values(), *tombs], key=lambda state: state.key)
+    records.put(rows, records.STATES, changed)
     pointer = states.pointer_to(rows, newest.topic)
     if pointer is not None and pointer.latest_state_id != newest.key:
         moved = {"latest_state_id": newest.key, "began": newest.valid_from}
@@ -282,71 +365,86 @@ def _empty_places(
     return sorted(remade)
 
 
-def _take_edges(rows: RowStore, gone: dict[str, MemoryState], whole_topics: list[str]) -> tuple[list[str], list[str]]:
-    """Remove the edges of what went, but those between versions of a topic that stays; repair supersessions."""
+def _remove_edges(
+    rows: RowStore, gone: dict[str, MemoryState], whole_topics: list[str]
+) -> tuple[list[str], list[str]]:
+    """Remove the edges of what went, but those between versions of a topic that stays; repair
+    supersessions.
+    """
     nodes = [records.state_id(key) for key in sorted(gone)]
     emptied = {records.topic_key(topic) for topic in whole_topics}
     touched = [
         edge
         for edge in edges_at(rows, nodes)
-        if edge.relationship_type != MemoryRelation.EVOLVES_TO or records.topic_of_key(edge.target) in emptied
+        if edge.relationship_type != MemoryRelation.EVOLVES_TO
+        or records.topic_of_key(edge.target) in emptied
     ]
     rows.delete(records.EDGES, keys=[edge.key for edge in touched])
-    after = {edge.id: edge.superseded_by for edge in touched}
-    relinked = _skip_edges(rows, after) if after else []
-    return sorted(after), relinked
+    successors = {edge.id: edge.superseded_by for edge in touched}
+    relinked = _skip_edges(rows, successors) if successors else []
+    return sorted(successors), relinked
 
 
-def _skip_edges(rows: RowStore, after: dict[str, str | None]) -> list[str]:
+def _skip_edges(rows: RowStore, successors: dict[str, str | None]) -> list[str]:
     """Let supersessions skip the edges that went."""
     relinked = []
-    for edge in records.scan(rows, records.EDGES, MemoryEdge, [Term("superseded_by", "in", sorted(after))]):
+    for edge in records.scan(
+        rows, records.EDGES, MemoryEdge, [Term("superseded_by", "in", sorted(successors))]
+    ):
         step = edge.superseded_by
-        while step in after:
-            step = after[step]
+        while step in successors:
+            step = successors[step]
         relinked.append(edge.model_copy(update={"superseded_by": step}))
     records.put(rows, records.EDGES, relinked)
     return sorted({edge.id for edge in relinked})
 
 
-def _blank(rows: RowStore, subjects: Iterable[str], identity: str) -> int:
+def _blank_records(rows: RowStore, subjects: Iterable[str], identity: str) -> int:
     """Leave of the records of what went only who did what when."""
-    found = [
-        one.model_copy(update={"why": "", "detail": {"erased": identity}})
-        for one in records.scan(rows, records.AUDIT, MemoryAudit, [Term("subject", "in", sorted(subjects))])
+    blanked = [
+        note.model_copy(update={"why": "", "detail": {"erased": identity}})
+        for note in records.scan(
+            rows, records.AUDIT, MemoryAudit, [Term("subject", "in", sorted(subjects))]
+        )
     ]
-    records.put(rows, records.AUDIT, found)
-    return len(found)
+    records.put(rows, records.AUDIT, blanked)
+    return len(blanked)
 
 
 def finish_erasure(
     store: GraphStore, home: Path | None, certificate: Certificate, needles: Sequence[str]
 ) -> Certificate:
-    """Take the words out of free pages, logs and cached answers, then search every row and byte for them.
+    """Take the words out of free pages, logs and cached answers, then search every row and byte for
+    them.
 
-    home is that of an embedded store unless given. Complete when that finds nothing; else `commands` remove the rest.
+    home is that of an embedded store unless given. Complete when that finds nothing; else
+    `commands` remove the rest.
     """
     store.compact()
     path = store.describe().get("path")
     folder = home or (Path(path).resolve().parent if path else None)
     masked = mask_files(folder, needles) if folder else []
     files = list(find_in_files(folder, needles)) if folder else []
-    rows = find_in_rows(store, needles, everywhere=False)
-    if "graph.db" in files and not rows:  # not memory's: another collection quotes it
-        rows = find_in_rows(store, needles, everywhere=True)
-    found = {"masked_files": masked, "left_behind": rows, "files": files, "commands": _commands(rows, files)}
-    return {**certificate, **found, "complete": not rows and not files}
+    rows = find_in_rows(store, needles)
+    findings = {
+        "masked_files": masked,
+        "left_behind": rows,
+        "files": files,
+        "commands": _removal_commands(rows, files),
+    }
+    return {**certificate, **findings, "complete": not rows and not files}
 
 
 _EDGE_ACTIONS = ("link", "fact", "close", "withdraw", "restore")
 
 
 def undo_act(rows: RowStore, audit_id: str, act: Act) -> dict[str, Any]:
-    """Take back an act, last step first: edges that changed, versions retracted, versions said again.
+    """Take back an act, last step first: edges that changed, versions retracted, versions said
+    again.
 
-    Nothing is lost: a version that is retracted never held from now on, and who asks what was known before still sees
-    it. Edges get new beliefs, conflicts the decision they had; undoing an undo says the versions again. Refused when
-    something later rests on it: undo that first.
+    Nothing is lost: a version that is retracted never held from now on, and a question about what
+    was known before still finds it. Edges get new beliefs, conflicts the decision they had; undoing
+    an undo says the versions again. Refused when something later rests on it: undo that first.
     """
     steps = states.act_of(rows, audit_id)
     edges: list[str] = []
@@ -354,17 +452,20 @@ def undo_act(rows: RowStore, audit_id: str, act: Act) -> dict[str, Any]:
     retracted: list[str] = []
     for step in reversed(steps):
         if "erased" in step.detail:
-            raise MemoryRefused(f"{step.action} of {step.subject} cannot be undone; what it was about was erased")
+            raise MemoryRefused(
+                f"{step.action} of {step.subject} cannot be undone; what it was about was erased"
+            )
         if step.action in _EDGE_ACTIONS:
             _undo_edge(rows, step, act)
             edges.append(step.subject)
         elif step.action == "add":
-            _retract(rows, step, act)
+            _retract_version(rows, step, act)
             retracted.append(step.subject)
         elif step.action == "retract":
-            new_states.append(_say_again(rows, step, act))
+            new_states.append(_restore_version(rows, step, act))
         elif step.action == states.RATED:
-            for state in states.by_keys(rows, [step.subject]):  # one that was erased since has no importance
+            # One that was erased since has no importance.
+            for state in states.by_keys(rows, [step.subject]):
                 states.set_importance(rows, state, float(step.detail["before"]), act)
         elif step.action == CONFLICT:
             restore_conflict(rows, step, act)
@@ -372,31 +473,47 @@ def undo_act(rows: RowStore, audit_id: str, act: Act) -> dict[str, Any]:
             raise MemoryRefused(f"erasure {step.subject} cannot be undone; what was erased is gone")
     act.note("undo", steps[0].key, {"undoes": steps[0].key})
     undid = [step.key for step in steps]
-    return {"undid": undid, "edges": edges, "new_states": new_states, "retracted": retracted, "act": act.key}
+    return {
+        "undid": undid,
+        "edges": edges,
+        "new_states": new_states,
+        "retracted": retracted,
+        "act": act.key,
+    }
 
 
 def _undo_edge(rows: RowStore, step: MemoryAudit, act: Act) -> None:
-    before, after = step.detail.get("before"), step.detail.get("after")
+    key_before, key_after = step.detail.get("before"), step.detail.get("after")
     beliefs = {belief.key: belief for belief in beliefs_of(rows, step.subject)}
     current = list(beliefs.values())[-1]
     is_believed = current.retracted_at is None
     # An undo writes another row with the old meaning, so meanings are compared and not rows.
-    if is_believed != (after is not None) or (after is not None and meaning_of(current) != meaning_of(beliefs[after])):
+    if key_after is None:
+        is_unchanged = not is_believed
+    else:
+        is_unchanged = is_believed and meaning_of(current) == meaning_of(beliefs[key_after])
+    if not is_unchanged:
         raise MemoryRefused(
-            f"edge {step.subject} changed after {step.key}; undo what came later first (`hades memory audit` lists it)"
+            f"edge {step.subject} changed after {step.key}; undo what came later first (`hades "
+            "memory audit` lists it)"
         )
-    supersede(rows, current, beliefs[before] if before else None, act, "restore" if before else "withdraw")
+    if key_before:
+        supersede(rows, current, beliefs[key_before], act, "restore")
+    else:
+        supersede(rows, current, None, act, "withdraw")
 
 
-def _retract(rows: RowStore, step: MemoryAudit, act: Act) -> None:
+def _retract_version(rows: RowStore, step: MemoryAudit, act: Act) -> None:
     """Let a version never have held, from now on; its row, its text and its number stay."""
     topic, version = str(step.detail["topic"]), int(step.detail["version"])
     state = _check_unchanged(rows, topic, version)
     at = max(act.at, state.timestamp + states.INSTANT)
     records.put(rows, records.STATES, [state.model_copy(update={"retracted_at": at})])
     drawn = states.evolution(state)
-    held = records.fetch(rows, records.EDGES, [drawn.key], MemoryEdge) if drawn else {}
-    records.put(rows, records.EDGES, [one.model_copy(update={"retracted_at": at}) for one in held.values()])
+    if drawn is not None:
+        edges = records.fetch(rows, records.EDGES, [drawn.key], MemoryEdge).values()
+        retracted = [edge.model_copy(update={"retracted_at": at}) for edge in edges]
+        records.put(rows, records.EDGES, retracted)
     pointer = states.pointer_to(rows, topic)
     assert pointer is not None
     records.put(rows, records.LATEST, [pointer.model_copy(update={"in_order": False})])
@@ -407,15 +524,24 @@ def _check_unchanged(rows: RowStore, topic: str, version: int) -> MemoryState:
     """The row of a version that no later version rests on."""
     pointer = states.pointer_to(rows, topic)
     count = pointer.version if pointer else 0
-    held = records.fetch(rows, records.STATES, records.version_keys(topic, count, version), MemoryState)
-    later = [one.version for one in held.values() if one.version > version and not is_gone(one)]
+    versions = records.fetch(
+        rows, records.STATES, records.version_keys(topic, count, version), MemoryState
+    )
+    later = [
+        state.version
+        for state in versions.values()
+        if state.version > version and not is_gone(state)
+    ]
     if later:
         raise MemoryRefused(
-            f"{topic!r} has newer versions than {version}; undo those first (the newest is {later[-1]})"
+            f"{topic!r} has newer versions than {version}; undo those first (the newest is "
+            f"{later[-1]})"
         )
-    state = held.get(records.state_key(topic, version))
+    state = versions.get(records.state_key(topic, version))
     if state is None or is_gone(state):
-        raise MemoryRefused(f"version {version} of {topic!r} was undone or erased already; there is nothing to undo")
+        raise MemoryRefused(
+            f"version {version} of {topic!r} was undone or erased already; there is nothing to undo"
+        )
     return state
 
 
@@ -424,13 +550,13 @@ def is_gone(state: MemoryState) -> bool:
     return state.retracted_at is not None or states.is_erased(state)
 
 
-def _say_again(rows: RowStore, step: MemoryAudit, act: Act) -> MemoryState:
+def _restore_version(rows: RowStore, step: MemoryAudit, act: Act) -> MemoryState:
     """Say a retracted version again, for the same time; the retraction stays in the history."""
-    found = records.fetch(rows, records.STATES, [step.subject], MemoryState)
-    kept = [state for state in found.values() if not states.is_erased(state)]
-    if not kept:
+    retracted = records.fetch(rows, records.STATES, [step.subject], MemoryState)
+    readable = [state for state in retracted.values() if not states.is_erased(state)]
+    if not readable:
         raise MemoryRefused(f"{step.subject} cannot be said again; it was erased")
-    before = states.make_whole(rows, kept)[0]
-    made = {"reverts": step.subject, "made_from": [before.key]}
-    again = states.renewed(before, metadata={**before.metadata, **made})
+    previous = states.make_whole(rows, readable)[0]
+    origin = {"reverts": step.subject, "made_from": [previous.key]}
+    again = states.renewed(previous, metadata={**previous.metadata, **origin})
     return states.append(rows, [again], act)[0]

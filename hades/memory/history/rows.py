@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from difflib import SequenceMatcher
 from hashlib import blake2b
 from io import StringIO
-from itertools import groupby
+from itertools import chain, groupby
 from operator import itemgetter
 from typing import Any, TypeVar
 
@@ -27,7 +27,8 @@ from schemas.record import Keyed, from_rows, to_table
 STATES, LATEST, TRACES = "memory_states", "memory_latest", "memory_traces"
 EDGES, AUDIT = "memory_edges", "memory_audit"
 COLLECTIONS = (STATES, LATEST, TRACES, EDGES, AUDIT)
-NEWEST = datetime.max.replace(tzinfo=UTC)  # known at the end of time: what is believed now, whatever clocks say
+# Known at the end of time: what is believed now, whatever clocks say.
+NEWEST = datetime.max.replace(tzinfo=UTC)
 MAX_TOPIC = 500
 SUMMARIES = "summary/"  # topics that only consolidation writes
 _VERSION_DIGITS = 8
@@ -42,22 +43,28 @@ class UnknownMemory(HadesError):
 
 
 def check_topic(topic: str) -> str:
-    """The topic without blanks around it; refused when nothing is left or a look-up could not hold it."""
+    """The topic without blanks around it; refused when nothing is left or a look-up could not hold
+    it.
+    """
     name = check_text("the topic", topic).strip()
     if not name or len(name) > MAX_TOPIC or any(ord(sign) < 32 for sign in name):
         raise MemoryRefused(
-            f"{topic[:60]!r} is not a topic; give 1 to {MAX_TOPIC} printable characters, for example design/approach_x"
+            f"{topic[:60]!r} is not a topic; give 1 to {MAX_TOPIC} printable characters, for "
+            "example design/approach_x"
         )
     return name
 
 
-def check_text(what: str, text: str) -> str:
-    """The text, or a refusal where it came from bytes that are no UTF-8 and no store could write it."""
+def check_text(subject: str, text: str) -> str:
+    """The text, or a refusal where it came from bytes that are no UTF-8 and no store could write
+    it.
+    """
     try:
         text.encode()
     except UnicodeEncodeError as error:
         raise MemoryRefused(
-            f"{what} is not valid UTF-8 at character {error.start}; convert it first, for example with iconv"
+            f"{subject} is not valid UTF-8 at character {error.start}; convert it first, for "
+            "example with iconv"
         ) from None
     return text
 
@@ -72,7 +79,10 @@ def check_share(name: str, value: float, of: str = "") -> float:
 def check_relation(relation: str) -> str:
     """A relation's name in the form that the stores keep."""
     if not re.fullmatch(RELATION_PATTERN, relation):
-        raise MemoryRefused(f"{relation!r} is not a relation; use small letters, digits and _, for example blocked_by")
+        raise MemoryRefused(
+            f"{relation!r} is not a relation; use small letters, digits and _, for example "
+            "blocked_by"
+        )
     return relation
 
 
@@ -81,7 +91,8 @@ def check_user_topic(topic: str) -> str:
     name = check_topic(topic)
     if name.casefold().startswith(SUMMARIES):
         raise MemoryRefused(
-            f"topic {name!r} begins with {SUMMARIES!r}, which is reserved for consolidation; choose another name, "
+            f"topic {name!r} begins with {SUMMARIES!r}, which is reserved for consolidation; "
+            "choose another name, "
             f"for example {name.partition('/')[2] or 'notes'!r}"
         )
     return name
@@ -105,7 +116,12 @@ def version_keys(topic: str, last: int, first: int = 1) -> list[str]:
 def is_state_key(name: str) -> bool:
     """Whether a name is the key of a state rather than a topic."""
     head, _, version = name.rpartition("_")
-    return head.startswith("t_") and len(head) == 27 and version.isdigit() and len(version) >= _VERSION_DIGITS
+    return (
+        head.startswith("t_")
+        and len(head) == 27
+        and version.isdigit()
+        and len(version) >= _VERSION_DIGITS
+    )
 
 
 def state_id(key: str) -> str:
@@ -136,7 +152,10 @@ def revision_key(edge: str, revision: int) -> str:
 def aware(name: str, moment: datetime) -> datetime:
     """The moment in UTC; one without a zone could mean any of twenty-four."""
     if moment.tzinfo is None:
-        raise MemoryRefused(f"{name} {moment} has no time zone; give an aware datetime, for example 2026-01-31T12:00Z")
+        raise MemoryRefused(
+            f"{name} {moment} has no time zone; give an aware datetime, for example "
+            "2026-01-31T12:00Z"
+        )
     return moment.astimezone(UTC)
 
 
@@ -155,12 +174,20 @@ def read(table: pa.Table | pa.RecordBatch, record: type[Row]) -> list[Row]:
     return from_rows(record, table.to_pylist())
 
 
-def fetch(rows: RowStore, collection: str, keys: Sequence[str], record: type[Row]) -> dict[str, Row]:
+def fetch(
+    rows: RowStore, collection: str, keys: Sequence[str], record: type[Row]
+) -> dict[str, Row]:
     """The records that exist among these keys, by key."""
-    return {one.key: one for one in read(rows.get(collection, keys), record)} if keys else {}
+    return (
+        {instance.key: instance for instance in read(rows.get(collection, keys), record)}
+        if keys
+        else {}
+    )
 
 
-def scan(rows: RowStore, collection: str, record: type[Row], where: Predicate = ()) -> Iterator[Row]:
+def scan(
+    rows: RowStore, collection: str, record: type[Row], where: Predicate = ()
+) -> Iterator[Row]:
     """The records that satisfy the terms, in key order."""
     for batch in rows.scan(collection, where=where):
         yield from read(batch, record)
@@ -168,41 +195,45 @@ def scan(rows: RowStore, collection: str, record: type[Row], where: Predicate = 
 
 def put(rows: RowStore, collection: str, records: Iterable[Keyed]) -> None:
     """Write records, one batch."""
-    kept = list(records)
-    if kept:
-        rows.upsert(collection, to_table(declared(collection).record, kept))
+    batch = list(records)
+    if batch:
+        rows.upsert(collection, to_table(declared(collection).record, batch))
 
 
 def plain(value: Any) -> Any:
-    """A record or report as JSON values, without vectors; an edge also by the names that edges of paths have."""
+    """A record or report as JSON values, without vectors; an edge also by the names that edges of
+    paths have.
+    """
     return orjson.loads(orjson.dumps(value, default=_fields_of))
 
 
 def _fields_of(record: Keyed) -> dict[str, Any]:
-    named = {"id": getattr(record, "id", record.key)}
+    names = {"id": getattr(record, "id", record.key)}
     if isinstance(record, MemoryEdge):
-        named |= {"from": record.source, "to": record.target, "type": record.relationship_type}
-    return {**named, **record.model_dump(mode="json", exclude={"embedding", "key"})}
+        names |= {"from": record.source, "to": record.target, "type": record.relationship_type}
+    return {**names, **record.model_dump(mode="json", exclude={"embedding", "key"})}
 
 
 Span = tuple[datetime, datetime | None]  # an absent end is open
 
 
-def without(span: Span, taken: Iterable[Span]) -> list[Span]:
-    """The parts of a span that none of the others covers, in order; a span without a moment covers nothing."""
-    left = [span]
-    for start, end in taken:
-        left = [part for one in left for part in _cut(one, start, end)]
-    return left
+def without(span: Span, covered: Iterable[Span]) -> list[Span]:
+    """The parts of a span that none of the others covers, in order; a span without a moment covers
+    nothing.
+    """
+    remaining = [span]
+    for start, end in covered:
+        remaining = list(chain.from_iterable(_subtract(span, start, end) for span in remaining))
+    return remaining
 
 
-def _cut(span: Span, start: datetime, end: datetime | None) -> list[Span]:
+def _subtract(span: Span, start: datetime, end: datetime | None) -> list[Span]:
     first, last = span
     if (end is not None and end <= max(first, start)) or (last is not None and last <= start):
         return [span]
-    before = [(first, start)] if first < start else []
-    after = [(end, last)] if end is not None and (last is None or end < last) else []
-    return [*before, *after]
+    head = [(first, start)] if first < start else []
+    tail = [(end, last)] if end is not None and (last is None or end < last) else []
+    return [*head, *tail]
 
 
 Result = TypeVar("Result")
@@ -215,14 +246,14 @@ def in_unit(store: GraphStore, work: Callable[[RowStore], Result]) -> Result:
 
     Pauses grow and are random, so that writers that met once do not meet again.
     """
-    longest, left = _FIRST_S, ATTEMPTS
+    longest, attempts_left = _FIRST_S, ATTEMPTS
     while True:
-        left -= 1
+        attempts_left -= 1
         try:
             with store.transaction(COLLECTIONS) as rows:
                 return work(rows)
         except StoreBusy:
-            if not left:
+            if not attempts_left:
                 raise
         time.sleep(random.uniform(0, longest))
         longest = min(longest * 2, _LONGEST_S)
@@ -230,39 +261,44 @@ def in_unit(store: GraphStore, work: Callable[[RowStore], Result]) -> Result:
 
 WHOLE = "* "  # stands before the recipe of a row whose content is still whole
 _LINE = re.compile(r".*\n|.+")
-_TOKEN = re.compile(r"\w+\s*|[^\w\s]\s*|\s+")  # a blank belongs to its word: alone it would match everywhere
+# A blank belongs to its word: alone it would match everywhere.
+_TOKEN = re.compile(r"\w+\s*|[^\w\s]\s*|\s+")
 _FINE_TOKENS = 1_500  # beyond it, words are not compared one by one: the search is quadratic
 _BETWEEN = "\n"
 
 
 def delta_between(parent: str, content: str) -> tuple[str, str]:
-    """Recipe and pieces that make the content from its parent: lines are compared, then the words of changed lines.
+    """Recipe and pieces that make the content from its parent: lines are compared, then the words
+    of changed lines.
 
-    The recipe `digest =12 -3 +5` keeps twelve characters of the parent, leaves out three, takes five of the pieces.
-    These stand one to a line in the row's `content`, where full-text search finds the words that a version brought. The
-    digest is of the whole content, so a chain that does not rebuild it is noticed.
+    The recipe `digest =12 -3 +5` keeps twelve characters of the parent, leaves out three, takes
+    five of the pieces. These stand one to a line in the row's `content`, where full-text search
+    finds the words that a version brought. The digest is of the whole content, so a chain that does
+    not rebuild it is noticed.
     """
     recipe = [digest_of(content)]
-    for sign, group in groupby(_changes(parent, content), key=itemgetter(0)):
+    for sign, group in groupby(_text_changes(parent, content), key=itemgetter(0)):
         recipe.append(f"{sign}{sum(len(text) for _, text in group)}")
-    told = " ".join(recipe)
-    return told, pieces_of(content, told)
+    recipe_text = " ".join(recipe)
+    return recipe_text, pieces_of(content, recipe_text)
 
 
-def rebuild(parent: str, recipe: str, pieces: str, what: str = "a delta") -> str:
-    """The content the recipe was made of, or `StoreDamaged` when parent, recipe or pieces are not what they were."""
+def rebuild(parent: str, recipe: str, pieces: str, label: str = "a delta") -> str:
+    """The content the recipe was made of, or `StoreDamaged` when parent, recipe or pieces are not
+    what they were.
+    """
     expected, *steps = recipe.split(" ")
     old, new = StringIO(parent), StringIO(pieces)
-    made: list[str] = []
+    parts: list[str] = []
     for step in steps:
         text = (new if step[0] == "+" else old).read(int(step[1:]))
         if step[0] != "-":
-            made.append(text)
+            parts.append(text)
         if step[0] == "+":
             new.read(len(_BETWEEN))
-    content = "".join(made)
+    content = "".join(parts)
     if digest_of(content) != expected:
-        raise StoreDamaged(f"{what} does not rebuild its content; restore a backup of the store")
+        raise StoreDamaged(f"{label} does not rebuild its content; restore a backup of the store")
     return content
 
 
@@ -284,14 +320,22 @@ def digest_of(content: str) -> str:
     return blake2b(content.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
 
-def _changes(parent: str, content: str, unit: re.Pattern[str] = _LINE) -> Iterator[tuple[str, str]]:
+def _text_changes(
+    parent: str, content: str, unit: re.Pattern[str] = _LINE
+) -> Iterator[tuple[str, str]]:
     """Texts kept (=), left out (-) and added (+), in order."""
     old, new = unit.findall(parent), unit.findall(content)
     for tag, a, b, c, d in SequenceMatcher(None, old, new).get_opcodes():
-        before, after = "".join(old[a:b]), "".join(new[c:d])
+        old_text, new_text = "".join(old[a:b]), "".join(new[c:d])
         if tag == "equal":
-            yield "=", before
-        elif tag == "replace" and unit is _LINE and max(map(len, map(_TOKEN.findall, (before, after)))) <= _FINE_TOKENS:
-            yield from _changes(before, after, _TOKEN)
-        else:
-            yield from ((sign, text) for sign, text in (("-", before), ("+", after)) if text)
+            yield "=", old_text
+            continue
+        if tag == "replace" and unit is _LINE:
+            sizes = [len(_TOKEN.findall(text)) for text in (old_text, new_text)]
+            if max(sizes) <= _FINE_TOKENS:
+                yield from _text_changes(old_text, new_text, _TOKEN)
+                continue
+        if old_text:
+            yield "-", old_text
+        if new_text:
+            yield "+", new_text

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import datetime, timedelta
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -28,7 +29,9 @@ from schemas.record import canonical_json
 
 @dataclass
 class Act:
-    """One act of one person. Its steps are recorded together and, when they belong together, undone together."""
+    """One act of one person. Its steps are recorded together and, when they belong together, undone
+    together.
+    """
 
     who: str
     why: str
@@ -41,49 +44,71 @@ class Act:
         """The id of the act: that of its first step."""
         return self.steps[0].key if self.steps else ""
 
-    def note(self, action: str, subject: str, detail: Mapping[str, Any] | None = None, *, why: str = "") -> None:
+    def note(
+        self, action: str, subject: str, detail: Mapping[str, Any] | None = None, *, why: str = ""
+    ) -> None:
         """Record a step; written by `keep`."""
-        told = dict(detail or {})
+        values = dict(detail or {})
         step = len(self.steps) if self.is_one else 0
-        digest = content_key("a", self.who, action, subject, canonical_json(told), self.key)[2:14]
-        # In the order of time and of the steps of an act, so that the newest records stand together.
+        digest = content_key("a", self.who, action, subject, canonical_json(values), self.key)[2:14]
+        # In the order of time and of the steps of an act, so that the newest records stand
+        # together.
         key = f"{round(self.at.timestamp() * 1_000_000):017d}_{step:04d}_{digest}"
         self.steps.append(
             MemoryAudit(
-                key=key, subject=subject, action=action, who=self.who, at=self.at, why=why or self.why, detail=told
+                key=key,
+                subject=subject,
+                action=action,
+                who=self.who,
+                at=self.at,
+                why=why or self.why,
+                detail=values,
             )
         )
 
     def keep(self, rows: RowStore) -> None:
         """Write the steps, inside the transaction that did them."""
         if self.is_one and len(self.steps) > 1:
-            first, *rest = self.steps
-            all_steps = {**first.detail, "steps": [step.key for step in rest]}
+            first, *later_steps = self.steps
+            all_steps = {**first.detail, "steps": [step.key for step in later_steps]}
             self.steps = [first.model_copy(update={"detail": all_steps})]
-            self.steps += [step.model_copy(update={"detail": {**step.detail, "act": first.key}}) for step in rest]
+            self.steps += [
+                step.model_copy(update={"detail": {**step.detail, "act": first.key}})
+                for step in later_steps
+            ]
         records.put(rows, records.AUDIT, self.steps)
 
 
 def act_of(rows: RowStore, audit_id: str) -> list[MemoryAudit]:
     """The steps of an act, in the order they were taken; any of them names it."""
-    found = records.fetch(rows, records.AUDIT, [records.legal("record of an act", audit_id)], MemoryAudit)
-    if not found:
-        raise UnknownMemory(f"memory holds no act {audit_id}; `hades memory history TOPIC --json` prints their ids")
-    first = found[audit_id]
+    records_by_key = records.fetch(
+        rows, records.AUDIT, [records.legal("record of an act", audit_id)], MemoryAudit
+    )
+    if not records_by_key:
+        raise UnknownMemory(
+            f"memory holds no act {audit_id}; `hades memory history TOPIC --json` prints their ids"
+        )
+    first = records_by_key[audit_id]
     if "act" in first.detail:
-        first = records.fetch(rows, records.AUDIT, [first.detail["act"]], MemoryAudit)[first.detail["act"]]
+        first_key = first.detail["act"]
+        first = records.fetch(rows, records.AUDIT, [first_key], MemoryAudit)[first_key]
     keys = [str(key) for key in first.detail.get("steps", ())]
-    rest = records.fetch(rows, records.AUDIT, keys, MemoryAudit)
-    return [first, *(rest[key] for key in keys)]
+    later_steps = records.fetch(rows, records.AUDIT, keys, MemoryAudit)
+    return [first, *(later_steps[key] for key in keys)]
 
 
 KEYFRAME_EVERY = 32  # a rebuild applies at most thirty-one recipes
-_WORTH = 0.7  # a delta larger than this share of the content saves too little to pay for its rebuild
-WITHOUT_VECTOR = tuple(name for name in MemoryState.model_fields if name not in ("key", "embedding"))
+# A delta larger than this share of the content saves too little to pay for its rebuild.
+_WORTH = 0.7
+WITHOUT_VECTOR = tuple(
+    name for name in MemoryState.model_fields if name not in ("key", "embedding")
+)
 
 
 def add_recipe(state: MemoryState, parent: MemoryState | None) -> MemoryState:
-    """A new version as it is stored: whole, with the recipe by which it will shrink where one saves enough."""
+    """A new version as it is stored: whole, with the recipe by which it will shrink where one saves
+    enough.
+    """
     if parent is None or state.version % KEYFRAME_EVERY == 1:
         return state
     recipe, pieces = records.delta_between(parent.content, state.content)
@@ -96,28 +121,36 @@ def add_recipe(state: MemoryState, parent: MemoryState | None) -> MemoryState:
 def shrink(state: MemoryState) -> MemoryState:
     """A delta that is not the newest version any more: it keeps only what it added."""
     recipe = str(state.diff_from_parent).removeprefix(records.WHOLE)
-    return state.model_copy(update={"content": records.pieces_of(state.content, recipe), "diff_from_parent": recipe})
+    return state.model_copy(
+        update={"content": records.pieces_of(state.content, recipe), "diff_from_parent": recipe}
+    )
 
 
 def without_marker(state: MemoryState) -> MemoryState:
     """A version as readers see it: the same whether it is the newest or long superseded."""
     if state.diff_from_parent is None:
         return state
-    return state.model_copy(update={"diff_from_parent": state.diff_from_parent.removeprefix(records.WHOLE)})
+    return state.model_copy(
+        update={"diff_from_parent": state.diff_from_parent.removeprefix(records.WHOLE)}
+    )
 
 
 def make_whole(rows: RowStore, states: Sequence[MemoryState]) -> list[MemoryState]:
-    """The versions with their exact content, in the order given; one read for all their ancestors."""
-    held = {state.key: state for state in states}
-    missing = {key for state in states for key in ancestors(state)} - held.keys()
+    """The versions with their exact content, in the order given; one read for all their
+    ancestors.
+    """
+    states_by_key = {state.key: state for state in states}
+    missing = set(chain.from_iterable(map(ancestors, states))) - states_by_key.keys()
     if missing:
         columns = ("topic", "content", "version", "timestamp", "diff_from_parent", "is_delta")
         table = rows.get(records.STATES, sorted(missing), columns=columns)
-        held |= {one.key: one for one in records.read(table, MemoryState)}
-    return make_whole_from(held, states)
+        states_by_key |= {ancestor.key: ancestor for ancestor in records.read(table, MemoryState)}
+    return make_whole_from(states_by_key, states)
 
 
-def make_whole_from(held: Mapping[str, MemoryState], states: Sequence[MemoryState]) -> list[MemoryState]:
+def make_whole_from(
+    states_by_key: Mapping[str, MemoryState], states: Sequence[MemoryState]
+) -> list[MemoryState]:
     """The versions with their exact content; `held` has them and their ancestors by key."""
     contents: dict[str, str] = {}
 
@@ -125,14 +158,16 @@ def make_whole_from(held: Mapping[str, MemoryState], states: Sequence[MemoryStat
         if state.key not in contents:
             contents[state.key] = state.content
             if not is_whole(state):
-                parent, what = held[records.state_key(state.topic, state.version - 1)], f"version {state.version}"
+                parent = states_by_key[records.state_key(state.topic, state.version - 1)]
                 recipe = str(state.diff_from_parent)
-                contents[state.key] = records.rebuild(
-                    content(parent), recipe, state.content, f"{what} of {state.topic!r}"
-                )
+                label = f"version {state.version} of {state.topic!r}"
+                contents[state.key] = records.rebuild(content(parent), recipe, state.content, label)
         return contents[state.key]
 
-    whole = (state if is_whole(state) else state.model_copy(update={"content": content(state)}) for state in states)
+    whole = (
+        state if is_whole(state) else state.model_copy(update={"content": content(state)})
+        for state in states
+    )
     return [without_marker(state) for state in whole]
 
 
@@ -143,7 +178,9 @@ def is_whole(state: MemoryState) -> bool:
 
 def unshrink(state: MemoryState, content: str) -> MemoryState:
     """A version that is the newest again: its whole content, and the recipe by which it shrinks."""
-    return state.model_copy(update={"content": content, "diff_from_parent": f"{records.WHOLE}{state.diff_from_parent}"})
+    return state.model_copy(
+        update={"content": content, "diff_from_parent": f"{records.WHOLE}{state.diff_from_parent}"}
+    )
 
 
 def ancestors(state: MemoryState) -> Iterable[str]:
@@ -160,7 +197,9 @@ DEFAULT_IMPORTANCE = 0.5
 
 @dataclass(frozen=True)
 class NewState:
-    """A version to be written: what is said, about what, since when it holds, and how sure it is."""
+    """A version to be written: what is said, about what, since when it holds, and how sure it
+    is.
+    """
 
     topic: str
     content: str
@@ -179,45 +218,56 @@ class NewState:
 
 def renewed(state: MemoryState, **changes: Any) -> NewState:
     """What a version says, to be said again with some changes."""
-    told = {one.name: getattr(state, one.name) for one in fields(NewState) if one.name in MemoryState.model_fields}
-    return NewState(**{**told, "importance": state.importance_score, **changes})
+    names = {state_field.name for state_field in fields(NewState)} & MemoryState.model_fields.keys()
+    values = {name: getattr(state, name) for name in names}
+    return NewState(**{**values, "importance": state.importance_score, **changes})
 
 
 def append(rows: RowStore, new: Sequence[NewState], act: Act) -> list[MemoryState]:
-    """Write versions in order, inside the caller's transaction; each follows the topic's newest at that moment.
+    """Write versions in order, inside the caller's transaction; each follows the topic's newest at
+    that moment.
 
-    The row of the newest version is whole; when the next one comes it shrinks to what it added to its parent.
+    The row of the newest version is whole; when the next one comes it shrinks to what it added to
+    its parent.
     """
-    topics = dict.fromkeys(records.topic_key(check(one).topic.strip()) for one in new)
+    topics = dict.fromkeys(records.topic_key(check(version).topic.strip()) for version in new)
     pointers = records.fetch(rows, records.LATEST, list(topics), LatestState)
-    heads = records.fetch(rows, records.STATES, [one.latest_state_id for one in pointers.values()], MemoryState)
+    head_keys = [pointer.latest_state_id for pointer in pointers.values()]
+    heads = records.fetch(rows, records.STATES, head_keys, MemoryState)
     written: dict[str, MemoryState] = {}
-    said = []
-    for one in new:
-        topic = records.topic_key(one.topic.strip())
+    appended = []
+    for version in new:
+        topic = records.topic_key(version.topic.strip())
         pointer = pointers.get(topic)
         parent = heads[pointer.latest_state_id] if pointer else None
-        state = _next_version(pointer, parent, one, act)
+        state = _next_version(pointer, parent, version, act)
         if parent is not None and parent.is_delta and is_whole(parent):
             written[parent.key] = shrink(parent)
         written[state.key] = heads[state.key] = state
-        pointers[topic] = _point(pointer, state)
+        pointers[topic] = _pointer_at(pointer, state)
         act.note("add", state.key, {"topic": state.topic, "version": state.version})
-        said.append(without_marker(state))
+        appended.append(without_marker(state))
     records.put(rows, records.STATES, written.values())
-    # Where another writer moved a pointer since this transaction began, the store refuses, and the unit begins again.
+    # Where another writer moved a pointer since this transaction began, the store refuses, and the
+    # unit begins again.
     records.put(rows, records.LATEST, pointers.values())
-    records.put(rows, records.EDGES, [edge for edge in map(evolution, said) if edge])
-    return said
+    records.put(rows, records.EDGES, [edge for edge in map(evolution, appended) if edge])
+    return appended
 
 
 def check(new: NewState) -> NewState:
     """The version, or a refusal naming what is wrong with it."""
-    topic = records.check_topic(new.topic) if new.consolidation_level else records.check_user_topic(new.topic)
+    topic = (
+        records.check_topic(new.topic)
+        if new.consolidation_level
+        else records.check_user_topic(new.topic)
+    )
     for text in (new.content, *new.tags):
         records.check_text(f"the text for {topic!r}", text)
     if not new.content.strip():
-        raise MemoryRefused(f"the content for {topic!r} is blank; say what is known, or `erase` what was")
+        raise MemoryRefused(
+            f"the content for {topic!r} is blank; say what is known, or `erase` what was"
+        )
     for name in ("confidence", "importance"):
         if (value := getattr(new, name)) is not None:
             records.check_share(name, value, f" of {topic!r}")
@@ -225,13 +275,19 @@ def check(new: NewState) -> NewState:
 
 
 class Overtaken(HadesError):
-    """Another version came between reading one and writing what follows from it; read again and decide."""
+    """Another version came between reading one and writing what follows from it; read again and
+    decide.
+    """
 
 
-def _point(before: LatestState | None, state: MemoryState) -> LatestState:
-    """The pointer of a topic at its next version; says whether that is still sure to be the current one."""
+def _pointer_at(pointer: LatestState | None, state: MemoryState) -> LatestState:
+    """The pointer of a topic at its next version; says whether that is still sure to be the current
+    one.
+    """
     assert state.valid_from is not None
-    follows = before is None or (before.in_order and before.began is not None and before.began <= state.valid_from)
+    follows = pointer is None or (
+        pointer.in_order and pointer.began is not None and pointer.began <= state.valid_from
+    )
     return LatestState(
         key=records.topic_key(state.topic),
         topic=state.topic,
@@ -243,29 +299,45 @@ def _point(before: LatestState | None, state: MemoryState) -> LatestState:
     )
 
 
-def _next_version(pointer: LatestState | None, parent: MemoryState | None, new: NewState, act: Act) -> MemoryState:
-    """The next version of a topic, as it is stored; its time is later than its parent's, whatever the clocks say."""
+def _next_version(
+    pointer: LatestState | None, parent: MemoryState | None, new: NewState, act: Act
+) -> MemoryState:
+    """The next version of a topic, as it is stored; its time is later than its parent's, whatever
+    the clocks say.
+    """
     topic = records.check_topic(new.topic)
     version = pointer.version + 1 if pointer else 1
     if new.after is not None and new.after != version - 1:
-        raise Overtaken(f"{topic!r} is at version {version - 1}, not {new.after}; nothing was written: read it again")
+        raise Overtaken(
+            f"{topic!r} is at version {version - 1}, not {new.after}; nothing was written: read it "
+            "again"
+        )
     at = max(act.at, pointer.updated_at + INSTANT) if pointer else act.at
-    begins = records.aware("valid_from", new.valid_from) if new.valid_from else at
+    begins = records.aware("valid_from", new.valid_from or at)
     ends = records.aware("valid_until", new.valid_until) if new.valid_until else None
     if ends is not None and ends <= begins:
         raise MemoryRefused(
-            f"{topic!r} would hold at no moment: from {begins} until {ends}, which is not after it; swap or leave one"
+            f"{topic!r} would hold at no moment: from {begins} until {ends}, which is not after "
+            "it; swap or leave one"
         )
-    importance = parent.importance_score if parent else DEFAULT_IMPORTANCE  # continuing a topic leaves it as it is
-    told = {**vars(new), "topic": topic, "metadata": dict(new.metadata), "valid_from": begins, "valid_until": ends}
-    del told["importance"], told["after"]
+    importance = new.importance
+    if importance is None:  # continuing a topic leaves it as it is
+        importance = parent.importance_score if parent else DEFAULT_IMPORTANCE
+    values = {
+        **vars(new),
+        "topic": topic,
+        "metadata": dict(new.metadata),
+        "valid_from": begins,
+        "valid_until": ends,
+    }
+    del values["importance"], values["after"]
     state = MemoryState(
-        **told,
+        **values,
         key=records.state_key(topic, version),
         version=version,
         timestamp=at,
         parent_state_id=records.state_key(topic, version - 1) if version > 1 else None,
-        importance_score=importance if new.importance is None else new.importance,
+        importance_score=importance,
         is_consolidated=new.consolidation_level > 0,
     )
     return add_recipe(state, parent if parent and parent.version == version - 1 else None)
@@ -276,8 +348,9 @@ def evolution(state: MemoryState) -> MemoryEdge | None:
     if state.parent_state_id is None:
         return None
     source, target = records.state_id(state.parent_state_id), records.state_id(state.key)
+    edge = records.edge_id(source, MemoryRelation.EVOLVES_TO, target, state.timestamp)
     return MemoryEdge(
-        key=records.revision_key(records.edge_id(source, MemoryRelation.EVOLVES_TO, target, state.timestamp), 1),
+        key=records.revision_key(edge, 1),
         source=source,
         target=target,
         relationship_type=MemoryRelation.EVOLVES_TO,
@@ -290,14 +363,18 @@ def evolution(state: MemoryState) -> MemoryEdge | None:
 
 def pointer_to(rows: RowStore, topic: str) -> LatestState | None:
     """Which version of a topic is the newest."""
-    found = records.read(rows.get(records.LATEST, [records.topic_key(records.check_topic(topic))]), LatestState)
-    return found[0] if found else None
+    key = records.topic_key(records.check_topic(topic))
+    return records.fetch(rows, records.LATEST, [key], LatestState).get(key)
 
 
 def by_keys(rows: RowStore, keys: Sequence[str]) -> list[MemoryState]:
-    """The versions of these keys that exist and were not erased, in key order, whole, without their vectors."""
-    found = records.read(rows.get(records.STATES, keys, columns=WITHOUT_VECTOR), MemoryState) if keys else []
-    return make_whole(rows, [state for state in found if not is_erased(state)])
+    """The versions of these keys that exist and were not erased, in key order, whole, without their
+    vectors.
+    """
+    if not keys:
+        return []
+    states = records.read(rows.get(records.STATES, keys, columns=WITHOUT_VECTOR), MemoryState)
+    return make_whole(rows, [state for state in states if not is_erased(state)])
 
 
 def is_erased(state: MemoryState) -> bool:
@@ -306,14 +383,20 @@ def is_erased(state: MemoryState) -> bool:
 
 
 def choose_version(versions: Iterable[MemoryState], mask: Mask) -> MemoryState | None:
-    """The version of one topic that holds at the mask, or None. This is the rule; what follows finds rows.
+    """The version of one topic that holds at the mask, or None. This is the rule; what follows
+    finds rows.
 
-    Of the versions that were known and not retracted at `known_at` and that hold at `as_of`, the one that began last
-    holds; of two that began together, the one said last. So a correction of the past leaves the present alone, and a
-    version that expired or has not begun yet is never shown as current.
+    Of the versions that were known and not retracted at `known_at` and that hold at `as_of`, the
+    one that began last holds; of two that began together, the one said last. So a correction of the
+    past leaves the present alone, and a version that expired or has not begun yet is never shown as
+    current.
     """
-    held = [one for one in versions if holds(one, mask)]
-    return max(held, key=lambda one: (one.valid_from or one.timestamp, one.version), default=None)
+    holding = [version for version in versions if holds(version, mask)]
+    return max(
+        holding,
+        key=lambda version: (version.valid_from or version.timestamp, version.version),
+        default=None,
+    )
 
 
 def holds(state: MemoryState, mask: Mask) -> bool:
@@ -321,83 +404,118 @@ def holds(state: MemoryState, mask: Mask) -> bool:
     return not is_erased(state) and is_visible(mask, *_times(state))
 
 
-def _times(state: MemoryState) -> tuple[datetime | None, datetime | None, datetime, datetime | None]:
+def _times(
+    state: MemoryState,
+) -> tuple[datetime | None, datetime | None, datetime, datetime | None]:
     return state.valid_from, state.valid_until, state.timestamp, state.retracted_at
 
 
-def state_at(rows: RowStore, topic: str, moment: datetime, known_at: datetime) -> MemoryState | None:
+def state_at(
+    rows: RowStore, topic: str, moment: datetime, known_at: datetime
+) -> MemoryState | None:
     """The version that held at the moment, None where none did.
 
-    Versions come from an index in the order in which they began, last first, more of them at each look.
+    Versions come from an index in the order in which they began, last first, more of them at each
+    look.
     """
     mask = Mask(as_of=moment, known_at=known_at)
     same = Term("topic", "==", records.check_topic(topic))
-    seen, limit = 0, 2
+    checked, limit = 0, 2
     while True:
         table = rows.last(
-            records.STATES, same=same, by="valid_from", at_most=moment, limit=limit, columns=WITHOUT_VECTOR
+            records.STATES,
+            same=same,
+            by="valid_from",
+            at_most=moment,
+            limit=limit,
+            columns=WITHOUT_VECTOR,
         )
-        for state in records.read(table.slice(seen), MemoryState):
+        for state in records.read(table.slice(checked), MemoryState):
             if holds(state, mask):
                 return make_whole(rows, [state])[0]
         if table.num_rows < limit:
             return None
-        seen, limit = limit, 8 * limit
+        checked, limit = limit, 8 * limit
 
 
-def states_at(rows: RowStore, topic_keys: Iterable[str], mask: Mask, now: datetime) -> list[MemoryState]:
+def states_at(
+    rows: RowStore, topic_keys: Iterable[str], mask: Mask, now: datetime
+) -> list[MemoryState]:
     """The version of each of these topics that holds at the mask, in the order of their keys.
 
-    A mask that names no moment asks about now. Clocks of writers differ, so now is never before the topic's last write.
+    A mask that names no moment asks about now. Clocks of writers differ, so now is never before the
+    topic's last write.
     """
     pointers = records.fetch(rows, records.LATEST, sorted(set(topic_keys)), LatestState)
     known_at = mask.known_at or records.NEWEST
-    moments = {key: mask.as_of or mask.known_at or max(now, one.updated_at) for key, one in pointers.items()}
+    moments = {
+        key: mask.as_of or mask.known_at or max(now, pointer.updated_at)
+        for key, pointer in pointers.items()
+    }
+    # The pointer alone shows that the version said last is the one that holds.
     direct = {
-        key: one.latest_state_id
-        for key, one in pointers.items()
-        if known_at == records.NEWEST and one.in_order and one.began is not None and one.began <= moments[key]
-    }  # the pointer alone shows that the version said last is the one that holds
-    found = {state.key: state for state in by_keys(rows, sorted(direct.values()))}
+        key: pointer.latest_state_id
+        for key, pointer in pointers.items()
+        if known_at == records.NEWEST
+        and pointer.in_order
+        and pointer.began is not None
+        and pointer.began <= moments[key]
+    }
+    current = {state.key: state for state in by_keys(rows, sorted(direct.values()))}
     chosen: list[MemoryState] = []
     for key, pointer in sorted(pointers.items()):
-        state = found.get(direct[key]) if key in direct else state_at(rows, pointer.topic, moments[key], known_at)
+        if key in direct:
+            state = current.get(direct[key])
+        else:
+            state = state_at(rows, pointer.topic, moments[key], known_at)
         if state is not None:
             chosen.append(state)
     return chosen
 
 
 def named(rows: RowStore, name: str, now: datetime) -> MemoryState:
-    """The version that an id names, or the one of a topic that holds now; else the one it was given last.
+    """The version that an id names, or the one of a topic that holds now; else the one it was given
+    last.
 
     Writers need the last resort: a topic whose only version expired can still be linked or changed.
     """
     key = name.removeprefix(f"{records.STATES}/")
-    found: list[MemoryState] = []
+    versions: list[MemoryState] = []
     if records.is_state_key(key):
-        found = by_keys(rows, [key])
+        versions = by_keys(rows, [key])
     elif (pointer := pointer_to(rows, name)) is not None:
-        found = states_at(rows, [pointer.key], Mask(), now) or by_keys(rows, [pointer.latest_state_id])
-    if not found:
-        raise UnknownMemory(f"memory holds no topic or state {name!r}; `hades memory topics` lists what there is")
-    return found[0]
+        versions = states_at(rows, [pointer.key], Mask(), now) or by_keys(
+            rows, [pointer.latest_state_id]
+        )
+    if not versions:
+        raise UnknownMemory(
+            f"memory holds no topic or state {name!r}; `hades memory topics` lists what there is"
+        )
+    return versions[0]
 
 
 def resolve_ids(rows: RowStore, names: Sequence[str], now: datetime) -> dict[str, str]:
-    """The `_id` that each of these topics or states stands for; one look-up for all that hold now."""
+    """The `_id` that each of these topics or states stands for; one look-up for all that hold
+    now.
+    """
     keys = {name: name.removeprefix(f"{records.STATES}/") for name in names}
     topics = [name for name, key in keys.items() if not records.is_state_key(key)]
-    current = {state.topic: state.key for state in states_at(rows, map(records.topic_key, topics), Mask(), now)}
+    current = {
+        state.topic: state.key
+        for state in states_at(rows, map(records.topic_key, topics), Mask(), now)
+    }
     keys |= {name: current.get(name.strip()) or named(rows, name, now).key for name in topics}
     return {name: records.state_id(key) for name, key in keys.items()}
 
 
 def keys_of(rows: RowStore, name: str) -> list[str]:
     """The keys that a name stands for: one state, or all versions of a topic."""
-    pointer = None if records.is_state_key(name.removeprefix(f"{records.STATES}/")) else pointer_to(rows, name)
-    if pointer is None:  # a state, or a name that memory does not hold, which `named` refuses
-        return [named(rows, name, records.NEWEST).key]
-    return records.version_keys(pointer.topic, pointer.version)
+    if not records.is_state_key(name.removeprefix(f"{records.STATES}/")):
+        pointer = pointer_to(rows, name)
+        if pointer is not None:
+            return records.version_keys(pointer.topic, pointer.version)
+    # A state, or a name that memory does not hold, which `named` refuses.
+    return [named(rows, name, records.NEWEST).key]
 
 
 _RUN = 1_000  # versions read at a time
@@ -407,8 +525,12 @@ def trace(rows: RowStore, topic: str) -> MemoryTrace:
     """The topic's versions by id, oldest first."""
     pointer = pointer_to(rows, topic)
     if pointer is None:
-        raise UnknownMemory(f"memory holds no topic {topic!r}; `hades memory topics` lists what there is")
-    first = records.read(rows.get(records.STATES, [records.state_key(pointer.topic, 1)]), MemoryState)[0]
+        raise UnknownMemory(
+            f"memory holds no topic {topic!r}; `hades memory topics` lists what there is"
+        )
+    first = records.read(
+        rows.get(records.STATES, [records.state_key(pointer.topic, 1)]), MemoryState
+    )[0]
     return MemoryTrace(
         key=pointer.key,
         topic=pointer.topic,
@@ -418,16 +540,22 @@ def trace(rows: RowStore, topic: str) -> MemoryTrace:
     )
 
 
-def history(rows: RowStore, topic: str, *, limit: int | None = None, mask: Mask = Mask()) -> list[MemoryState]:
-    """The versions a reader at the mask sees, oldest first; of more than `limit`, the newest ones."""
+def history(
+    rows: RowStore, topic: str, *, limit: int | None = None, mask: Mask = Mask()
+) -> list[MemoryState]:
+    """The versions a reader at the mask sees, oldest first; of more than `limit`, the newest
+    ones.
+    """
     pointer = pointer_to(rows, topic)
-    end, run = pointer.version if pointer else 0, limit or _RUN
-    kept: list[MemoryState] = []
-    while pointer and end > 0 and (limit is None or len(kept) < limit):
-        some = by_keys(rows, records.version_keys(pointer.topic, end, end - run + 1))
-        kept = [one for one in some if is_visible(mask, *_times(one))] + kept
+    if pointer is None:
+        return []
+    end, run = pointer.version, limit or _RUN
+    versions: list[MemoryState] = []
+    while end > 0 and (limit is None or len(versions) < limit):
+        batch = by_keys(rows, records.version_keys(pointer.topic, end, end - run + 1))
+        versions = [version for version in batch if is_visible(mask, *_times(version))] + versions
         end, run = end - run, _RUN
-    return kept if limit is None else kept[-limit:]
+    return versions if limit is None else versions[-limit:]
 
 
 RATED = "rate"
@@ -435,7 +563,7 @@ RATED = "rate"
 
 def set_importance(rows: RowStore, state: MemoryState, importance: float, act: Act) -> None:
     """Write the importance of a version and note what it was, in the caller's transaction."""
-    rows.patch(
-        records.STATES, pa.table({"_key": [state.key], "importance_score": pa.array([importance], pa.float64())})
-    )
-    act.note(RATED, state.key, {"topic": state.topic, "before": state.importance_score, "after": importance})
+    column = pa.array([importance], pa.float64())
+    rows.patch(records.STATES, pa.table({"_key": [state.key], "importance_score": column}))
+    detail = {"topic": state.topic, "before": state.importance_score, "after": importance}
+    act.note(RATED, state.key, detail)

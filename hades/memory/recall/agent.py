@@ -1,13 +1,15 @@
 """An agent over memory by fixed rules: the same question takes the same steps; groups of topics.
 
-A language model is only asked where one is given to the memory, and then only for what it misses."""
+A language model is only asked where one is given to the memory, and then only for what it misses.
+"""
 
 from __future__ import annotations
 
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import attrgetter
 from typing import Any
 
 from hades.memory.history.rows import MemoryRefused, UnknownMemory, topic_key, topic_of_key
@@ -22,14 +24,14 @@ from schemas.memory import MemoryState
 
 MAX_PASSES = 3
 DRILL_DOWN_TOKENS = 40_000
-_ASKS = re.compile(r"^\s*MORE:\s*(.+?)\s*$", re.MULTILINE)
+_MORE = re.compile(r"^\s*MORE:\s*(.+?)\s*$", re.MULTILINE)
 _MAX_TOKENS = 100
 Needs = Callable[[Context], str | None]  # a topic or a summary that is wanted in detail, or nothing
 PROMPT = """{context}
 
 Question: {query}
-If the context above answers the question, write DONE. If the detail of one topic or summary in it is missing, write
-MORE: and its name as it stands in brackets, nothing else.
+If the context above answers the question, write DONE. If the detail of one topic or
+summary in it is missing, write MORE: and its name as it stands in brackets, nothing else.
 """
 
 
@@ -48,17 +50,18 @@ def retrieve_in_passes(
     """
     if max_passes < 1:
         raise MemoryRefused(f"max_passes is {max_passes}; at least one look is needed")
-    needs = needs or (needs_by(memory.language_model) if memory.language_model else lambda _: None)
+    if needs is None and memory.language_model is not None:
+        needs = needs_by(memory.language_model)
     contexts = [memory.retrieve_within_budget(query, max_tokens, mask=mask)]
-    asked: set[str] = set()
-    while len(contexts) < max_passes:
-        wanted = needs(contexts[-1])
-        if wanted is None or wanted in asked:
+    looked_into: set[str] = set()
+    while needs is not None and len(contexts) < max_passes:
+        topic = needs(contexts[-1])
+        if topic is None or topic in looked_into:
             break
-        asked.add(wanted)
+        looked_into.add(topic)
         room = min(DRILL_DOWN_TOKENS, max_tokens)
         try:
-            contexts.append(memory.retrieve_within_budget(query, room, focus=[wanted], mask=mask))
+            contexts.append(memory.retrieve_within_budget(query, room, focus=[topic], mask=mask))
         except UnknownMemory:
             break  # it named something that memory does not hold; what was found stands
     return contexts
@@ -69,19 +72,28 @@ def needs_by(model: LanguageModel) -> Needs:
 
     def needs(context: Context) -> str | None:
         prompt = PROMPT.format(context=context.text, query=context.query)
-        said = _ASKS.search(model.complete(prompt, max_tokens=_MAX_TOKENS).text)
-        return said[1].strip("[]").split(",")[0].strip() if said else None
+        request = _MORE.search(model.complete(prompt, max_tokens=_MAX_TOKENS).text)
+        if request is None:
+            return None
+        return request[1].strip("[]").split(",")[0].strip()
 
     return needs
 
 
-def process_query(memory: Memory, query: str, max_tokens: int = MAX_TOKENS, *, mask: Mask = Mask()) -> dict[str, Any]:
-    """Plan, retrieve in as many looks as are needed, and say which steps came back empty, as JSON."""
+def process_query(
+    memory: Memory, query: str, max_tokens: int = MAX_TOKENS, *, mask: Mask = Mask()
+) -> dict[str, Any]:
+    """Plan, retrieve in as many passes as are needed, report the empty steps; as JSON."""
     strategy = strategy_for(query)
-    wanted = {"latest": True, "related": strategy.related, "summaries": strategy.level > 0, "details": strategy.history}
-    steps = [name for name, is_wanted in wanted.items() if is_wanted]
+    is_planned = {
+        "latest": True,
+        "related": strategy.related,
+        "summaries": strategy.level > 0,
+        "details": strategy.history,
+    }
+    steps = [step for step in is_planned if is_planned[step]]
     contexts = retrieve_in_passes(memory, query, max_tokens=max_tokens, mask=mask)
-    missing = [step for step in steps if not any(getattr(context, step) for context in contexts)]
+    missing = [step for step in steps if not any(map(attrgetter(step), contexts))]
     return {
         "intent": strategy.intent,
         "steps": steps,
@@ -92,82 +104,117 @@ def process_query(memory: Memory, query: str, max_tokens: int = MAX_TOKENS, *, m
 
 
 def reconsolidate(memory: Memory, topic: str, *, who: str = "") -> Promotion | None:
-    """Recall a topic and, where a neighbour has moved on since, make its next version; nothing is edited in place."""
+    """Recall a topic; where a neighbour changed since, write its next version."""
     state = memory.latest(topic)
     if state is None:
         return None
-    recalled = MemoryMatch(state, 1.0, strength(state, memory.now()), state.key, None, 1.0)
-    newer = {
-        related.since.topic: related.since.content
-        for match in memory.enhance([recalled], 1).matches
-        for related in match.related_states
-        if related.since is not None and related.since.timestamp > state.timestamp
-    }
+    recalled = MemoryMatch(
+        state=state,
+        similarity=1.0,
+        strength=strength(state, memory.now()),
+        matched=state.key,
+        semantic=None,
+        lexical=1.0,
+    )
+    newer: dict[str, str] = {}
+    for related in memory.enhance([recalled], 1).matches[0].related_states:
+        since = related.since
+        if since is not None and since.timestamp > state.timestamp:
+            newer[since.topic] = since.content
     if not newer:
         return None
     reason = f"since then {', '.join(sorted(newer))} changed"
-    said = [f"{name}: {newer[name]}" for name in sorted(newer)]
-    return memory.promote(topic, reason, None if memory.language_model else " ".join([state.content, *said]), who=who)
+    if memory.language_model:
+        return memory.promote(topic, reason, who=who)
+    news = [f"{name}: {newer[name]}" for name in sorted(newer)]
+    return memory.promote(topic, reason, " ".join([state.content, *news]), who=who)
 
 
 _ROUNDS = 20
-_WORDS = 5
+_NAME_WORDS = 5
 
 
 def group_topics(memory: Memory, *, mask: Mask = Mask()) -> list[dict[str, Any]]:
-    """The groups of two or more topics, largest first, by the edges that are true now or at the mask.
+    """The groups of two or more topics, largest first, by the edges that are true now or at the
+    mask.
 
     `edges` counts those inside a group, `strength` is their mean.
     """
     reader = memory.reader(mask)
     weights: dict[str, dict[str, float]] = defaultdict(dict)
-    for one in reader.index.topics:
-        for bond in reader.bonds(one):  # heaviest first
-            weights[one].setdefault(topic_of_key(bond.state), bond.strength)
+    for topic in reader.index.topics:
+        if not reader.holds(topic):  # its edges lead to topics that hold, none leads back to it
+            continue
+        for bond in reader.bonds(topic):  # heaviest first
+            weights[topic].setdefault(topic_of_key(bond.state), bond.strength)
     members: dict[str, list[str]] = defaultdict(list)
-    for topic, label in _propagate(weights).items():
+    for topic, label in _propagate_labels(weights).items():
         members[label].append(topic)
     states = {topic_key(state.topic): state for state in reader.current(weights)}
-    found = [_group([states[one] for one in some if one in states], weights, states) for some in members.values()]
-    return sorted((one for one in found if len(one["topics"]) > 1), key=lambda one: (-len(one["topics"]), one["name"]))
+    groups = [
+        _describe_group(topics, weights, states) for topics in members.values() if len(topics) > 1
+    ]
+    return sorted(groups, key=lambda group: (-len(group["topics"]), group["name"]))
 
 
-def _propagate(weights: Mapping[str, Mapping[str, float]]) -> dict[str, str]:
-    """The label of each topic: the one that its neighbours carry most weight of, until nothing changes.
+def _propagate_labels(weights: Mapping[str, Mapping[str, float]]) -> dict[str, str]:
+    """The label of each topic: the one that its neighbours carry most weight of, until nothing
+    changes.
 
-    Weighted label propagation (Raghavan, Albert, Kumara 2007) in a fixed order: the same edges give the same groups.
+    Weighted label propagation (Raghavan, Albert, Kumara 2007) in a fixed order: the same edges give
+    the same groups.
     """
-    label = {topic: topic for topic in sorted(weights)}
+    labels = {topic: topic for topic in sorted(weights)}
     for _ in range(_ROUNDS):
         changed = False
         for topic in sorted(weights):
             votes: dict[str, float] = defaultdict(float)
-            for other, weight in weights[topic].items():
-                votes[label[other]] += weight
-            best = min(votes, key=lambda one: (-votes[one], one))
-            if votes[best] > votes[label[topic]] or (votes[best] == votes[label[topic]] and best < label[topic]):
-                label[topic], changed = best, True
+            for neighbour, weight in weights[topic].items():
+                votes[labels[neighbour]] += weight
+            best = min(votes, key=lambda candidate: (-votes[candidate], candidate))
+            current = labels[topic]
+            if (-votes[best], best) < (-votes[current], current):
+                labels[topic] = best
+                changed = True
         if not changed:
             break
-    return label
+    return labels
 
 
-def _group(
-    states: Sequence[MemoryState], weights: Mapping[str, Mapping[str, float]], everything: Mapping[str, MemoryState]
+def _describe_group(
+    members: Sequence[str],
+    weights: Mapping[str, Mapping[str, float]],
+    states: Mapping[str, MemoryState],
 ) -> dict[str, Any]:
-    keys = {topic_key(state.topic) for state in states}
-    inside = [weight for one in keys for other, weight in weights[one].items() if other in keys and one < other]
+    """The group of some topics, given by their keys; `states` are those of all grouped topics."""
+    own_states = [states[topic] for topic in members]
+    inside: list[float] = []
+    for topic in members:
+        for neighbour, weight in weights[topic].items():
+            if neighbour in members and topic < neighbour:  # each edge once
+                inside.append(weight)
     return {
-        "name": ", ".join(_find_shared_words(states, everything)) or (states[0].topic if states else ""),
-        "topics": sorted(state.topic for state in states),
+        "name": ", ".join(_find_shared_words(own_states, states)) or own_states[0].topic,
+        "topics": sorted(state.topic for state in own_states),
         "edges": len(inside),
         "strength": round(sum(inside) / len(inside), 4) if inside else 0.0,
     }
 
 
-def _find_shared_words(states: Sequence[MemoryState], everything: Mapping[str, MemoryState]) -> list[str]:
+def _find_shared_words(
+    states: Sequence[MemoryState], everything: Mapping[str, MemoryState]
+) -> list[str]:
     """The words that most of the group hold and few others do."""
-    held = Counter(word for state in states for word in set(words_of(state.content)))
-    in_all = Counter(word for state in everything.values() for word in set(words_of(state.content)))
-    score = {word: count * math.log1p(len(everything) / in_all[word]) for word, count in held.items() if count > 1}
-    return sorted(score, key=lambda word: (-score[word], word))[:_WORDS]
+    in_all = _count_states_by_word(everything.values())
+    scores: dict[str, float] = {}
+    for word, count in _count_states_by_word(states).items():
+        if count > 1:
+            scores[word] = count * math.log1p(len(everything) / in_all[word])
+    return sorted(scores, key=lambda word: (-scores[word], word))[:_NAME_WORDS]
+
+
+def _count_states_by_word(states: Iterable[MemoryState]) -> Counter[str]:
+    counts: Counter[str] = Counter()
+    for state in states:
+        counts.update(words_of(state.content))
+    return counts

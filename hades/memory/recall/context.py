@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from itertools import chain
 from typing import Any
 
 from hades.memory.history.rows import MemoryRefused, topic_of_key
@@ -23,7 +24,9 @@ from schemas.memory import MemoryEdge, MemoryState
 
 @dataclass(frozen=True)
 class Strategy:
-    """What an intent needs: only the newest, also what led there, also what it is joined to, which summaries."""
+    """What an intent needs: only the newest, also what led there, also what it is joined to, which
+    summaries.
+    """
 
     intent: str
     words: str  # by which a question has it
@@ -35,34 +38,47 @@ class Strategy:
 
 # The order decides: "why did the status change last week" asks why.
 _STRATEGIES = (
-    Strategy("why", "why|how come|what (?:caused|led to|made)|causes? of|reasons?|because", of_any_age=True),
+    Strategy(
+        "why",
+        "why|how come|what (?:caused|led to|made)|causes? of|reasons?|because",
+        of_any_age=True,
+    ),
     Strategy(
         "change",
-        "when did .*(?:change|become|stop|start)|how (?:did|has) .*(?:change|evolve|develop)|history of|evolution|"
+        "when did .*(?:change|become|stop|start)|how (?:did|has) "
+        ".*(?:change|evolve|develop)|history of|evolution|"
         "over time|used to",
         of_any_age=True,
     ),
     Strategy(
         "overview",
-        "summar(?:y|i[sz]e)|overview|overall|entire|whole|everything|in total|big picture|last (?:month|quarter|year)",
+        "summar(?:y|i[sz]e)|overview|overall|entire|whole|everything|in total|big picture|last "
+        "(?:month|quarter|year)",
         related=False,
         level=MONTHLY,
     ),
     Strategy(
         "recent",
-        "(?:last|past) (?:week|few days|days?|[0-9]+ days)|this week|yesterday|recent(?:ly)?|lately|what(?:'s| is) new",
+        "(?:last|past) (?:week|few days|days?|[0-9]+ days)|this "
+        "week|yesterday|recent(?:ly)?|lately|what(?:'s| is) new",
         related=False,
         level=DAILY,
     ),
-    Strategy("status", "status|current(?:ly)?|now|at the moment|today|latest|state of|where .*stands?", history=False),
+    Strategy(
+        "status",
+        "status|current(?:ly)?|now|at the moment|today|latest|state of|where .*stands?",
+        history=False,
+    ),
 )
 _GENERAL = Strategy("general", "", level=WEEKLY)
 
 
 def strategy_for(query: str) -> Strategy:
     """How to look for an answer to a question; the same question always gets the same strategy."""
-    asked = (one for one in _STRATEGIES if re.search(rf"\b(?:{one.words})\b", query, re.IGNORECASE))
-    return next(asked, _GENERAL)
+    for strategy in _STRATEGIES:
+        if re.search(rf"\b(?:{strategy.words})\b", query, re.IGNORECASE):
+            return strategy
+    return _GENERAL
 
 
 def determine_consolidation_level(query: str) -> int:
@@ -71,6 +87,7 @@ def determine_consolidation_level(query: str) -> int:
 
 
 _WORTH_CUTTING = 24  # tokens; less of a text tells nothing
+_LINE_END = 1  # token
 
 
 @dataclass(frozen=True)
@@ -85,7 +102,9 @@ class Entry:
 
 @dataclass
 class Packer:
-    """Takes texts while they fit; never more than `room` tokens in all, headings and line ends counted."""
+    """Takes texts while they fit; never more than `room` tokens in all, headings and line ends
+    counted.
+    """
 
     tokenizer: Tokenizer
     room: int
@@ -100,42 +119,53 @@ class Packer:
 
     @property
     def ids(self) -> set[str]:
-        """What is in already."""
-        return {entry.id for entries in self.sections.values() for entry in entries}
+        """Ids of what was taken."""
+        ids: set[str] = set()
+        for entries in self.sections.values():
+            ids.update(entry.id for entry in entries)
+        return ids
 
-    def fill(self, section: str, texts: Sequence[tuple[str, str]], share: int, *, must: bool = False) -> int:
+    def fill(
+        self, section: str, texts: Sequence[tuple[str, str]], share: int, *, must: bool = False
+    ) -> int:
         """Take (id, text) pairs in order while the section's share lasts; how many tokens it took.
 
-        One that does not fit is passed over. With `must` the first is cut to fit rather than passed over.
+        One that does not fit is passed over. With `must` the first is cut to fit rather than passed
+        over.
         """
         share = min(share, self.left)
-        heading = self._cost(f"## {section}")
+        heading = self._count_tokens(f"## {section}")
         spent = 0
-        costs = [count + 1 for count in self.tokenizer.count_many([text for _, text in texts])]  # 1: the line end
-        for (name, text), cost in zip(texts, costs, strict=True):
-            entries = self.sections.get(section, [])
-            free = share - spent - (0 if entries else heading)
-            is_cut = False
-            if cost > free and must and not entries and free > 1:
-                text, is_cut = self.tokenizer.truncate(text, free - 1), True
-                cost = self._cost(text)
-            if cost > free or not text or (is_cut and cost < min(_WORTH_CUTTING, free)):
+        counts = self.tokenizer.count_many([text for _, text in texts])
+        for (name, text), count in zip(texts, counts, strict=True):
+            cost = count + _LINE_END
+            is_first = section not in self.sections
+            free = share - spent - (heading if is_first else 0)
+            is_cut = must and is_first and 1 < free < cost
+            if is_cut:
+                text = self.tokenizer.truncate(text, free - _LINE_END)
+                cost = self._count_tokens(text)
+            is_scrap = is_cut and cost < min(_WORTH_CUTTING, free)
+            if cost > free or not text or is_scrap:
                 self.left_out += 1
                 continue
-            spent += cost + (0 if entries else heading)
+            spent += cost + (heading if is_first else 0)
             self.sections.setdefault(section, []).append(Entry(name, text, cost, is_cut))
         self.used += spent
         return spent
 
     def text(self) -> str:
         """Everything that was taken, under its headings."""
-        parts = [
-            "\n".join([f"## {name}", *(entry.text for entry in entries)]) for name, entries in self.sections.items()
-        ]
-        return "\n".join(parts)
+        lines: list[str] = []
+        for name, entries in self.sections.items():
+            lines.append(f"## {name}")
+            lines += [entry.text for entry in entries]
+        return "\n".join(lines)
 
     def checked(self) -> tuple[str, int]:
-        """The text and its tokens, counted as a whole. Where counting parts fell short, the last texts go."""
+        """The text and its tokens, counted as a whole. Where counting parts fell short, the last
+        texts go.
+        """
         while (tokens := self.tokenizer.count(self.text())) > self.room and self.sections:
             last = list(self.sections)[-1]
             self.sections[last].pop()
@@ -145,8 +175,8 @@ class Packer:
         assert tokens <= self.room
         return self.text(), tokens
 
-    def _cost(self, text: str) -> int:
-        return self.tokenizer.count_many([text])[0] + 1
+    def _count_tokens(self, text: str) -> int:
+        return self.tokenizer.count_many([text])[0] + _LINE_END
 
 
 MAX_TOKENS = 100_000
@@ -156,7 +186,8 @@ SUMMARIES, SUMMARIES_SHARE = 30_000, 0.4
 FLOOR, FLOOR_SHARE = 5_000, 0.05
 LAST_STATES, WITHIN = 10, timedelta(days=30)
 TOPICS = 20
-RELEVANT = 0.5  # of the best similarity; what is less near is found by a search but gets no room in a context
+# of the best similarity; what is less near is found by a search but gets no room in a context
+RELEVANT = 0.5
 DEPTH = 2
 NEWEST_OF_EACH = 5  # edges of one relation of one topic
 _CANDIDATE_SUMMARIES = 50
@@ -183,166 +214,229 @@ class Context:
 
     def as_dict(self) -> dict[str, Any]:
         """The same as JSON."""
-        parts = {name: getattr(self, name) for name in _SECTIONS}
-        shown = {name: [vars(entry) for entry in entries] for name, entries in parts.items()}
-        whole = {name: value for name, value in vars(self).items() if name not in parts}
-        tokens = {name: sum(entry.tokens for entry in entries) for name, entries in parts.items()}
-        return {**whole, **shown, "tokens_by_part": tokens}
+        fields = dict(vars(self))
+        sections: dict[str, list[dict[str, Any]]] = {}
+        tokens: dict[str, int] = {}
+        for name in _SECTIONS:
+            entries = fields.pop(name)
+            sections[name] = [vars(entry) for entry in entries]
+            tokens[name] = sum(entry.tokens for entry in entries)
+        return {**fields, **sections, "tokens_by_part": tokens}
 
 
 _SECTIONS = ("latest", "related", "summaries", "details")
 
 
 def retrieve_within_budget(
-    reader: Reader, tokenizer: Tokenizer, query: str, max_tokens: int = MAX_TOKENS, *, focus: Sequence[str] = ()
+    reader: Reader,
+    tokenizer: Tokenizer,
+    query: str,
+    max_tokens: int = MAX_TOKENS,
+    *,
+    focus: Sequence[str] = (),
 ) -> Context:
     """The context for a question: what holds now, what it hangs on, summaries, then details.
 
-    `focus` names topics or summaries whose whole detail is wanted first. The buffer is left for whoever reasons; shares
-    are of what is really left, and the whole is counted again at the end.
+    `focus` names topics or summaries whose whole detail is wanted first. The buffer is left for
+    the answer; shares are of what is really left, and the whole is counted again at the end.
     """
     if max_tokens < 1:
-        raise MemoryRefused(f"max_tokens is {max_tokens}; give the size of the context, for example 100000")
+        raise MemoryRefused(
+            f"max_tokens is {max_tokens}; give the size of the context, for example 100000"
+        )
     strategy = strategy_for(query)
     buffer = min(BUFFER, int(max_tokens * BUFFER_SHARE))
     packer = Packer(tokenizer, max_tokens - buffer)
-    asked = embed_question(reader, query)
-    found = _relevant(query, search_asked(reader, asked, priority=FOR_CONTEXT))
+    question = embed_question(reader, query)
+    matches = _choose_relevant(query, search_asked(reader, question, priority=FOR_CONTEXT))
 
-    wanted = [_version(state) for name in focus for state in _behind(reader, name)]
-    packer.fill("focus", wanted, packer.left // 2, must=True)
-    latest = [one.state for one in found]
-    packer.fill("latest", _new(packer, latest), int(max_tokens * LATEST_SHARE), must=True)
-    walked = enhance(reader, found, DEPTH, newest=NEWEST_OF_EACH)
+    details = chain.from_iterable(_details_of(reader, name) for name in focus)
+    packer.fill("focus", [_show_version(state) for state in details], packer.left // 2, must=True)
+    latest = [match.state for match in matches]
+    packer.fill("latest", _show_new(packer, latest), int(max_tokens * LATEST_SHARE), must=True)
+    walked = enhance(reader, matches, DEPTH, newest=NEWEST_OF_EACH)
     if strategy.related:
-        packer.fill("related", _join(walked.matches, packer.ids), int(packer.left * RELATED_SHARE))
+        lines = _show_edges(walked.matches, packer.ids)
+        packer.fill("related", lines, int(packer.left * RELATED_SHARE))
     window = time_asked(query, reader.moment)
-    level, summaries = _summaries(reader, asked, strategy, window)
-    packer.fill("summaries", _new(packer, summaries), min(SUMMARIES, int(packer.left * SUMMARIES_SHARE)))
+    level, summaries = _find_summaries(reader, question, strategy, window)
+    share = min(SUMMARIES, int(packer.left * SUMMARIES_SHARE))
+    packer.fill("summaries", _show_new(packer, summaries), share)
     if strategy.history:
         floor = min(FLOOR, int(max_tokens * FLOOR_SHARE))
-        for topic in _topics(walked.matches, only_joined=strategy.intent == "why"):
+        for topic in _topics_in_detail(walked.matches, only_joined=strategy.intent == "why"):
             if packer.left < floor:
                 break
-            packer.fill("details", _new(packer, _past(reader, topic, strategy, window)), packer.left)
+            versions = _last_versions(reader, topic, strategy, window)
+            packer.fill("details", _show_new(packer, versions), packer.left)
     text, tokens = packer.checked()
     parts = {name: packer.sections.get(name, []) for name in _SECTIONS}
     parts["details"] = [*packer.sections.get("focus", []), *parts["details"]]
-    return Context(query, strategy.intent, level, max_tokens, buffer, tokens, text, **parts,
-                   left_out=packer.left_out, reasons=walked.reasons)  # fmt: skip
+    return Context(
+        query=query,
+        intent=strategy.intent,
+        level=level,
+        max_tokens=max_tokens,
+        buffer=buffer,
+        tokens=tokens,
+        text=text,
+        **parts,
+        left_out=packer.left_out,
+        reasons=walked.reasons,
+    )
 
 
-def _relevant(query: str, found: Sequence[MemoryMatch]) -> list[MemoryMatch]:
-    """The topics that a question names and those near enough to it, best first; of too many, those it names."""
-    best = max((one.similarity for one in found), default=0.0)
-    named_there = [one.state.key for one in found if names_topic(query, one.state.topic)]
-    near = [one.state.key for one in found if one.similarity >= RELEVANT * best]
-    kept = list(dict.fromkeys([*named_there, *near]))[:TOPICS]
-    return [one for one in found if one.state.key in kept]
+def _choose_relevant(query: str, matches: Sequence[MemoryMatch]) -> list[MemoryMatch]:
+    """The topics that a question names and those near enough to it, best first; of too many, those
+    it names.
+    """
+    best = max((match.similarity for match in matches), default=0.0)
+    named_keys = [match.state.key for match in matches if names_topic(query, match.state.topic)]
+    near_keys = [match.state.key for match in matches if match.similarity >= RELEVANT * best]
+    relevant_keys = list(dict.fromkeys([*named_keys, *near_keys]))[:TOPICS]
+    return [match for match in matches if match.state.key in relevant_keys]
 
 
-def _summaries(
-    reader: Reader, asked: MemoryQuery, strategy: Strategy, window: Window | None
+def _find_summaries(
+    reader: Reader, question: MemoryQuery, strategy: Strategy, window: Window | None
 ) -> tuple[int, list[MemoryState]]:
-    """The level that has summaries, at most the one wanted, and those of it that are about the question."""
+    """The level that has summaries, at most the one wanted, and those of it that are about the
+    question.
+    """
     for level in range(strategy.level, 0, -1):
-        found = search_asked(
-            reader, asked, limit=_CANDIDATE_SUMMARIES, levels=(level,), priority=FOR_CONTEXT, most=_CANDIDATE_SUMMARIES
+        matches = search_asked(
+            reader,
+            question,
+            limit=_CANDIDATE_SUMMARIES,
+            levels=(level,),
+            priority=FOR_CONTEXT,
+            most=_CANDIDATE_SUMMARIES,
         )
-        states = [one.state for one in found if _meets(one.state, window)]
+        states = [match.state for match in matches if _is_about(match.state, window)]
         if states:
             return level, states
     return 0, []
 
 
-def _meets(summary: MemoryState, window: Window | None) -> bool:
-    """Whether a summary is about the time that is asked about; one whose times are damaged is about none."""
+def _is_about(summary: MemoryState, window: Window | None) -> bool:
+    """Whether a summary is about the time that is asked about; one whose times are damaged is about
+    none.
+    """
     try:
-        period = (datetime.fromisoformat(summary.metadata["start"]), datetime.fromisoformat(summary.metadata["end"]))
+        period = (
+            datetime.fromisoformat(summary.metadata["start"]),
+            datetime.fromisoformat(summary.metadata["end"]),
+        )
     except (KeyError, TypeError, ValueError):
         return False
     return window is None or overlap(period, window)
 
 
-def _behind(reader: Reader, name: str) -> list[MemoryState]:
-    """The whole of what was asked for: the sources of a summary, or the last versions of a topic."""
+def _details_of(reader: Reader, name: str) -> list[MemoryState]:
+    """The whole of a name: the sources of a summary, or the last versions of a
+    topic.
+    """
     state = named(reader.store, name, reader.moment)
     if state.is_consolidated:
         return drill_down(reader.store, state.key)
     return list(reversed(reader.index.history(state.topic, LAST_STATES, reader.known_at)))
 
 
-def _join(matches: Sequence[MatchWithContext], packed: set[str]) -> list[tuple[str, str]]:
-    """The edges that were followed, nearest first and each once, with what stands at their far end."""
-    ways = [
-        (len(one.way), place, number, one)
-        for place, match in enumerate(matches)
-        for number, one in enumerate(match.related_states)
-    ]
-    ordered = [one for *_, one in sorted(ways, key=lambda way: way[:3])]
-    kept = _newest_of_each({one.way[-1].id: one.way[-1] for one in ordered}.values())
+def _show_edges(matches: Sequence[MatchWithContext], packed: set[str]) -> list[tuple[str, str]]:
+    """The edges that were followed, nearest first and each once, with what stands at their far
+    end.
+    """
+    related_states = chain.from_iterable(match.related_states for match in matches)
+    nearest_first = sorted(related_states, key=lambda related: len(related.way))
+    last_edges = {related.way[-1].id: related.way[-1] for related in nearest_first}
+    edge_ids = _newest_of_each(last_edges.values())
     lines: dict[str, tuple[str, str]] = {}
     shown = set(packed)
-    for one in ordered:
-        edge = one.way[-1]
-        if edge.id in kept and edge.id not in lines:
-            lines[edge.id] = one.state.key, _sentence(one, edge, shown)
-            shown.update({one.state.key, *([one.since.key] if one.since else [])})
+    for related in nearest_first:
+        edge = related.way[-1]
+        if edge.id in edge_ids and edge.id not in lines:
+            lines[edge.id] = related.state.key, _show_edge(related, edge, shown)
+            shown.add(related.state.key)
+            if related.since is not None:
+                shown.add(related.since.key)
     return list(lines.values())
 
 
 def _newest_of_each(edges: Iterable[MemoryEdge]) -> set[str]:
-    """Of each relation of each topic the edges that became true last: whoever met a hundred times, met lately."""
+    """Of each relation of each topic the edges that became true last."""
     counts: dict[tuple[str, str, str], int] = {}
-    kept: set[str] = set()
-    for edge in sorted(edges, key=lambda one: (one.valid_from or one.timestamp, one.key), reverse=True):
-        ends = [(end, topic_of_key(getattr(edge, end)), edge.relationship_type) for end in ("source", "target")]
+    newest_ids: set[str] = set()
+    newest_first = sorted(
+        edges, key=lambda edge: (edge.valid_from or edge.timestamp, edge.key), reverse=True
+    )
+    for edge in newest_first:
+        ends = [
+            (end, topic_of_key(getattr(edge, end)), edge.relationship_type)
+            for end in ("source", "target")
+        ]
         if all(counts.get(end, 0) < NEWEST_OF_EACH for end in ends):
-            kept.add(edge.id)
+            newest_ids.add(edge.id)
             for end in ends:
                 counts[end] = counts.get(end, 0) + 1
-    return kept
+    return newest_ids
 
 
-def _sentence(one: RelatedState, edge: MemoryEdge, shown: set[str]) -> str:
-    """An edge as a line: who, how, whom, since when; and what stands there where it was not said yet."""
-    leads_here = topic_of_key(edge.target) == topic_of_key(one.state.key)
-    tail, head = (one.near, one.state.topic) if leads_here else (one.state.topic, one.near)
+def _show_edge(related: RelatedState, edge: MemoryEdge, shown: set[str]) -> str:
+    """An edge as a line: who, how, whom, since when; and what stands there where it was not said
+    yet.
+    """
+    leads_here = topic_of_key(edge.target) == topic_of_key(related.state.key)
+    tail, head = (
+        (related.near, related.state.topic) if leads_here else (related.state.topic, related.near)
+    )
     why = f" ({edge.description})" if edge.description else ""
     line = f"{tail} --{edge.relationship_type}--> {head}, since {day(edge.valid_from)}{why}"
-    if one.state.key not in shown:
-        line += f": {one.state.content}"
-    if one.since is not None and one.since.key not in shown:
-        line += f" [since {day(one.since.valid_from)}: {one.since.content}]"
+    if related.state.key not in shown:
+        line += f": {related.state.content}"
+    if related.since is not None and related.since.key not in shown:
+        line += f" [since {day(related.since.valid_from)}: {related.since.content}]"
     return line
 
 
-def _topics(matches: Sequence[MatchWithContext], *, only_joined: bool) -> list[str]:
+def _topics_in_detail(matches: Sequence[MatchWithContext], *, only_joined: bool) -> list[str]:
     """The topics worth detail: those found, best first, then those they are joined to."""
-    first = [match.state.topic for match in matches if match.related_states or not only_joined]
-    then = [(-one.strength * match.similarity, one.state) for match in matches for one in match.related_states]
-    ranked = sorted(then, key=lambda pair: (pair[0], pair[1].key))
-    return list(dict.fromkeys([*first, *(state.topic for _, state in ranked)]))
+    topics = [match.state.topic for match in matches if match.related_states or not only_joined]
+    joined: list[tuple[float, MemoryState]] = []
+    for match in matches:
+        joined += [
+            (-related.strength * match.similarity, related.state)
+            for related in match.related_states
+        ]
+    joined.sort(key=lambda pair: (pair[0], pair[1].key))
+    topics += [state.topic for _, state in joined]
+    return list(dict.fromkeys(topics))
 
 
-def _past(reader: Reader, topic: str, strategy: Strategy, window: Window | None) -> list[MemoryState]:
-    """The last ten versions of a topic, newest first: of the time that is asked about, else within thirty days."""
+def _last_versions(
+    reader: Reader, topic: str, strategy: Strategy, window: Window | None
+) -> list[MemoryState]:
+    """The last ten versions of a topic, newest first: of the time that is asked about, else within
+    thirty days.
+    """
     if window is None and strategy.of_any_age:
         window = (None, None)
-    start, end = window or (reader.moment - WITHIN, None)
-    looked_at = _LOOKED_BACK if window else LAST_STATES
-    states = reader.index.history(topic, looked_at, reader.known_at, (start, end))
+    if window is None:
+        window, most = (reader.moment - WITHIN, None), LAST_STATES
+    else:
+        most = _LOOKED_BACK
+    states = reader.index.history(topic, most, reader.known_at, window)
     return states[: -LAST_STATES - 1 : -1]
 
 
-def _version(state: MemoryState) -> tuple[str, str]:
+def _show_version(state: MemoryState) -> tuple[str, str]:
     kind = NAMES.get(state.consolidation_level)
-    what = f"{kind} summary" if kind else f"v{state.version}"
+    label = f"{kind} summary" if kind else f"v{state.version}"
     until = f" until {day(state.valid_until)}" if state.valid_until else ""
-    return state.key, f"[{state.topic}, {what}, since {day(state.valid_from)}{until}] {state.content}"
+    head = f"[{state.topic}, {label}, since {day(state.valid_from)}{until}]"
+    return state.key, f"{head} {state.content}"
 
 
-def _new(packer: Packer, states: Iterable[MemoryState]) -> list[tuple[str, str]]:
+def _show_new(packer: Packer, states: Iterable[MemoryState]) -> list[tuple[str, str]]:
     """Those that are not in the context yet."""
     packed = packer.ids
-    return [_version(state) for state in states if state.key not in packed]
+    return [_show_version(state) for state in states if state.key not in packed]

@@ -1,23 +1,40 @@
 """From what a question finds on to what it is joined to; the account of a topic.
 
-Topics are walked, not versions: an edge drawn from an older version still belongs to its topic. Strength is that of the
-strongest way there, the product of its edges; it ranks what was reached. How much may be read is said beforehand, and
-what was left out leaves a reason."""
+Topics are walked, not versions: an edge drawn from an older version still belongs to its topic.
+Strength is that of the strongest way there, the product of its edges; it ranks what was reached.
+How much may be read is said beforehand, and what was left out leaves a reason.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
 from hades.memory.history.edges import edges_around
-from hades.memory.history.rows import MemoryRefused, UnknownMemory, key_of, state_id, topic_of_key, version_keys
+from hades.memory.history.rows import (
+    MemoryRefused,
+    UnknownMemory,
+    key_of,
+    state_id,
+    topic_of_key,
+    version_keys,
+)
 from hades.memory.history.states import INSTANT, by_keys, state_at
 from hades.memory.recall.index import MemoryQuery, Reader
-from hades.memory.recall.search import CANDIDATES, FOR_CONTEXT, MemoryMatch, Step, Walk, rank, search_asked
+from hades.memory.recall.search import (
+    CANDIDATES,
+    FOR_CONTEXT,
+    MemoryMatch,
+    Step,
+    Walk,
+    rank,
+    search_asked,
+)
 from hades.ports.services import Vectors
 from hades.ports.store import Direction, RowStore
 from hades.telemetry.turn import Caps, Turn
@@ -27,7 +44,8 @@ from schemas.memory import MemoryEdge, MemoryState
 
 MATCHES = 10
 STEPS_BACK = 3
-_DEPTH, _NODES_PER_HOP, _WEAKEST = 3, 5, 0.5  # of a subgraph: hops, versions a hop, strength of an edge
+# Of a subgraph: hops, versions a hop, strength of an edge.
+_DEPTH, _NODES_PER_HOP, _WEAKEST = 3, 5, 0.5
 CAPS = Caps(docs_max=2_000, work_max=50_000, latency_ms=float("inf"))
 
 
@@ -71,7 +89,12 @@ class Subgraph:
 
 
 def enhance(
-    reader: Reader, found: Sequence[MemoryMatch], depth: int, *, newest: int | None = None, caps: Caps = CAPS
+    reader: Reader,
+    matches: Sequence[MemoryMatch],
+    depth: int,
+    *,
+    newest: int | None = None,
+    caps: Caps = CAPS,
 ) -> Enhancement:
     """What was found, with everything that true edges join to it within `depth`, strongest first.
 
@@ -82,146 +105,199 @@ def enhance(
     turn = Turn(caps)
     with turn.stage("walk"):
         walk = Walk(reader, turn, newest=newest)
-        starts = [topic_of_key(one.state.key) for one in found]
+        starts = [topic_of_key(match.state.key) for match in matches]
         walk.widen(starts, depth)
         steps = [walk.reached(start, depth) for start in starts]
     with turn.stage("read"):
-        read = _Reading(reader, turn, found, [step for some in steps for step in some])
-        before = _before(reader, found)
+        reading = _Reading(reader, turn, matches, chain.from_iterable(steps))
+        earlier_versions = _earlier_versions(reader, matches)
     enhanced = [
-        MatchWithContext(**vars(one), related_states=read.related(some), historical_context=before[one.state.key])
-        for one, some in zip(found, steps, strict=True)
+        MatchWithContext(
+            **vars(match),
+            related_states=reading.related(match_steps),
+            historical_context=earlier_versions[match.state.key],
+        )
+        for match, match_steps in zip(matches, steps, strict=True)
     ]
-    return Enhancement(enhanced, [str(reason) for reason in turn.reasons], turn.reads_spent, turn.work_spent)
+    reasons = [str(reason) for reason in turn.reasons]
+    return Enhancement(enhanced, reasons, turn.reads_spent, turn.work_spent)
 
 
 def get_relevant_subgraph(
-    reader: Reader, query_embedding: Sequence[float] | Vectors, max_nodes: int = 100, *, latest: int = 10
+    reader: Reader,
+    query_embedding: Sequence[float] | Vectors,
+    max_nodes: int = 100,
+    *,
+    latest: int = 10,
 ) -> Subgraph:
-    """The nearest topics as they are now and what strong edges join to them, either way; ranked, then cut, each once.
+    """The nearest topics as they are now and what strong edges join to them, either way; ranked,
+    then cut, each once.
 
     Weaker edges are left out of each hop's ranking; how many there were is said.
     """
     if reader.embedder is None:
-        raise MemoryRefused("a vector cannot be compared without the embedder that made it; open memory with one")
+        raise MemoryRefused(
+            "a vector cannot be compared without the embedder that made it; open memory with one"
+        )
     vector = np.asarray(query_embedding, np.float32)
-    asked = MemoryQuery("", vector / max(float(np.linalg.norm(vector)), 1e-12), reader.embedder.model.tag)
-    starts = search_asked(reader, asked, limit=CANDIDATES, most=latest)
+    length = max(float(np.linalg.norm(vector)), 1e-12)
+    question = MemoryQuery("", vector / length, reader.embedder.model.tag)
+    starts = search_asked(reader, question, limit=CANDIDATES, most=latest)
     turn = Turn(CAPS)
     scores: dict[str, tuple[MemoryState, float]] = {}
     with turn.stage("walk"):
         walk = Walk(reader, turn, per_hop=_NODES_PER_HOP, weakest=_WEAKEST)
         reached = []
-        for one in starts:
-            score = rank(one.similarity, one.strength, FOR_CONTEXT)
-            scores[one.state.key] = one.state, score
-            walk.widen([topic_of_key(one.state.key)], _DEPTH)
-            reached += [(score, step) for step in walk.reached(topic_of_key(one.state.key), _DEPTH)]
+        for match in starts:
+            score = rank(match.similarity, match.strength, FOR_CONTEXT)
+            scores[match.state.key] = match.state, score
+            topic = topic_of_key(match.state.key)
+            walk.widen([topic], _DEPTH)
+            reached += [(score, step) for step in walk.reached(topic, _DEPTH)]
     with turn.stage("read"):
-        read = _Reading(reader, turn, starts, [step for _, step in reached])
-        for score, step in reached:
-            for one_related in read.related([step]):
-                key, value = one_related.state.key, score * step.strength
-                if value > scores.get(key, (None, -1.0))[1]:
-                    scores[key] = one_related.state, value
+        reading = _Reading(reader, turn, starts, [step for _, step in reached])
+        for start_score, step in reached:
+            score = start_score * step.strength
+            for related in reading.related([step]):
+                state = related.state
+                if state.key not in scores or score > scores[state.key][1]:
+                    scores[state.key] = state, score
     nodes = sorted(scores.values(), key=lambda pair: (-pair[1], pair[0].key))[:max_nodes]
-    kept = {state_id(state.key) for state, _ in nodes}
-    edges = {edge.key: edge for edge in read.edges.values() if edge.source in kept and edge.target in kept}
-    return Subgraph(nodes, [edges[key] for key in sorted(edges)], walk.weaker, [str(one) for one in turn.reasons])
+    node_ids = {state_id(state.key) for state, _ in nodes}
+    edges = {
+        edge.key: edge
+        for edge in reading.edges.values()
+        if edge.source in node_ids and edge.target in node_ids
+    }
+    reasons = [str(reason) for reason in turn.reasons]
+    return Subgraph(nodes, [edges[key] for key in sorted(edges)], walk.weaker, reasons)
 
 
 class _Reading:
-    """The versions and edges of some steps, read together; of more than the budget allows, the strongest."""
+    """The versions and edges of some steps, read together; of more than the budget allows, the
+    strongest.
+    """
 
-    def __init__(self, reader: Reader, turn: Turn, found: Sequence[MemoryMatch], steps: Iterable[Step]) -> None:
+    def __init__(
+        self, reader: Reader, turn: Turn, matches: Sequence[MemoryMatch], steps: Iterable[Step]
+    ) -> None:
         ranked = sorted(steps, key=lambda step: (-step.strength, step.state))
-        wanted = list(dict.fromkeys(step.state for step in ranked))
-        keys = wanted[: turn.reads(len(wanted))]
+        state_keys = list(dict.fromkeys(step.state for step in ranked))
+        keys = state_keys[: turn.reads(len(state_keys))]
         self.states = {state.key: state for state in reader.index.states(keys)}
-        ways = sorted({edge for step in ranked if step.state in self.states for edge in step.way})
-        self.edges = reader.index.edges(ways)
-        self.now = {topic_of_key(one.key): one for one in reader.current({topic_of_key(key) for key in self.states})}
-        known = [*self.states.values(), *(one.state for one in found)]
+        edges = chain.from_iterable(step.path for step in ranked if step.state in self.states)
+        self.edges = reader.index.edges(edges)
+        current = reader.current(set(map(topic_of_key, self.states)))
+        self.now = {topic_of_key(state.key): state for state in current}
+        known = [*self.states.values(), *(match.state for match in matches)]
         self._topics = {topic_of_key(state.key): state.topic for state in known}
         self._known_at = reader.known_at
 
     def related(self, steps: Iterable[Step]) -> list[RelatedState]:
         """The steps as people read them, strongest first, then newest edge first."""
-        kept = []
+        related_states = []
         for step in steps:
             state = self.states.get(step.state)
             if state is None:
                 continue
-            way = tuple(self.edges[key] for key in step.way)
+            edges = tuple(self.edges[key] for key in step.path)
             now = self.now[topic_of_key(step.state)]  # a walk leads only to topics that hold
             if state.retracted_at is not None and state.retracted_at <= self._known_at:
                 state = now
             since = now if now.key != state.key else None
-            kept.append(RelatedState(state, step.strength, way, self._near(way[-1], step.state), since))
-        begins = {edge.key: (edge.valid_from or edge.timestamp).timestamp() for edge in self.edges.values()}
-        return sorted(kept, key=lambda one: (-one.strength, -begins[one.way[-1].key], one.state.key))
+            related_states.append(
+                RelatedState(
+                    state, step.strength, edges, self._near_topic(edges[-1], step.state), since
+                )
+            )
+        return sorted(related_states, key=_by_strength)
 
-    def _near(self, edge: MemoryEdge, state: str) -> str:
-        """The topic that an edge comes from when it leads to this version; its key where it was not read."""
-        ends = [topic_of_key(end) for end in (edge.source, edge.target)]
-        other = ends[0] if ends[1] == topic_of_key(state) else ends[1]
-        return self._topics.get(other, other)
+    def _near_topic(self, edge: MemoryEdge, state: str) -> str:
+        """The topic that an edge comes from when it leads to this version; its key where it was not
+        read.
+        """
+        source, target = topic_of_key(edge.source), topic_of_key(edge.target)
+        near = source if target == topic_of_key(state) else target
+        return self._topics.get(near, near)
 
 
-def _before(reader: Reader, found: Sequence[MemoryMatch]) -> dict[str, list[MemoryState]]:
+def _by_strength(related: RelatedState) -> tuple[float, float, str]:
+    edge = related.way[-1]
+    began = edge.valid_from or edge.timestamp
+    return -related.strength, -began.timestamp(), related.state.key
+
+
+def _earlier_versions(
+    reader: Reader, matches: Sequence[MemoryMatch]
+) -> dict[str, list[MemoryState]]:
     """Up to three versions before each match, oldest first; one read for all."""
-    states = [one.state for one in found]
-    wanted = {one.key: version_keys(one.topic, one.version - 1, one.version - STEPS_BACK) for one in states}
-    every = sorted({key for keys in wanted.values() for key in keys})
-    held = {state.key: state for state in reader.index.states(every)}
-    return {match: [held[key] for key in keys if key in held] for match, keys in wanted.items()}
+    states = [match.state for match in matches]
+    earlier_keys = {
+        state.key: version_keys(state.topic, state.version - 1, state.version - STEPS_BACK)
+        for state in states
+    }
+    versions = reader.index.states(chain.from_iterable(earlier_keys.values()))
+    versions_by_key = {version.key: version for version in versions}
+    earlier: dict[str, list[MemoryState]] = {}
+    for state_key, keys in earlier_keys.items():
+        earlier[state_key] = [versions_by_key[key] for key in keys if key in versions_by_key]
+    return earlier
 
 
 def account_of(rows: RowStore, topic: str, as_of: datetime, known_at: datetime) -> dict[str, Any]:
-    """What a reader is told of a topic as it was at one moment and known at another.
-
-    The sentences are made of what was said, nothing is added.
-    """
+    """The account of a topic as it was at one moment and known at another, in its own sentences."""
     state = state_at(rows, topic, as_of, known_at)
     if state is None:
-        raise UnknownMemory(f"nothing was known of {topic!r} at {day(as_of)}; ask for a later moment")
-    seen = edges_around(rows, state.topic, Mask(known_at=known_at), direction=Direction.OUT)
-    active = [edge for edge in seen if edge.is_active(as_of)]
-    ended = [edge for edge in seen if edge.valid_until is not None and edge.valid_until <= as_of]
-    ends = {one.key: one for one in by_keys(rows, sorted({key_of(edge.target) for edge in [*active, *ended]}))}
-    shown = [_show_edge(edge, ends.get(key_of(edge.target)), edge in active) for edge in [*active, *ended]]
-    because, formerly = [], []
-    for one, edge in zip(shown, [*active, *ended], strict=True):
-        relation = f"{edge.relationship_type.replace('_', ' ')} {one['target']}"
-        if one["active"]:
-            end = ends.get(key_of(edge.target))
-            said = edge.description or (end.content if end else "")
-            because.append(relation + (f": {said}" if said else ""))
-        else:
-            formerly.append(
-                f"was {relation} from {one['valid_from']} until {one['valid_until']}, which is no longer true"
-            )
+        raise UnknownMemory(
+            f"nothing was known of {topic!r} at {day(as_of)}; ask for a later moment"
+        )
+    edges = edges_around(rows, state.topic, Mask(known_at=known_at), direction=Direction.OUT)
+    active = [edge for edge in edges if edge.is_active(as_of)]
+    ended = [edge for edge in edges if edge.valid_until is not None and edge.valid_until <= as_of]
+    target_keys = {key_of(edge.target) for edge in [*active, *ended]}
+    targets = {target.key: target for target in by_keys(rows, sorted(target_keys))}
+    reasons, formerly = [], []
+    shown_active, shown_ended = [], []
+    for edge in active:
+        target = targets.get(key_of(edge.target))
+        shown = _show_edge(edge, target, active=True)
+        shown_active.append(shown)
+        reason = edge.description or (target.content if target else "")
+        reasons.append(f"{_relation_to(shown)}{f': {reason}' if reason else ''}")
+    for edge in ended:
+        shown = _show_edge(edge, targets.get(key_of(edge.target)), active=False)
+        shown_ended.append(shown)
+        formerly.append(
+            f"was {_relation_to(shown)} from {shown['valid_from']} until {shown['valid_until']}, "
+            "which is no longer true"
+        )
     if not formerly and state.valid_from:
-        before = state_at(rows, state.topic, state.valid_from - INSTANT, known_at)
-        formerly = [f"{before.content} (version {before.version}, until {day(state.valid_from)})"] if before else []
+        previous = state_at(rows, state.topic, state.valid_from - INSTANT, known_at)
+        if previous is not None:
+            until = day(state.valid_from)
+            formerly.append(f"{previous.content} (version {previous.version}, until {until})")
     return {
         "topic": state.topic,
         "state_id": state.key,
         "version": state.version,
         "current_answer": f"{state.content} (since {day(state.valid_from)})",
-        "reasoning": "; ".join(because) or "no reason is on record",
+        "reasoning": "; ".join(reasons) or "no reason is on record",
         "historical_context": "; ".join(formerly) or "nothing earlier is on record",
-        "edges": [one for one in shown if one["active"]],
-        "obsolete_edges": [one for one in shown if not one["active"]],
+        "edges": shown_active,
+        "obsolete_edges": shown_ended,
     }
 
 
-def _show_edge(edge: MemoryEdge, end: MemoryState | None, active: bool) -> dict[str, Any]:
+def _relation_to(shown: dict[str, Any]) -> str:
+    return f"{shown['type'].replace('_', ' ')} {shown['target']}"
+
+
+def _show_edge(edge: MemoryEdge, target: MemoryState | None, *, active: bool) -> dict[str, Any]:
     """An edge as an answer shows it."""
     return {
         "id": edge.id,
         "type": edge.relationship_type,
-        "target": end.topic if end else edge.target,
+        "target": target.topic if target else edge.target,
         "description": edge.description,
         "active": active,
         "valid_from": day(edge.valid_from),

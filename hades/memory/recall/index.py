@@ -1,7 +1,8 @@
-"""All of memory as arrays in this process, states and edges: what every question is asked of.
+"""All of memory as arrays in this process, states and edges: the index of every search.
 
-The index is built whole by the first question after an act on memory, by whatever process, and never changed; so a
-question that holds one sees one state of the store."""
+The index is built whole by the first question after an act on memory, by whatever process, and
+never changed; so a question that holds one sees one state of the store.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
+from itertools import chain
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -31,13 +33,19 @@ from schemas.catalogue import declared
 from schemas.ids import Mask
 from schemas.memory import MemoryEdge, MemoryState
 
-# A convex combination of normalised scores: Bruch, Gai, Ingber (2023), "An Analysis of Fusion Functions", section 4.
+# A convex combination of normalised scores: Bruch, Gai, Ingber (2023), "An Analysis of Fusion
+# Functions", section 4.
 MEANING = 0.5  # the weight of meaning; words have the rest
 NEVER = int(np.iinfo(np.int64).max)
 ALWAYS = int(np.iinfo(np.int64).min)
 _YEAR_9999 = 253_370_764_800_000_000
 _TIMES = {"valid_from": NEVER, "valid_until": NEVER, "timestamp": NEVER, "retracted_at": NEVER}
-_EDGE_TIMES = {"valid_from": ALWAYS, "valid_until": NEVER, "recorded_at": ALWAYS, "retracted_at": NEVER}
+_EDGE_TIMES = {
+    "valid_from": ALWAYS,
+    "valid_until": NEVER,
+    "recorded_at": ALWAYS,
+    "retracted_at": NEVER,
+}
 Window = tuple[datetime | None, datetime | None]  # [from, until), an absent side is open
 
 
@@ -59,7 +67,9 @@ class MemoryQuery:
 
 @dataclass(frozen=True)
 class SimilarState:
-    """One version and why it is near; `semantic` is None where it has no vector of the question's model."""
+    """One version and why it is near; `semantic` is None where it has no vector of the question's
+    model.
+    """
 
     key: str
     similarity: float
@@ -82,7 +92,7 @@ class Bond(NamedTuple):
 
 @dataclass(frozen=True)
 class Reader:
-    """One who asks memory: in the present, `now`, unless the mask puts them elsewhere."""
+    """A view of memory: at present, `now`, unless the mask sets another moment."""
 
     store: GraphStore
     embedder: Embedder | None
@@ -120,13 +130,16 @@ class Reader:
         return self.index.current(self)
 
     def bonds(self, topic: str) -> list[Bond]:
-        """The edges that join a topic, by its key, to topics that hold for them, heaviest first, then by key."""
+        """The edges that join a topic, by its key, to topics that hold for them, heaviest first,
+        then by key.
+        """
         moment, known = to_micros(self.moment), to_micros(self.known_at)
         return [
             bond
             for bond in self.index.bonds.get(topic, ())
-            if bond.began <= moment < bond.ends and bond.recorded <= known < bond.retracted
-            if self.holds(topic_of_key(bond.state))
+            if bond.began <= moment < bond.ends
+            and bond.recorded <= known < bond.retracted
+            and self.holds(topic_of_key(bond.state))
         ]
 
 
@@ -140,91 +153,111 @@ class StateIndex:
         self._states = states.drop_columns(["embedding"])
         self.keys: list[str] = states.column("_key").to_pylist()
         self._place = {key: place for place, key in enumerate(self.keys)}
-        heads = [topic_of_key(key) for key in self.keys]
-        self.topics = {key: number for number, key in enumerate(dict.fromkeys(heads))}
-        self._topic = np.array([self.topics[head] for head in heads], np.int64)
-        self._times = {name: _micros(states.column(name), absent) for name, absent in _TIMES.items()}
+        topic_keys = [topic_of_key(key) for key in self.keys]
+        self.topics = {key: number for number, key in enumerate(dict.fromkeys(topic_keys))}
+        self._topic = np.array([self.topics[key] for key in topic_keys], np.int64)
+        self._times = {
+            name: _column_micros(states.column(name), absent) for name, absent in _TIMES.items()
+        }
         self._level = states.column("consolidation_level").to_numpy()
         version = states.column("version").to_numpy()
         self._order = np.lexsort((version, self._times["valid_from"], self._topic))
         self._last_said = np.full(len(self.topics), ALWAYS)
         np.maximum.at(self._last_said, self._topic, self._times["timestamp"])
-        self._words = WordScores(_texts(self._states))
+        self._words = WordScores(_searched_texts(self._states))
         self._edges = pa.Table.from_batches(rows.scan(EDGES), declared(EDGES).schema)
-        self.bonds = _bonds(self._edges)
+        self.bonds = _group_bonds(self._edges)
 
     def __len__(self) -> int:
         return len(self.keys)
 
-    def nearest(self, asked: MemoryQuery, seen: NDArray[np.bool_], limit: int) -> list[SimilarState]:
-        """The best `limit` by words and the best by meaning of the states that are seen, nearest first, then by key."""
-        scores = self._words.scores(asked.text) * seen
-        places = _best(scores, np.flatnonzero(scores > 0), limit)
+    def nearest(
+        self, question: MemoryQuery, visible: NDArray[np.bool_], limit: int
+    ) -> list[SimilarState]:
+        """The best `limit` by words and the best by meaning of the states that are seen, nearest
+        first, then by key.
+        """
+        scores = self._words.scores(question.text) * visible
+        places = _best_places(scores, np.flatnonzero(scores > 0), limit)
         top = float(scores[places].max()) if len(places) else 1.0
         cosines = np.full(len(self), np.nan, np.float32)
-        if asked.vector is not None and asked.model in self._vectors:
-            embedded, vectors = self._vectors[asked.model]
-            cosines[embedded] = vectors @ asked.vector
-            places = np.union1d(places, _best(cosines, embedded[seen[embedded]], limit))
-        meaning, lexical = cosines[places].astype(np.float64), scores[places].astype(np.float64) / top
+        if question.vector is not None and question.model in self._vectors:
+            embedded, vectors = self._vectors[question.model]
+            cosines[embedded] = vectors @ question.vector
+            places = np.union1d(places, _best_places(cosines, embedded[visible[embedded]], limit))
+        meaning = cosines[places].astype(np.float64)
+        lexical = scores[places].astype(np.float64) / top
         mixed = MEANING * np.maximum(meaning, 0.0) + (1 - MEANING) * lexical
         similarity = np.round(np.where(np.isnan(meaning), lexical, mixed), 9)
-        found = [
-            SimilarState(self.keys[place], near, None if math.isnan(cosine) else cosine, word)
-            for place, near, cosine, word in zip(
-                places.tolist(), similarity.tolist(), meaning.tolist(), lexical.tolist(), strict=True
-            )
-        ]
-        return sorted(found, key=lambda one: (-one.similarity, one.key))
+        columns = (column.tolist() for column in (places, similarity, meaning, lexical))
+        similar = []
+        for place, near, cosine, word in zip(*columns, strict=True):
+            semantic = None if math.isnan(cosine) else cosine
+            similar.append(SimilarState(self.keys[place], near, semantic, word))
+        return sorted(similar, key=lambda state: (-state.similarity, state.key))
 
     def visible(self, mask: Mask, levels: Sequence[int], window: Window) -> NDArray[np.bool_]:
-        """Which states may lead a reader at the mask to their topic: said and begun by then, not retracted since."""
-        begins, _, said, retracted = self._times.values()
+        """Which states may lead a reader at the mask to their topic: said and begun by then, not
+        retracted since.
+        """
+        begins, _, recorded, retracted = self._times.values()
         known, moment = mask.known_at, mask.as_of or mask.known_at
-        seen: NDArray[np.bool_] = np.isin(self._level, list(levels)) & _began_in(begins, window)
-        seen &= retracted == NEVER if known is None else said <= to_micros(known)
-        return seen if moment is None else seen & (begins <= to_micros(moment))
+        visible: NDArray[np.bool_] = np.isin(self._level, list(levels)) & _began_in(begins, window)
+        visible &= retracted == NEVER if known is None else recorded <= to_micros(known)
+        return visible if moment is None else visible & (begins <= to_micros(moment))
 
     def current(self, reader: Reader) -> NDArray[np.int64]:
-        """The place of the version of each topic that holds for a reader, -1 for none: the rule of `choose_version`."""
-        begins, ends, said, retracted = self._times.values()
+        """The place of the version of each topic that holds for a reader, -1 for none: the rule of
+        `choose_version`.
+        """
+        begins, ends, recorded, retracted = self._times.values()
         moment = np.full(len(self), to_micros(reader.moment))
-        if reader.mask.is_open:  # clocks of writers differ: now is never before the topic's last write
+        if reader.mask.is_open:
+            # Clocks of writers differ: now is never before the topic's last write.
             moment = np.maximum(moment, self._last_said[self._topic])
         known = to_micros(reader.known_at)
-        holds = (begins <= moment) & (moment < ends) & (said <= known) & (known < retracted)
+        holds = (begins <= moment) & (moment < ends) & (recorded <= known) & (known < retracted)
         places = self._order[holds[self._order]]
         chosen = np.full(len(self.topics), -1)
         chosen[self._topic[places]] = places  # of several, the last of the order stays
         return chosen
 
-    def history(self, topic: str, limit: int, known_at: datetime, began: Window = (None, None)) -> list[MemoryState]:
-        """The last versions of a topic as known at a moment; of these, those that began in the time given.
+    def history(
+        self, topic: str, limit: int, known_at: datetime, began: Window = (None, None)
+    ) -> list[MemoryState]:
+        """The last versions of a topic as known at a moment; of these, those that began in the time
+        given.
 
         Versions that ended are among them, retracted ones are not.
         """
         number = self.topics.get(topic_key(topic), -1)
         first, last = np.searchsorted(self._topic, [number, number + 1])
-        begins, _, said, retracted = (column[first:last] for column in self._times.values())
+        begins, _, recorded, retracted = (column[first:last] for column in self._times.values())
         known = to_micros(known_at)
-        places = np.flatnonzero((begins != NEVER) & (said <= known) & (known < retracted))[-limit:]
-        kept = places[_began_in(begins[places], began)]
-        return self.states([self.keys[first + place] for place in kept.tolist()])
+        places = np.flatnonzero((begins != NEVER) & (recorded <= known) & (known < retracted))[
+            -limit:
+        ]
+        chosen = places[_began_in(begins[places], began)]
+        return self.states([self.keys[first + place] for place in chosen.tolist()])
 
     def states(self, keys: Iterable[str]) -> list[MemoryState]:
-        """The versions of these keys that exist and were not erased, in key order, whole, without their vectors."""
-        wanted = [state for state in self._records(keys) if not is_erased(state)]
-        older = self._records({key for state in wanted for key in ancestors(state)})
-        return make_whole_from({state.key: state for state in [*older, *wanted]}, wanted)
+        """The versions of these keys that exist and were not erased, in key order, whole, without
+        their vectors.
+        """
+        states = [state for state in self._read_states(keys) if not is_erased(state)]
+        older = self._read_states(chain.from_iterable(map(ancestors, states)))
+        return make_whole_from({state.key: state for state in [*older, *states]}, states)
 
     def edges(self, keys: Iterable[str]) -> dict[str, MemoryEdge]:
         """The edges of these keys that exist, by key."""
-        wanted = pc.is_in(self._edges.column("_key"), value_set=pa.array(sorted(set(keys)), pa.string()))
-        return {edge.key: edge for edge in records.read(self._edges.filter(wanted), MemoryEdge)}
+        is_wanted = pc.is_in(
+            self._edges.column("_key"), value_set=pa.array(sorted(set(keys)), pa.string())
+        )
+        return {edge.key: edge for edge in records.read(self._edges.filter(is_wanted), MemoryEdge)}
 
-    def _records(self, keys: Iterable[str]) -> list[MemoryState]:
+    def _read_states(self, keys: Iterable[str]) -> list[MemoryState]:
         places = sorted(self._place[key] for key in set(keys) if key in self._place)
-        return records.read(self._states.take(pa.array(places, pa.int64())), MemoryState) if places else []
+        return records.read(self._states.take(pa.array(places, pa.int64())), MemoryState)
 
 
 class WordScores:
@@ -232,19 +265,21 @@ class WordScores:
 
     def __init__(self, texts: Sequence[str]) -> None:
         vocabulary = Vocabulary()
-        numbers = [vocabulary.numbers(text) for text in texts]
+        terms_by_text = [vocabulary.numbers(text) for text in texts]
         self._terms = vocabulary.terms
-        flat = np.array([term for one in numbers for term in one], np.int64)
-        row = np.repeat(np.arange(len(texts)), [len(one) for one in numbers])
-        filled = sum(map(bool, numbers))
-        index = fit_bm25(flat, row, np.ones(len(flat)), len(self._terms), len(texts), len(flat) / max(1, filled))
+        terms = np.array(list(chain.from_iterable(terms_by_text)), np.int64)
+        rows = np.repeat(np.arange(len(texts)), list(map(len, terms_by_text)))
+        counts = np.ones(len(terms))
+        filled = sum(map(bool, terms_by_text))
+        mean_length = len(terms) / max(1, filled)
+        index = fit_bm25(terms, rows, counts, len(self._terms), len(texts), mean_length)
         self._index = replace(index, rarity=np.log1p(filled / (np.diff(index.starts) + 0.5)))
 
     def scores(self, text: str) -> NDArray[np.float32]:
         """The score of every text for a question."""
-        asked = Vocabulary()
-        asked.numbers(text.replace("_", " "))
-        known = {self._terms[term]: 1.0 for term in asked.terms if term in self._terms}
+        question_words = Vocabulary()
+        question_words.numbers(text.replace("_", " "))
+        known = {self._terms[term]: 1.0 for term in question_words.terms if term in self._terms}
         return self._index.score(known).astype(np.float32)
 
 
@@ -253,7 +288,9 @@ _lock = threading.Lock()
 
 
 def index_of(store: GraphStore) -> StateIndex:
-    """The index of a store as it is now: every act on memory leaves a record, so their number says what is new."""
+    """The index of a store as it is now: every act on memory leaves a record, so their number says
+    what is new.
+    """
     with _lock:
         index = _indexes.get(store)
         if index is None or index.revision != store.count(AUDIT):
@@ -264,8 +301,10 @@ def index_of(store: GraphStore) -> StateIndex:
 
 def _began_in(begins: NDArray[np.int64], times: Window) -> NDArray[np.bool_]:
     """Which began in the time given; an erased place has no beginning, so it never does."""
-    start, end = (absent if one is None else to_micros(one) for one, absent in zip(times, (ALWAYS, NEVER), strict=True))
-    return (start <= begins) & (begins < end)
+    start, end = times
+    first = ALWAYS if start is None else to_micros(start)
+    last = NEVER if end is None else to_micros(end)
+    return (first <= begins) & (begins < last)
 
 
 def to_micros(moment: datetime) -> int:
@@ -273,10 +312,13 @@ def to_micros(moment: datetime) -> int:
     return round(moment.timestamp() * 1_000_000) if moment.year < 9_999 else NEVER - 1
 
 
-def _texts(states: pa.Table) -> list[str]:
+def _searched_texts(states: pa.Table) -> list[str]:
     """What words are searched in; nothing of an erased place."""
     columns = (states.column(name).to_pylist() for name in ("topic", "content", "valid_from"))
-    return ["" if since is None else text_of(topic, said) for topic, said, since in zip(*columns, strict=True)]
+    return [
+        "" if since is None else text_of(topic, content)
+        for topic, content, since in zip(*columns, strict=True)
+    ]
 
 
 def text_of(topic: str, content: str) -> str:
@@ -286,44 +328,54 @@ def text_of(topic: str, content: str) -> str:
 
 def _vectors_by_model(states: pa.Table) -> dict[str, tuple[NDArray[np.int64], NDArray[np.float32]]]:
     """Places and unit vectors, (n_places, dimension) float32, by the model that made them."""
-    found = {}
-    held = states.select(["embedding", "embedding_model"]).combine_chunks()
-    for model in pc.unique(held.column("embedding_model")).drop_null().to_pylist():
-        is_of = pc.and_(pc.equal(held.column("embedding_model"), model), pc.is_valid(held.column("embedding")))
-        vectors = held.filter(pc.fill_null(is_of, False)).column("embedding").combine_chunks()
+    vectors_by_model = {}
+    embedded = states.select(["embedding", "embedding_model"]).combine_chunks()
+    for model in pc.unique(embedded.column("embedding_model")).drop_null().to_pylist():
+        is_of_model = pc.equal(embedded.column("embedding_model"), model)
+        has_vector = pc.is_valid(embedded.column("embedding"))
+        chosen = pc.fill_null(pc.and_(is_of_model, has_vector), False)
+        vectors = embedded.filter(chosen).column("embedding").combine_chunks()
         if len(vectors):
-            matrix = vectors.flatten().to_numpy(zero_copy_only=False).astype(np.float32).reshape(len(vectors), -1)
-            found[model] = np.flatnonzero(pc.fill_null(is_of, False).to_numpy()), unit_rows(matrix)
-    return found
+            flat = vectors.flatten().to_numpy(zero_copy_only=False).astype(np.float32)
+            matrix = flat.reshape(len(vectors), -1)
+            vectors_by_model[model] = np.flatnonzero(chosen.to_numpy()), unit_rows(matrix)
+    return vectors_by_model
 
 
-def _bonds(edges: pa.Table) -> dict[str, list[Bond]]:
-    """Edges by the topics at their ends, heaviest first; those between versions of one topic are left out."""
-    found: dict[str, list[Bond]] = {}
-    named = ("_key", "_from", "_to", "relationship_type", "strength")
-    columns = [edges.column(name).to_pylist() for name in named]
-    times = [_micros(edges.column(name), absent).tolist() for name, absent in _EDGE_TIMES.items()]
+def _group_bonds(edges: pa.Table) -> dict[str, list[Bond]]:
+    """Edges by the topics at their ends, heaviest first; those between versions of one topic are
+    left out.
+    """
+    bonds_by_topic: dict[str, list[Bond]] = {}
+    names = ("_key", "_from", "_to", "relationship_type", "strength")
+    columns = [edges.column(name).to_pylist() for name in names]
+    times = [
+        _column_micros(edges.column(name), absent).tolist() for name, absent in _EDGE_TIMES.items()
+    ]
     for key, source, target, relation, strength, *moments in zip(*columns, *times, strict=True):
-        ends = key_of(source), key_of(target)
-        topics = topic_of_key(ends[0]), topic_of_key(ends[1])
-        if topics[0] != topics[1]:
-            weight = 1.0 if strength is None else float(strength)
-            for here, there in ((0, 1), (1, 0)):
-                bond = Bond(ends[there], key, weight, (relation, here == 0), *moments)
-                found.setdefault(topics[here], []).append(bond)
-    for bonds in found.values():
+        if topic_of_key(source) == topic_of_key(target):
+            continue
+        weight = 1.0 if strength is None else float(strength)
+        for near, far, leads_away in ((source, target, True), (target, source, False)):
+            bond = Bond(key_of(far), key, weight, (relation, leads_away), *moments)
+            bonds_by_topic.setdefault(topic_of_key(near), []).append(bond)
+    for bonds in bonds_by_topic.values():
         bonds.sort(key=lambda bond: (-bond.strength, bond.edge))
-    return found
+    return bonds_by_topic
 
 
-def _micros(times: pa.ChunkedArray, absent: int) -> NDArray[np.int64]:
+def _column_micros(times: pa.ChunkedArray, absent: int) -> NDArray[np.int64]:
     """Microseconds since 1970, as `to_micros` gives them."""
-    values = pc.fill_null(times.cast(pa.timestamp("us", tz="UTC")).cast(pa.int64()), absent).to_numpy()
+    micros = times.cast(pa.timestamp("us", tz="UTC")).cast(pa.int64())
+    values = pc.fill_null(micros, absent).to_numpy()
     return np.where((values >= _YEAR_9999) & (values != NEVER), NEVER - 1, values)
 
 
-def _best(scores: NDArray[np.float32], places: NDArray[np.int64], limit: int) -> NDArray[np.int64]:
+def _best_places(
+    scores: NDArray[np.float32], places: NDArray[np.int64], limit: int
+) -> NDArray[np.int64]:
     """Of these places the `limit` with the highest scores, in order of place."""
     if len(places) <= limit:
         return places
-    return np.sort(places[np.argpartition(scores[places], len(places) - limit)[len(places) - limit :]])
+    order = np.argpartition(scores[places], len(places) - limit)
+    return np.sort(places[order[len(places) - limit :]])

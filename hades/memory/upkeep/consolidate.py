@@ -1,20 +1,31 @@
-"""Summaries of what changed in a day, a week, a month, as versions of topics `summary/LEVEL/AREA/PERIOD`.
+"""Summaries of what changed in a day, a week, a month, as versions of topics
+`summary/LEVEL/AREA/PERIOD`.
 
-A topic's area is what stands before its first slash. A day is made of the versions that began to hold in it, a week of
-its days, a month of its weeks. Each summary names what it was made of, so that one can go back down to the originals;
-these stay where they are. A summary is written when its period is over, and again when what it is made of is no longer
-what it names, or when it is damaged; so late arrivals and erasures are repaired, and a second run writes nothing."""
+A topic's area is what stands before its first slash. A day is made of the versions that began to
+hold in it, a week of its days, a month of its weeks. Each summary names what it was made of, so
+that one can go back down to the originals; these stay where they are. A summary is written when its
+period is over, and again when what it is made of is no longer what it names, or when it is damaged;
+so late arrivals and erasures are repaired, and a second run writes nothing.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, date, datetime, timedelta
-from itertools import groupby
+from itertools import chain
 from typing import Any
 
-from hades.memory.history.erase import erase_summaries
-from hades.memory.history.rows import LATEST, NEWEST, STATES, SUMMARIES, MemoryRefused, UnknownMemory, aware
+from hades.memory.history.erase import erased_summary_topics
+from hades.memory.history.rows import (
+    LATEST,
+    NEWEST,
+    STATES,
+    SUMMARIES,
+    MemoryRefused,
+    UnknownMemory,
+    aware,
+)
 from hades.memory.history.states import NewState, by_keys, named
 from hades.ports.services import LanguageModel
 from hades.ports.store import RowStore, Term, scan_rows, scan_values
@@ -47,7 +58,9 @@ class Period:
 
 
 def period_of(level: int, moment: datetime) -> Period:
-    """The period of a level that holds a moment. A week belongs to the month of its Thursday, as to its ISO year."""
+    """The period of a level that holds a moment. A week belongs to the month of its Thursday, as to
+    its ISO year.
+    """
     day = moment.astimezone(UTC).date()
     if level == DAILY:
         return Period(level, _midnight(day), _midnight(day + timedelta(days=1)))
@@ -71,7 +84,8 @@ def _midnight(day: date) -> datetime:
 LINES = {1: 40, 2: 60, 3: 80}  # of a summary, by level
 _LONGEST = 300  # characters of a line
 _MAX_TOKENS = 800
-PROMPT = """Summarise what changed in {area} during {period}, in plain sentences, using only the lines below.
+PROMPT = """Summarise what changed in {area} during {period}, in plain sentences, using only the
+lines below.
 Keep names, numbers and reasons.
 {lines}
 Summary:"""
@@ -96,55 +110,68 @@ class Line:
 def summarise_period(
     area: str, period: Period, sources: Sequence[MemoryState], model: LanguageModel | None
 ) -> tuple[str, dict[str, Any], float]:
-    """What changed in a period, of versions for a day, of summaries for longer: the words, and how important it is.
+    """What changed in a period, of versions for a day, of summaries for longer: the words, and how
+    important it is.
 
-    Between them stand the lines that the next level is made of, and how many changes they stand for.
+    Between them stand the lines that the next level is made of, and how many changes they stand
+    for.
     """
     if period.level == DAILY:
         lines, changes = _lines_of_versions(sources), len(sources)
     else:
-        lines, changes = _lines_of_summaries(sources), sum(int(one.metadata["changes"]) for one in sources)
+        lines = _lines_of_summaries(sources)
+        changes = sum(int(summary.metadata["changes"]) for summary in sources)
     lines.sort(key=lambda line: (-line.importance, -line.changes, line.topic))
     shown = lines[: LINES[period.level]]
-    head = f"What changed in {area}, {period.name}: {changes} {'change' if changes == 1 else 'changes'}."
-    more = [f"- and {len(lines) - len(shown)} more topics"] if len(lines) > len(shown) else []
-    body = "\n".join([*(line.text for line in shown), *more])
-    prompt = PROMPT.format(area=area, period=period.name, lines=body)
-    written = model.complete(prompt, max_tokens=_MAX_TOKENS).text.strip() if model is not None else ""
+    unit = "change" if changes == 1 else "changes"
+    head = f"What changed in {area}, {period.name}: {changes} {unit}."
+    texts = [line.text for line in shown]
+    if len(lines) > len(shown):
+        texts.append(f"- and {len(lines) - len(shown)} more topics")
+    body = "\n".join(texts)
+    written = ""
+    if model is not None:
+        prompt = PROMPT.format(area=area, period=period.name, lines=body)
+        written = model.complete(prompt, max_tokens=_MAX_TOKENS).text.strip()
     importance = max((line.importance for line in lines), default=0.0)
-    told = {"changes": changes, "lines": [asdict(line) for line in shown]}
-    return f"{head}\n{written or body}", told, importance
+    metadata = {"changes": changes, "lines": [asdict(line) for line in shown]}
+    return f"{head}\n{written or body}", metadata, importance
 
 
 def _lines_of_versions(states: Sequence[MemoryState]) -> list[Line]:
     """The last version of each topic says how the day ended."""
-    ordered = sorted(states, key=lambda one: (one.topic, one.version))
-    by_topic = ((topic, list(some)) for topic, some in groupby(ordered, key=lambda one: one.topic))
-    return [
-        Line(topic, _news(versions), len(versions), max(one.importance_score for one in versions))
-        for topic, versions in by_topic
-    ]
+    versions_by_topic: dict[str, list[MemoryState]] = {}
+    for state in sorted(states, key=lambda state: (state.topic, state.version)):
+        versions_by_topic.setdefault(state.topic, []).append(state)
+    lines = []
+    for topic, versions in versions_by_topic.items():
+        importance = max(version.importance_score for version in versions)
+        lines.append(Line(topic, _new_sentences(versions), len(versions), importance))
+    return lines
 
 
-def _news(versions: Sequence[MemoryState]) -> str:
+def _new_sentences(versions: Sequence[MemoryState]) -> str:
     """The first sentences of the last version that its forerunner of the same day did not hold."""
-    *before, last = versions
-    known = set(sentences_of(before[-1].content)) if before else set()
+    *earlier, last = versions
+    known = set(sentences_of(earlier[-1].content)) if earlier else set()
     sentences = sentences_of(last.content)
     fresh = [sentence for sentence in sentences if sentence not in known] or sentences
-    said = " ".join(" ".join(fresh).split())
-    return said if len(said) <= _LONGEST else f"{said[:_LONGEST].rsplit(' ', 1)[0]} ..."
+    news = " ".join(" ".join(fresh).split())
+    if len(news) <= _LONGEST:
+        return news
+    return f"{news[:_LONGEST].rsplit(' ', 1)[0]} ..."
 
 
 def _lines_of_summaries(summaries: Sequence[MemoryState]) -> list[Line]:
     """Of each topic what was said last, and how often it changed in all."""
     lines: dict[str, Line] = {}
-    for summary in sorted(summaries, key=lambda one: one.topic):
-        for told in summary.metadata["lines"]:
-            line = Line(**told)
+    for summary in sorted(summaries, key=lambda summary: summary.topic):
+        for fields in summary.metadata["lines"]:
+            line = Line(**fields)
             earlier = lines.get(line.topic)
             if earlier is not None:
-                changes, importance = line.changes + earlier.changes, max(line.importance, earlier.importance)
+                changes = line.changes + earlier.changes
+                importance = max(line.importance, earlier.importance)
                 line = replace(line, changes=changes, importance=importance)
             lines[line.topic] = line
     return list(lines.values())
@@ -153,34 +180,46 @@ def _lines_of_summaries(summaries: Sequence[MemoryState]) -> list[Line]:
 GENERAL = "general"  # the area of topics without a slash
 _RUN = 500  # summaries written in one transaction
 Group = tuple[str, Period]
-Writer = Callable[[list[NewState], str], list[MemoryState]]  # versions and why they are written, in one transaction
+# Writes versions in one transaction and says why.
+Writer = Callable[[list[NewState], str], list[MemoryState]]
 
 
 def consolidate(
     store: RowStore, write: Writer, model: LanguageModel | None, level: int, as_of: datetime
 ) -> list[dict[str, Any]]:
-    """Summaries of every period of a level, and of those below it, that was over at a moment; as known at that moment.
+    """Summaries of every period of a level, and of those below it, that was over at a moment; as
+    known at that moment.
 
-    The same moment gives the same rows, however often it is run. In the report of a level `written` are ids of
-    versions, `damaged` topics whose summary was unreadable and is rebuilt where its sources exist; `erased` counts
-    periods that stay without a summary because somebody erased it.
+    The same moment gives the same rows, however often it is run. In the report of a level `written`
+    are ids of versions, `damaged` topics whose summary was unreadable and is rebuilt where its
+    sources exist; `erased` counts periods that stay without a summary because somebody erased it.
+    `recorded_later` counts versions that began before the moment and do not count in the report of
+    the days, because they were recorded at or after it.
     """
     if not DAILY <= level <= MONTHLY:
         raise MemoryRefused(f"there is no level {level}; 1 is daily, 2 weekly, 3 monthly")
     moment = aware("as_of", as_of)
-    return [_one_level(store, write, model, step, moment) for step in range(DAILY, level + 1)]
+    return [
+        _consolidate_level(store, write, model, step, moment) for step in range(DAILY, level + 1)
+    ]
 
 
 def drill_down(rows: RowStore, summary: str, *, to_originals: bool = False) -> list[MemoryState]:
-    """What a summary was made of, in order of time: summaries of the level below, or the originals."""
-    found = named(rows, summary, NEWEST)
-    if not found.is_consolidated:
-        raise UnknownMemory(f"{summary!r} is not a summary; `hades memory search --level 1 QUESTION` finds some")
-    below = by_keys(rows, sorted(found.consolidated_from))
+    """What a summary was made of, in order of time: summaries of the level below, or the
+    originals.
+    """
+    state = named(rows, summary, NEWEST)
+    if not state.is_consolidated:
+        raise UnknownMemory(
+            f"{summary!r} is not a summary; `hades memory search --level 1 QUESTION` finds some"
+        )
+    below = by_keys(rows, sorted(state.consolidated_from))
     while to_originals and any(state.is_consolidated for state in below):
-        keys = {key for state in below for key in state.consolidated_from or (state.key,)}
-        below = by_keys(rows, sorted(keys))
-    return sorted(below, key=lambda state: (state.valid_from or state.timestamp, state.topic, state.version))
+        keys = chain.from_iterable(state.consolidated_from or (state.key,) for state in below)
+        below = by_keys(rows, sorted(set(keys)))
+    return sorted(
+        below, key=lambda state: (state.valid_from or state.timestamp, state.topic, state.version)
+    )
 
 
 def summary_topic(area: str, period: Period) -> str:
@@ -188,23 +227,32 @@ def summary_topic(area: str, period: Period) -> str:
     return f"{SUMMARIES}{NAMES[period.level]}/{area}/{period.name}"
 
 
-def _one_level(
+def _consolidate_level(
     store: RowStore, write: Writer, model: LanguageModel | None, level: int, as_of: datetime
 ) -> dict[str, Any]:
-    every = _groups(store, level, as_of)
-    erased = erase_summaries(store)
-    groups = {group: keys for group, keys in every.items() if sha256_text(summary_topic(*group)) not in erased}
-    standing = _summaries(store, level)
+    all_groups = _group_sources(store, level, as_of)
+    erased = erased_summary_topics(store)
+    groups = {
+        group: keys
+        for group, keys in all_groups.items()
+        if sha256_text(summary_topic(*group)) not in erased
+    }
+    summaries = _read_summaries(store, level)
     stale = [
-        group for group, sources in groups.items() if _is_stale(standing.get(summary_topic(*group)), sources, as_of)
+        group
+        for group, sources in groups.items()
+        if _is_stale(summaries.get(summary_topic(*group)), sources, as_of)
     ]
     tokens = len(stale) * (_MAX_TOKENS + LINES[level] * _LONGEST // 3)
     writer = model if model is not None and model.allows(len(stale), tokens) else None
     written: list[str] = []
     why = f"{NAMES[level]} consolidation as of {as_of:%Y-%m-%d %H:%M}"
     for start in range(0, len(stale), _RUN):
-        new = [_summary(store, writer, group, groups[group], as_of) for group in stale[start : start + _RUN]]
+        batch = stale[start : start + _RUN]
+        new = [_draft_summary(store, writer, group, groups[group], as_of) for group in batch]
         written += [state.key for state in write(new, why)]
+    damaged = sorted(topic for topic, summary in summaries.items() if _origin(summary) is None)
+    recorded_later = _count_recorded_later(store, as_of) if level == DAILY else 0
     return {
         "level": level,
         "name": NAMES[level],
@@ -212,27 +260,30 @@ def _one_level(
         "periods": len(groups),
         "written": written,
         "unchanged": len(groups) - len(stale),
-        "sources": sum(len(keys) for keys in groups.values()),
-        "damaged": sorted(topic for topic, summary in standing.items() if _origin(summary) is None),
-        "erased": len(every) - len(groups),
+        "sources": sum(map(len, groups.values())),
+        "damaged": damaged,
+        "erased": len(all_groups) - len(groups),
+        "recorded_later": recorded_later,
     }
 
 
-def _groups(rows: RowStore, level: int, as_of: datetime) -> dict[Group, list[str]]:
-    """The keys that each finished period of each area is made of, sorted; all of memory is read, without its texts."""
-    found: dict[Group, list[str]] = {}
-    below = _summaries(rows, level - 1).values() if level > DAILY else ()
-    origins = [(one, origin) for one in below if (origin := _origin(one)) is not None]  # those that can be read as one
-    summaries = ((one.metadata["area"], origin[0], one.key) for one, origin in origins)
-    for area, moment, key in _versions(rows, as_of) if level == DAILY else summaries:
+def _group_sources(rows: RowStore, level: int, as_of: datetime) -> dict[Group, list[str]]:
+    """The keys that each finished period of each area is made of, sorted; all of memory is read,
+    without its texts.
+    """
+    sources = _version_sources(rows, as_of) if level == DAILY else _summary_sources(rows, level)
+    keys_by_group: dict[Group, list[str]] = {}
+    for area, moment, key in sources:
         period = period_of(level, moment)
         if period.end <= as_of:
-            found.setdefault((area, period), []).append(key)
-    return {group: sorted(found[group]) for group in sorted(found)}
+            keys_by_group.setdefault((area, period), []).append(key)
+    return {group: sorted(keys_by_group[group]) for group in sorted(keys_by_group)}
 
 
-def _versions(rows: RowStore, as_of: datetime) -> Iterator[tuple[str, datetime, str]]:
-    """Area, beginning and key of every version that was said before a moment; erased ones have no beginning."""
+def _version_sources(rows: RowStore, as_of: datetime) -> Iterator[tuple[str, datetime, str]]:
+    """Area, beginning and key of every version that was said before a moment; erased ones have no
+    beginning.
+    """
     where = [
         Term("consolidation_level", "==", 0),
         Term("timestamp", "<", as_of),
@@ -244,7 +295,26 @@ def _versions(rows: RowStore, as_of: datetime) -> Iterator[tuple[str, datetime, 
         yield area if slash else GENERAL, row["valid_from"], row["_key"]
 
 
-def _summaries(rows: RowStore, level: int) -> dict[str, MemoryState]:
+def _summary_sources(rows: RowStore, level: int) -> Iterator[tuple[str, datetime, str]]:
+    """Area, beginning and key of every summary of the level below that is not damaged."""
+    for summary in _read_summaries(rows, level - 1).values():
+        origin = _origin(summary)
+        if origin is not None:
+            yield summary.metadata["area"], origin[0], summary.key
+
+
+def _count_recorded_later(rows: RowStore, as_of: datetime) -> int:
+    """Versions that began before a moment but were recorded at or after it."""
+    where = [
+        Term("consolidation_level", "==", 0),
+        Term("timestamp", ">=", as_of),
+        Term("valid_from", "<", as_of),
+        Term("retracted_at", "is_null"),
+    ]
+    return sum(1 for _ in scan_values(rows, STATES, "_key", where=where))
+
+
+def _read_summaries(rows: RowStore, level: int) -> dict[str, MemoryState]:
     """The newest version of each topic that is named like a summary of a level, by topic."""
     where = [Term("topic", "starts_with", f"{SUMMARIES}{NAMES[level]}/")]
     keys = list(scan_values(rows, LATEST, "latest_state_id", where=where))
@@ -252,29 +322,42 @@ def _summaries(rows: RowStore, level: int) -> dict[str, MemoryState]:
 
 
 def _origin(summary: MemoryState) -> tuple[datetime, datetime] | None:
-    """Beginning of the period of a summary and the moment it was made as of; None where it is damaged."""
-    told = summary.metadata
+    """Beginning of the period of a summary and the moment it was made as of; None where it is
+    damaged.
+    """
+    metadata = summary.metadata
     try:
-        start, as_of = (datetime.fromisoformat(told[name]).astimezone(UTC) for name in ("start", "as_of"))
+        start = datetime.fromisoformat(metadata["start"]).astimezone(UTC)
+        as_of = datetime.fromisoformat(metadata["as_of"]).astimezone(UTC)
     except (KeyError, TypeError, ValueError):
         return None
-    is_sound = summary.is_consolidated and summary.consolidated_from and told.get("area")
-    return (start, as_of) if is_sound and isinstance(told.get("lines"), list) else None
+    has_lines = isinstance(metadata.get("lines"), list)
+    if not (summary.is_consolidated and summary.consolidated_from and has_lines):
+        return None
+    return (start, as_of) if metadata.get("area") else None
 
 
 def _is_stale(summary: MemoryState | None, sources: list[str], as_of: datetime) -> bool:
-    """Whether a summary is missing, damaged or made of something else; one made as of a later moment knows more."""
-    origin = _origin(summary) if summary else None
-    if summary is None or origin is None:
+    """Whether a summary is missing, damaged or made of something else; one made as of a later
+    moment knows more.
+    """
+    if summary is None:
+        return True
+    origin = _origin(summary)
+    if origin is None:
         return True
     return sorted(summary.consolidated_from) != sources and origin[1] <= as_of
 
 
-def _summary(
-    store: RowStore, model: LanguageModel | None, group: Group, sources: Sequence[str], as_of: datetime
+def _draft_summary(
+    store: RowStore,
+    model: LanguageModel | None,
+    group: Group,
+    sources: Sequence[str],
+    as_of: datetime,
 ) -> NewState:
     area, period = group
-    text, told, importance = summarise_period(area, period, by_keys(store, sources), model)
+    text, metadata, importance = summarise_period(area, period, by_keys(store, sources), model)
     return NewState(
         summary_topic(area, period),
         text,
@@ -285,7 +368,7 @@ def _summary(
             "start": period.start.isoformat(),
             "end": period.end.isoformat(),
             "as_of": as_of.isoformat(),
-            **told,
+            **metadata,
         },
         valid_from=period.start,
         valid_until=None,

@@ -1,7 +1,10 @@
-"""Learning from use: importance from what people say and judge, trust from decided conflicts, discovered edges.
+"""Learning from use: importance from what people say and judge, trust from decided conflicts,
+discovered edges.
 
-Importance holds up the strength of a state, which search and context rank by. A source is trusted as its newest state
-under `source/` says; deciding a conflict moves it towards the share of conflicts that it won."""
+Importance holds up the strength of a state, which search and context rank by. A source is trusted
+as its newest state under `source/` says; deciding a conflict moves it towards the share of
+conflicts that it won.
+"""
 
 from __future__ import annotations
 
@@ -35,19 +38,24 @@ def rate_state(
     who: str = "",
     why: str = "",
 ) -> MemoryState:
-    """Set the importance of what holds of a topic, or of a version, or move it by a judgement; undo restores it."""
+    """Set the importance of what holds of a topic, or of a version, or move it by a judgement; undo
+    restores it.
+    """
     if (importance is None) == (is_useful is None):
-        raise MemoryRefused(f"say either how important {name!r} is or whether it was useful, one of the two")
+        raise MemoryRefused(
+            f"say either how important {name!r} is or whether it was useful, one of the two"
+        )
 
     def work(rows: RowStore, act: Act) -> MemoryState:
         state = named(rows, name, act.at)
-        before = state.importance_score
         if importance is None:
-            after = round(before + ((1.0 if is_useful else 0.0) - before) * _STEP, 6)
+            goal = 1.0 if is_useful else 0.0
+            step = (goal - state.importance_score) * _STEP
+            new_importance = round(state.importance_score + step, 6)
         else:
-            after = records.check_share("importance", importance)
-        set_importance(rows, state, after, act)
-        return state.model_copy(update={"importance_score": after})
+            new_importance = records.check_share("importance", importance)
+        set_importance(rows, state, new_importance, act)
+        return state.model_copy(update={"importance_score": new_importance})
 
     return memory.in_act(who, why, work)
 
@@ -55,49 +63,67 @@ def rate_state(
 def judge_states(
     memory: Memory, good: Sequence[str], bad: Sequence[str], *, who: str = "", why: str = ""
 ) -> list[MemoryState]:
-    """Move the importance of states that an answer showed; those that are gone since are left out."""
-    judged = [*((records.key_of(one), True) for one in good), *((records.key_of(one), False) for one in bad)]
-    known = {state.key for state in memory.states([one for one, _ in judged])}
-    return [rate_state(memory, key, is_useful=is_useful, who=who, why=why) for key, is_useful in judged if key in known]
+    """Move the importance of states that an answer showed; those that are gone since are left
+    out.
+    """
+    judged = [
+        *((records.key_of(state_id), True) for state_id in good),
+        *((records.key_of(state_id), False) for state_id in bad),
+    ]
+    keys = [key for key, _ in judged]
+    known = {state.key for state in memory.states(keys)}
+    return [
+        rate_state(memory, key, is_useful=is_useful, who=who, why=why)
+        for key, is_useful in judged
+        if key in known
+    ]
 
 
 def count_accesses(memory: Memory) -> dict[str, int]:
-    """Count what was read since the last time into the states: `reads` of how many `states`; no ranking changes."""
-    with take_accesses(memory.home) as taken:
+    """Count what was read since the last time into the states: `reads` of how many `states`; no
+    ranking changes.
+    """
+    with take_accesses(memory.home) as accesses:
 
         def work(rows: RowStore) -> int:
-            found = by_keys(rows, sorted(taken))
+            read_states = by_keys(rows, sorted(accesses))
             table = [
                 {
                     "_key": state.key,
-                    "access_count": state.access_count + len(taken[state.key]),
-                    "last_accessed": max(filter(None, (state.last_accessed, taken[state.key][-1]))),
+                    "access_count": state.access_count + len(accesses[state.key]),
+                    "last_accessed": max(
+                        filter(None, (state.last_accessed, accesses[state.key][-1]))
+                    ),
                 }
-                for state in found
+                for state in read_states
             ]
             if table:
                 rows.patch(records.STATES, as_table(records.STATES, table))
-            return len(found)
+            return len(read_states)
 
-        states = records.in_unit(memory.store, work) if taken else 0
-    return {"reads": sum(map(len, taken.values())), "states": states}
+        states = records.in_unit(memory.store, work) if accesses else 0
+    return {"reads": sum(map(len, accesses.values())), "states": states}
 
 
-def trust_source(memory: Memory, source: str, trust: float, *, who: str = "", why: str = "") -> MemoryState:
+def trust_source(
+    memory: Memory, source: str, trust: float, *, who: str = "", why: str = ""
+) -> MemoryState:
     """Say how far a source is trusted, 0 to 1: the next version of the topic `source/NAME`."""
     if not source.strip():
         raise MemoryRefused("the source has no name; name it as facts do in `source`")
     share = records.check_share("trust", trust)
-    told = f"The source {source} is trusted {share:.2f}."
-    return memory.add(f"{SOURCES}{source}", told, metadata={"trust": share}, who=who, why=why)
+    content = f"The source {source} is trusted {share:.2f}."
+    return memory.add(f"{SOURCES}{source}", content, metadata={"trust": share}, who=who, why=why)
 
 
 def known_trust(memory: Memory) -> dict[str, float]:
     """How far each source is trusted, of those that somebody spoke about."""
     topics = memory.topics(SOURCES)
     states = states_at(memory.store, map(records.topic_key, topics), Mask(), memory.now())
-    told = {state.topic.removeprefix(SOURCES): state.metadata.get("trust") for state in states}
-    return {source: float(value) for source, value in told.items() if isinstance(value, int | float)}
+    trusted = {state.topic.removeprefix(SOURCES): state.metadata.get("trust") for state in states}
+    return {
+        source: float(value) for source, value in trusted.items() if isinstance(value, int | float)
+    }
 
 
 def learn_trust(memory: Memory, winner: str, loser: str, *, who: str = "") -> None:
@@ -107,12 +133,18 @@ def learn_trust(memory: Memory, winner: str, loser: str, *, who: str = "") -> No
             continue
         state = memory.latest(f"{SOURCES}{source}")
         known = dict(state.metadata) if state else {}
-        said = known.get("said", known.get("trust", DEFAULT_TRUST))
-        decided, wins = known.get("decided", 0) + 1, known.get("won", 0) + won
-        share = round((wins + _SAID * said) / (decided + _SAID), 4)
-        told = f"The source {source} is trusted {share:.2f}: it won {wins} of {decided} decided conflicts."
-        learned = {"trust": share, "said": said, "decided": decided, "won": wins}
-        memory.add(f"{SOURCES}{source}", told, metadata=learned, who=who, why="a conflict was decided")
+        stated = known.get("said", known.get("trust", DEFAULT_TRUST))
+        decided = known.get("decided", 0) + 1
+        wins = known.get("won", 0) + won
+        share = round((wins + _SAID * stated) / (decided + _SAID), 4)
+        content = (
+            f"The source {source} is trusted {share:.2f}: it won {wins} of {decided} decided "
+            "conflicts."
+        )
+        learned = {"trust": share, "said": stated, "decided": decided, "won": wins}
+        memory.add(
+            f"{SOURCES}{source}", content, metadata=learned, who=who, why="a conflict was decided"
+        )
 
 
 DISCOVERED = "discover"
@@ -123,24 +155,32 @@ _SHOWN_WORDS = 8
 _LEFT_OUT = ("summary/", "source/")
 
 
-def discover_edges(memory: Memory, *, limit: int = 1_000, who: str = "") -> tuple[list[MemoryEdge], int, int]:
-    """Join topics that changed since the last time to those they are near to; at most `limit` topics.
+def discover_edges(
+    memory: Memory, *, limit: int = 1_000, who: str = ""
+) -> tuple[list[MemoryEdge], int, int]:
+    """Join topics that changed since the last time to those they are near to; at most `limit`
+    topics.
 
-    Each is searched for by its own words; an edge that a person drew, or closed, between the two topics is respected.
-    The edges drawn, how many topics were looked at, and how many that changed have to wait for the next time.
+    Each is searched for by its own words; an edge that a person drew, or closed, between the two
+    topics is respected. The edges drawn, how many topics were looked at, and how many that changed
+    have to wait for the next time.
     """
-    notes = records.scan(memory.store, records.AUDIT, MemoryAudit, [Term("action", "==", DISCOVERED)])
-    since = max((datetime.fromisoformat(one.detail["until"]) for one in notes), default=None)
-    topics = [records.topic_key(topic) for topic in memory.topics() if not topic.startswith(_LEFT_OUT)]
+    notes = records.scan(
+        memory.store, records.AUDIT, MemoryAudit, [Term("action", "==", DISCOVERED)]
+    )
+    since = max((datetime.fromisoformat(note.detail["until"]) for note in notes), default=None)
+    topics = [
+        records.topic_key(topic) for topic in memory.topics() if not topic.startswith(_LEFT_OUT)
+    ]
     current = states_at(memory.store, topics, Mask(), memory.now())
     changed = [state for state in current if since is None or state.timestamp > since]
     changed.sort(key=lambda state: (state.timestamp, state.key))
     looked_at = changed[:limit]
     proposed: dict[tuple[str, str], NewEdge] = {}
     for state in looked_at:
-        for match, confidence in _near(memory, state):
-            ends = tuple(sorted((records.topic_of_key(state.key), records.topic_of_key(match.state.key))))
-            proposed.setdefault((ends[0], ends[1]), _edge(state, match, confidence, memory))
+        for match, confidence in _find_near(memory, state):
+            first, second = sorted(map(records.topic_of_key, (state.key, match.state.key)))
+            proposed.setdefault((first, second), _discovered_edge(state, match, confidence, memory))
     moment = looked_at[-1].timestamp if looked_at else None
 
     def work(rows: RowStore, act: Act) -> list[MemoryEdge]:
@@ -153,22 +193,30 @@ def discover_edges(memory: Memory, *, limit: int = 1_000, who: str = "") -> tupl
     return edges, len(looked_at), len(changed) - len(looked_at)
 
 
-def _near(memory: Memory, state: MemoryState) -> list[tuple[MemoryMatch, float]]:
+def _find_near(memory: Memory, state: MemoryState) -> list[tuple[MemoryMatch, float]]:
     """Other topics by the share of their similarity in that of the state with itself."""
-    found = memory.search(f"{state.topic} {state.content}", limit=_LOOKED_AT, priority=BY_SIMILARITY)
-    itself = next((one.similarity for one in found if one.state.topic == state.topic), 1.0)
-    joined = memory.edges(state.topic, mask=Mask(known_at=records.NEWEST), everything=True)  # now, or once
-    taken = {records.topic_of_key(end) for edge in joined for end in (edge.source, edge.target)}
+    matches = memory.search(
+        f"{state.topic} {state.content}", limit=_LOOKED_AT, priority=BY_SIMILARITY
+    )
+    itself = next((match.similarity for match in matches if match.state.topic == state.topic), 1.0)
+    # Joined now, or once.
+    edges = memory.edges(state.topic, mask=Mask(known_at=records.NEWEST), everything=True)
+    joined = {records.topic_of_key(edge.source) for edge in edges}
+    joined |= {records.topic_of_key(edge.target) for edge in edges}
     near = []
-    for one in found:
-        confidence = min(1.0, one.similarity / itself) if itself else 0.0
-        is_other = one.state.topic != state.topic and not one.state.topic.startswith(_LEFT_OUT)
-        if is_other and confidence >= CLEAR and records.topic_of_key(one.state.key) not in taken:
-            near.append((one, round(confidence, 4)))
+    for match in matches:
+        confidence = min(1.0, match.similarity / itself) if itself else 0.0
+        topic = match.state.topic
+        is_candidate = topic != state.topic and not topic.startswith(_LEFT_OUT)
+        is_joined = records.topic_of_key(match.state.key) in joined
+        if is_candidate and not is_joined and confidence >= CLEAR:
+            near.append((match, round(confidence, 4)))
     return near[:_NEIGHBOURS]
 
 
-def _edge(state: MemoryState, match: MemoryMatch, confidence: float, memory: Memory) -> NewEdge:
+def _discovered_edge(
+    state: MemoryState, match: MemoryMatch, confidence: float, memory: Memory
+) -> NewEdge:
     shared = sorted(_words(state) & _words(match.state))[:_SHOWN_WORDS]
     model = memory.embedder.model.tag if memory.embedder is not None else "words"
     return NewEdge(
@@ -182,5 +230,6 @@ def _edge(state: MemoryState, match: MemoryMatch, confidence: float, memory: Mem
     )
 
 
-def _words(state: MemoryState) -> set[str]:
-    return set(words_of(f"{state.topic} {state.content}".replace("_", " ").replace("/", " ")))
+def _words(state: MemoryState) -> frozenset[str]:
+    text = f"{state.topic} {state.content}"
+    return words_of(text.replace("_", " ").replace("/", " "))

@@ -1,4 +1,6 @@
-"""Whether memory is as it must be: versions without gaps, parents, pointers, beliefs in a row, no circles; vectors."""
+"""Whether memory is as it must be: versions without gaps, parents, pointers, beliefs in a row, no
+circles; vectors.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ _COLUMNS = ("topic", "version", "timestamp", "parent_state_id")
 
 def problems(rows: RowStore) -> list[str]:
     """What is wrong, in sentences; empty when memory is sound. Reads all of it."""
-    return [*_versions(rows), *_beliefs(rows)]
+    return [*_version_problems(rows), *_belief_problems(rows)]
 
 
 def write_traces(rows: RowStore) -> int:
@@ -28,55 +30,59 @@ def write_traces(rows: RowStore) -> int:
     return len(names)
 
 
-def _versions(rows: RowStore) -> Iterator[str]:
+def _version_problems(rows: RowStore) -> Iterator[str]:
     known = {pointer.topic: pointer for pointer in records.scan(rows, LATEST, LatestState)}
     counted = dict.fromkeys(known, 0)
-    before: tuple[str, datetime] | None = None
+    previous: tuple[str, datetime] | None = None
     for row in scan_rows(rows, STATES, columns=_COLUMNS):
-        topic, version = row["topic"], counted.get(row["topic"], 0) + 1
+        topic = row["topic"]
+        version = counted.get(topic, 0) + 1
         where = f"{topic!r} version {row['version']}"
         if row["version"] != version or row["_key"] != state_key(topic, version):
             yield f"{where}: version {version} was expected"
-        if row["parent_state_id"] != (state_key(topic, version - 1) if version > 1 else None):
+        parent = state_key(topic, version - 1) if version > 1 else None
+        if row["parent_state_id"] != parent:
             yield f"{where}: its parent is {row['parent_state_id']}, not the version before"
-        if before and before[0] == topic and row["timestamp"] <= before[1]:
+        if previous and previous[0] == topic and row["timestamp"] <= previous[1]:
             yield f"{where}: not later than the version before"
-        counted[topic], before = row["version"], (topic, row["timestamp"])
+        counted[topic] = row["version"]
+        previous = (topic, row["timestamp"])
     for topic, count in counted.items():
         if topic not in known:
             yield f"{topic!r}: {count} versions, but nothing points at the newest"
         elif known[topic].version != count:
-            yield f"{topic!r}: {count} versions, but the newest is said to be {known[topic].version}"
+            newest = known[topic].version
+            yield f"{topic!r}: {count} versions, but the newest is said to be {newest}"
 
 
-def _beliefs(rows: RowStore) -> Iterator[str]:
+def _belief_problems(rows: RowStore) -> Iterator[str]:
     current: dict[str, MemoryEdge] = {}
     for edge in records.scan(rows, EDGES, MemoryEdge):
-        before = current.get(edge.id)
-        if edge.revision != (before.revision + 1 if before else 1):
+        previous = current.get(edge.id)
+        if edge.revision != (previous.revision + 1 if previous else 1):
             yield f"edge {edge.id}: belief {edge.revision} does not follow the one before"
-        if before and (before.retracted_at is None or edge.recorded_at < before.retracted_at):  # type: ignore[operator]
-            yield f"edge {edge.id}: beliefs {before.revision} and {edge.revision} overlap"
+        if previous and (previous.retracted_at is None or edge.recorded_at < previous.retracted_at):  # type: ignore[operator]
+            yield f"edge {edge.id}: beliefs {previous.revision} and {edge.revision} overlap"
         current[edge.id] = edge
     for identity, edge in current.items():
-        seen = {identity}
+        visited = {identity}
         step = edge.superseded_by
-        while step is not None and step not in seen:
-            seen.add(step)
-            if step not in current:
-                yield f"edge {identity}: superseded by {step}, which is not there"
-                break
+        while step in current and step not in visited:
+            visited.add(step)
             step = current[step].superseded_by
-        else:
-            if step is not None:
-                yield f"edge {identity}: its supersessions go in a circle"
+        if step in visited:
+            yield f"edge {identity}: its supersessions go in a circle"
+        elif step is not None:
+            yield f"edge {identity}: superseded by {step}, which is not there"
 
 
 _BATCH = 1_000
 
 
 def reembed_states(rows: RowStore, embedder: Embedder) -> int:
-    """Embed again every state whose vector is missing or of another model, in batches; how many there were."""
+    """Embed again every state whose vector is missing or of another model, in batches; how many
+    there were.
+    """
     tag, done = embedder.model.tag, 0
     for keys in stale_keys(rows, tag):
         if not (states := by_keys(rows, keys)):
@@ -92,10 +98,14 @@ def reembed_states(rows: RowStore, embedder: Embedder) -> int:
 
 
 def stale_keys(rows: RowStore, tag: str) -> Iterator[list[str]]:
-    """Keys of the states without a vector of the model, some at a time; erased places have none and want none."""
+    """Keys of the states without a vector of the model, some at a time; erased places have none and
+    want none.
+    """
     stale = [
         row["_key"]
-        for row in scan_rows(rows, STATES, where=[Term("valid_from", "not_null")], columns=["embedding_model"])
+        for row in scan_rows(
+            rows, STATES, where=[Term("valid_from", "not_null")], columns=["embedding_model"]
+        )
         if row["embedding_model"] != tag
     ]
     for start in range(0, len(stale), _BATCH):

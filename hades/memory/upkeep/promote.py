@@ -1,7 +1,9 @@
-"""Promotion: a new version made of the current one, the last versions, what it is joined to, and the reason.
+"""Promotion: a new version made of the current one, the last versions, what it is joined to, and
+the reason.
 
-With a language model it writes the version; without one the last versions are merged. The reason, what was left out and
-contradictions stand in the metadata of the new version, not in its text."""
+With a language model it writes the version; without one the last versions are merged. The reason,
+what was left out and contradictions stand in the metadata of the new version, not in its text.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +14,25 @@ from datetime import datetime
 from typing import Any
 
 from hades.memory.history.edges import NewEdge, draw, edges_around, end, redrawn
-from hades.memory.history.rows import NEWEST, MemoryRefused, key_of, state_id, topic_key, topic_of_key
-from hades.memory.history.states import Act, NewState, append, by_keys, history, holds, named, pointer_to, states_at
+from hades.memory.history.rows import (
+    NEWEST,
+    MemoryRefused,
+    key_of,
+    state_id,
+    topic_key,
+    topic_of_key,
+)
+from hades.memory.history.states import (
+    Act,
+    NewState,
+    append,
+    by_keys,
+    history,
+    holds,
+    named,
+    pointer_to,
+    states_at,
+)
 from hades.ports.services import LanguageModel
 from hades.ports.store import RowStore
 from hades.text.sentences import sentences_of, topic_words, words_of
@@ -28,18 +47,29 @@ _VERBS = (
     "is led by|is headed by|is blocked by|belongs to"
 )
 _FIELD = re.compile(r"^[-*\s]*(?P<key>[^\W\d][^:=]{0,60}?)\s*(?::\s|=\s?)\s*(?P<value>\S.*)$")
-_ATTRIBUTE = re.compile(rf"^(?P<key>{_DEFINITE} .{{1,80}}?) (?:now )?{_PRESENT} (?:now )?(?P<value>.+)$", re.I)
+_ATTRIBUTE = re.compile(
+    rf"^(?P<key>{_DEFINITE} .{{1,80}}?) (?:now )?{_PRESENT} (?:now )?(?P<value>.+)$", re.I
+)
 _VERB = re.compile(rf"^(?P<key>.{{1,80}}?) (?:now )?(?P<verb>{_VERBS}) (?P<value>.+)$", re.I)
 _HOLDER = re.compile(r"^(?P<value>.{1,80}?) is (?:now )?the (?P<key>.+)$", re.I)
+_ATTRIBUTE_FORMS = (
+    ("field", _FIELD),
+    ("verb", _VERB),
+    ("attribute", _ATTRIBUTE),
+    ("holder", _HOLDER),
+)
 _ENDED = re.compile(
-    r"\b(?:no longer|not (?P<kept>.{0,80}?)any ?more|stopped|ceased to|ended|does not|do not|did not continue to)\b",
+    r"\b(?:no longer|not (?P<kept>.{0,80}?)any ?more|stopped|ceased to|ended|does not|do not|did "
+    r"not continue to)\b",
     re.I,
 )
-_NUMBER = re.compile(r"(?<![\w-])\d+(?:[.,]\d+)*(?![\w-])")  # not the number inside a name: under-17
+# Not the number inside a name: under-17.
+_NUMBER = re.compile(r"(?<![\w-])\d+(?:[.,]\d+)*(?![\w-])")
 _YEAR = re.compile(r"\b[12]\d{3}\b")
 _TIME_WORDS = """
-    any more anymore does doe since until after today yesterday week month year january february march april may june
-    july august september october november december monday tuesday wednesday thursday friday saturday sunday
+    any more anymore does doe since until after today yesterday week month year january february
+    march april may june july august september october november december monday tuesday wednesday
+    thursday friday saturday sunday
 """
 _WHEN = frozenset(_TIME_WORDS.split())
 _ENDING = re.compile(r"(?<=...)(?:ing|ed|es|s)$")
@@ -47,94 +77,125 @@ Attribute = tuple[str, frozenset[str]]
 
 
 def merge_versions(contents: Sequence[str]) -> tuple[str, list[str], list[tuple[str, str]]]:
-    """One text out of versions, oldest first; the last one stays as it was written, after what it did not repeat.
+    """One text out of versions, oldest first; the last one stays as it was written, after what it
+    did not repeat.
 
-    A statement is a sentence or a line. It is left out only when a later version supersedes it, in one of four ways:
-    a later statement gives the same attribute another value ("The deadline is May 2." then "The deadline is May 9.");
-    one says that it ended ("Ann no longer works at Acme."); one differs from it in numbers only, years apart ("Step 3
-    is done." then "Step 4 is done."); or the next version repeats at least half of the version before but not this
-    statement: somebody edited it out. With the text come what it leaves out, and the contradictions that it keeps: two
-    values of one attribute inside one version.
+    A statement is a sentence or a line. It is left out only when a later version supersedes it, in
+    one of four ways: a later statement gives the same attribute another value ("The deadline is May
+    2." then "The deadline is May 9."); one says that it ended ("Ann no longer works at Acme."); one
+    differs from it in numbers only, years apart ("Step 3 is done." then "Step 4 is done."); or the
+    next version repeats at least half of the version before but not this statement: somebody edited
+    it out. With the text come what it leaves out, and the contradictions that it keeps: two values
+    of one attribute inside one version.
     """
     live: list[str] = []
     left_out: list[str] = []
-    before: list[str] = []
+    previous: list[str] = []
     for content in contents:
-        said = list(dict.fromkeys(sentences_of(content)))
-        repeated = set(before) & set(said)
-        if before and len(repeated) >= EDITED * len(before):
-            edited_out = set(before) - repeated
-            left_out += [one for one in live if one in edited_out]
-            live = [one for one in live if one not in edited_out]
-        gone = find_superseded([one for one in live if one not in said], said)
-        left_out += gone
-        live = [one for one in live if one not in said and one not in gone] + said
-        before = said
+        statements = list(dict.fromkeys(sentences_of(content)))
+        repeated = set(previous) & set(statements)
+        if previous and len(repeated) >= EDITED * len(previous):
+            edited_out = set(previous) - repeated
+            left_out += [statement for statement in live if statement in edited_out]
+            live = [statement for statement in live if statement not in edited_out]
+        older = [statement for statement in live if statement not in statements]
+        superseded = find_superseded(older, statements)
+        left_out += superseded
+        live = [statement for statement in older if statement not in superseded] + statements
+        previous = statements
     last = contents[-1] if contents else ""
-    own = set(sentences_of(last))
-    carried = [one for one in live if one not in own]
+    last_statements = set(sentences_of(last))
+    carried = [statement for statement in live if statement not in last_statements]
     if "\n" not in last:
-        carried = [one if one[-1] in ".!?" else f"{one}." for one in carried]
+        carried = [
+            statement if statement[-1] in ".!?" else f"{statement}." for statement in carried
+        ]
     text = ("\n" if "\n" in last else " ").join([*carried, last.strip()])
     return text.strip(), left_out, find_conflicts(live)
 
 
 def find_superseded(older: Sequence[str], newer: Sequence[str]) -> list[str]:
     """Statements of an earlier version that statements of a later one make untrue."""
-    values = {attribute: value for one in newer for attribute, value in _attributes(one)}
-    endings = [_stems(_without_ending(one)) for one in newer if _ENDED.search(one)]
-    renewed = [_stems(one) for one in newer if not _ENDED.search(one)]
-    counted = {_NUMBER.sub("#", one) for one in newer if _NUMBER.search(one) and not _YEAR.search(one)}
-    gone = []
-    for one in older:
-        changed = any(values.get(attribute, value) != value for attribute, value in _attributes(one))
-        if _ENDED.search(one):
-            is_over = _stems(_without_ending(one)) in renewed
+    values = dict(filter(None, map(_attribute_of, newer)))
+    ended = [statement for statement in newer if _ENDED.search(statement)]
+    ended_words = [_stems(_without_ending(statement)) for statement in ended]
+    asserted_words = [_stems(statement) for statement in newer if statement not in ended]
+    counts = set(filter(None, map(_without_numbers, newer)))
+    superseded = []
+    for statement in older:
+        attribute = _attribute_of(statement)
+        is_changed = attribute is not None and values.get(*attribute) != attribute[1]
+        if _ENDED.search(statement):
+            is_over = _stems(_without_ending(statement)) in asserted_words
         else:
-            words = _stems(one)
-            rests = [ending - words for ending in endings if words <= ending]  # that only say when: else another ended
-            is_over = bool(words) and any(all(one.isdigit() or one in _WHEN for one in rest) for rest in rests)
-        is_count = not _YEAR.search(one) and bool(_NUMBER.search(one)) and _NUMBER.sub("#", one) in counted
-        if changed or is_over or is_count:
-            gone.append(one)
-    return gone
+            is_over = _is_among_ended(_stems(statement), ended_words)
+        if is_changed or is_over or _without_numbers(statement) in counts:
+            superseded.append(statement)
+    return superseded
 
 
-def find_conflicts(statements: Iterable[str], others: Iterable[str] = ()) -> list[tuple[str, str]]:
-    """Pairs that give one attribute two values: among the statements, and between them and others."""
+def _is_among_ended(words: frozenset[str], ended_words: Sequence[frozenset[str]]) -> bool:
+    """Whether one of the ended statements says these words and, besides, only when."""
+    for ended in ended_words:
+        extra_words = ended - words
+        if (
+            words
+            and words <= ended
+            and all(word.isdigit() or word in _WHEN for word in extra_words)
+        ):
+            return True
+    return False
+
+
+def _without_numbers(statement: str) -> str | None:
+    """A statement that counts, with `#` for its numbers; None where it has no number or a year."""
+    if _YEAR.search(statement) or not _NUMBER.search(statement):
+        return None
+    return _NUMBER.sub("#", statement)
+
+
+def find_conflicts(statements: Iterable[str], against: Iterable[str] = ()) -> list[tuple[str, str]]:
+    """Pairs that give one attribute two values: among the statements, and between them and
+    others.
+    """
     first: dict[Attribute, tuple[str, frozenset[str]]] = {}
-    found: list[tuple[str, str]] = []
-    for one in statements:
-        for attribute, value in _attributes(one):
-            said, known = first.setdefault(attribute, (one, value))
+    conflicts: list[tuple[str, str]] = []
+    for statement in statements:
+        if (pair := _attribute_of(statement)) is not None:
+            attribute, value = pair
+            earlier, known = first.setdefault(attribute, (statement, value))
             if known != value:
-                found.append((said, one))
-    for other in others:
-        for attribute, value in _attributes(other):
+                conflicts.append((earlier, statement))
+    for opposing in against:
+        if (pair := _attribute_of(opposing)) is not None:
+            attribute, value = pair
             if attribute in first and first[attribute][1] != value:
-                found.append((first[attribute][0], other))
-    return list(dict.fromkeys(found))
+                conflicts.append((first[attribute][0], opposing))
+    return list(dict.fromkeys(conflicts))
 
 
-def _attributes(statement: str) -> list[tuple[Attribute, frozenset[str]]]:
-    """What a statement gives a single value to, as words; nothing for one that can hold beside others."""
+def _attribute_of(statement: str) -> tuple[Attribute, frozenset[str]] | None:
+    """What a statement gives a single value to, and the value, as words; None where other values
+    can hold beside it.
+    """
     text = statement.strip().rstrip(".!?")
     if _ENDED.search(text) or "?" in statement:
-        return []
-    for kind, pattern in (("field", _FIELD), ("verb", _VERB), ("attribute", _ATTRIBUTE), ("holder", _HOLDER)):
-        found = pattern.match(text)
-        if found:
-            parts = found.groupdict()
+        return None
+    for kind, pattern in _ATTRIBUTE_FORMS:
+        match = pattern.match(text)
+        if match:
+            parts = match.groupdict()
             key, value = words_of(parts["key"]), words_of(parts["value"])
-            return [((f"{kind} {parts.get('verb', '').casefold()}", key), value)] if key and value else []
-    return []
+            verb = parts.get("verb", "").casefold()
+            return ((f"{kind} {verb}", key), value) if key and value else None
+    return None
 
 
 def _without_ending(statement: str) -> str:
     """A statement of an end as the statement that it ends."""
-    found = _ENDED.search(statement)
-    assert found is not None
-    return statement[: found.start()] + (found["kept"] or " ") + statement[found.end() :]
+    match = _ENDED.search(statement)
+    assert match is not None
+    return statement[: match.start()] + (match["kept"] or " ") + statement[match.end() :]
 
 
 def _stems(text: str) -> frozenset[str]:
@@ -143,12 +204,14 @@ def _stems(text: str) -> frozenset[str]:
 
 
 HISTORY = 5
-MADE_BY_PROMOTION = ("reason", "made_from", "superseded", "conflicts")  # metadata that each promotion replaces
+# Metadata that each promotion replaces.
+MADE_BY_PROMOTION = ("reason", "made_from", "superseded", "conflicts")
 NEIGHBOURS = (str(MemoryRelation.RELATES_TO), str(MemoryRelation.CAUSES))
 SHARED_WORDS = 0.1  # of the smaller text: below it, the new version has left the neighbour behind
 _MOST_RELATED = 20
 _MAX_TOKENS = 600
-PROMPT = """Write the next state of what is known about a topic, in plain sentences, using only what stands below.
+PROMPT = """Write the next state of what is known about a topic, in plain sentences, using only
+what stands below.
 Topic: {topic}
 Reason for the new state: {reason}
 Current state:
@@ -166,7 +229,8 @@ class Grounds:
 
     current: MemoryState
     count: int  # versions there were
-    history: list[MemoryState]  # the last ones that are in force, in the order in which they began; ends with `current`
+    # The last ones that are in force, in the order in which they began; ends with `current`.
+    history: list[MemoryState]
     related: list[MemoryState]
 
 
@@ -181,23 +245,26 @@ class Promotion:
 
 
 def grounds_of(rows: RowStore, topic: str, now: datetime) -> Grounds:
-    """The current version, the last ones before it, and the current version of what they are joined to."""
+    """The current version, the last ones before it, and the current version of what they are joined
+    to.
+    """
     name = named(rows, topic, now).topic
     holding = states_at(rows, [topic_key(name)], Mask(), now)
     if not holding:
-        raise MemoryRefused(f"nothing holds of {name!r}: it expired or was undone; add what is true now instead")
+        raise MemoryRefused(
+            f"nothing holds of {name!r}: it expired or was undone; add what is true now instead"
+        )
     current = holding[0]
     mask = Mask(as_of=now, known_at=NEWEST)
-    ends = {
-        end
-        for edge in edges_around(rows, current.topic, mask, types=NEIGHBOURS)
-        for end in (key_of(edge.source), key_of(edge.target))
-    }
-    topics = sorted({state.topic for state in by_keys(rows, sorted(ends))} - {current.topic})
+    edges = edges_around(rows, current.topic, mask, types=NEIGHBOURS)
+    ends = {key_of(edge.source) for edge in edges} | {key_of(edge.target) for edge in edges}
+    topics = {state.topic for state in by_keys(rows, sorted(ends))} - {current.topic}
+    neighbours = states_at(rows, map(topic_key, topics), Mask(), now)
+    neighbours.sort(key=lambda state: state.topic)
     pointer = pointer_to(rows, current.topic)
-    held = {state.topic: state for state in states_at(rows, map(topic_key, topics), Mask(), now)}
-    related = [held[name] for name in topics if name in held][:_MOST_RELATED]
-    return Grounds(current, pointer.version if pointer else 0, _last_in_force(rows, current, mask), related)
+    count = pointer.version if pointer else 0
+    last_versions = _last_in_force(rows, current, mask)
+    return Grounds(current, count, last_versions, neighbours[:_MOST_RELATED])
 
 
 def draft_version(
@@ -210,27 +277,34 @@ def draft_version(
     if content:
         return content, {"reason": reason}
     if model is not None:
+        versions = [f"- v{state.version}: {state.content}" for state in grounds.history]
+        related = [f"- {state.topic}: {state.content}" for state in grounds.related]
         prompt = PROMPT.format(
             topic=grounds.current.topic,
             reason=reason,
             current=grounds.current.content,
-            history="\n".join(f"- v{state.version}: {state.content}" for state in grounds.history) or "- none",
-            related="\n".join(f"- {state.topic}: {state.content}" for state in grounds.related) or "- none",
+            history="\n".join(versions),
+            related="\n".join(related) or "- none",
         )
         text = model.complete(prompt, max_tokens=_MAX_TOKENS).text.strip()
         if text:
             used = [*grounds.history, *grounds.related]
-            return text, {"reason": reason, "made_from": _keys(used)}
-    return _merge(grounds, reason)
+            return text, {"reason": reason, "made_from": _state_keys(used)}
+    return _draft_by_merging(grounds, reason)
 
 
-def _merge(grounds: Grounds, reason: str) -> tuple[str, dict[str, Any]]:
-    text, superseded, own = merge_versions([state.content for state in grounds.history])
-    ours = sentences_of(text)
-    against = {state.key: find_conflicts(ours, sentences_of(state.content)) for state in grounds.related}
-    opposed = [state for state in grounds.related if [pair for pair in against[state.key] if pair not in own]]
-    conflicts = list(dict.fromkeys([*own, *(pair for state in opposed for pair in against[state.key])]))
-    metadata: dict[str, Any] = {"reason": reason, "made_from": _keys([*grounds.history, *opposed])}
+def _draft_by_merging(grounds: Grounds, reason: str) -> tuple[str, dict[str, Any]]:
+    contents = [state.content for state in grounds.history]
+    text, superseded, conflicts_within = merge_versions(contents)
+    statements = sentences_of(text)
+    sources, conflicts = list(grounds.history), list(conflicts_within)
+    for state in grounds.related:
+        pairs = find_conflicts(statements, sentences_of(state.content))
+        if not set(pairs) <= set(conflicts_within):
+            sources.append(state)
+            conflicts += pairs
+    conflicts = list(dict.fromkeys(conflicts))
+    metadata: dict[str, Any] = {"reason": reason, "made_from": _state_keys(sources)}
     if superseded:
         metadata["superseded"] = superseded
     if conflicts:
@@ -243,12 +317,10 @@ def promote_topic(rows: RowStore, grounds: Grounds, new: NewState, act: Act) -> 
     state = append(rows, [new], act)[0]
     mask = Mask(as_of=act.at, known_at=NEWEST)
     active = edges_around(rows, state.topic, mask, types=[MemoryRelation.RELATES_TO])
-    drawn = [
-        edge
-        for related in grounds.related
-        if should_maintain_connection(related, state)
-        for edge in _carry_over(rows, active, state, related, act)
-    ]
+    drawn: list[MemoryEdge] = []
+    for related in grounds.related:
+        if should_maintain_connection(related, state):
+            drawn += _carry_over(rows, active, state, related, act)
     conflicts = [(first, second) for first, second in new.metadata.get("conflicts", ())]
     return Promotion(state, drawn, act.key, conflicts)
 
@@ -256,45 +328,59 @@ def promote_topic(rows: RowStore, grounds: Grounds, new: NewState, act: Act) -> 
 def _carry_over(
     rows: RowStore, active: Sequence[MemoryEdge], state: MemoryState, related: MemoryState, act: Act
 ) -> list[MemoryEdge]:
-    """The relation to a neighbour drawn at the new version, each way that it had, in place of the edges before."""
-    ours, theirs = state_id(state.key), state_id(related.key)
-    outbound = [edge for edge in active if _topics(edge) == (topic_key(state.topic), topic_key(related.topic))]
-    inbound = [edge for edge in active if _topics(edge) == (topic_key(related.topic), topic_key(state.topic))]
-    if not outbound and not inbound:
-        said = f"kept from version {state.version - 1}"
-        return [draw(rows, NewEdge(ours, theirs, MemoryRelation.RELATES_TO, description=said), act)]
+    """The relation to a neighbour drawn at the new version, each way that it had, in place of the
+    edges before.
+    """
+    own_id, related_id = state_id(state.key), state_id(related.key)
     drawn = []
-    for source, target, before in ((ours, theirs, outbound), (theirs, ours, inbound)):
-        if before:
-            drawn.append(draw(rows, redrawn(before[-1], source=source, target=target), act))
-            for edge in before:
+    for source, target in ((own_id, related_id), (related_id, own_id)):
+        replaced = [edge for edge in active if _joins(edge, source, target)]
+        if replaced:
+            drawn.append(draw(rows, redrawn(replaced[-1], source=source, target=target), act))
+            for edge in replaced:
                 end(rows, edge.id, act, at=act.at, superseded_by=drawn[-1].id)
+    if not drawn:
+        description = f"kept from version {state.version - 1}"
+        new = NewEdge(own_id, related_id, MemoryRelation.RELATES_TO, description=description)
+        drawn.append(draw(rows, new, act))
     return drawn
 
 
-def _topics(edge: MemoryEdge) -> tuple[str, str]:
-    return topic_of_key(edge.source), topic_of_key(edge.target)
+def _joins(edge: MemoryEdge, source: str, target: str) -> bool:
+    """Whether an edge leads from the topic of one state to that of the other."""
+    topics = (topic_of_key(edge.source), topic_of_key(edge.target))
+    return topics == (topic_of_key(source), topic_of_key(target))
 
 
 def should_maintain_connection(related: MemoryState, state: MemoryState) -> bool:
-    """Whether a new version still speaks of a neighbour: it names it, or shares a tenth of the smaller one's words."""
-    ours, theirs = words_of(state.content), words_of(related.content)
-    named_there = topic_words(related.topic)
-    if named_there and named_there <= ours:
+    """Whether a new version still speaks of a neighbour: it names it, or shares a tenth of the
+    smaller one's words.
+    """
+    words, related_words = words_of(state.content), words_of(related.content)
+    name_words = topic_words(related.topic)
+    if name_words and name_words <= words:
         return True
-    return len(ours & theirs) >= SHARED_WORDS * max(1, min(len(ours), len(theirs)))
+    smaller = max(1, min(len(words), len(related_words)))
+    return len(words & related_words) >= SHARED_WORDS * smaller
 
 
 def _last_in_force(rows: RowStore, current: MemoryState, mask: Mask) -> list[MemoryState]:
-    """The last versions up to the current one that hold still: no correction of the past, nothing that expired."""
-    seen = [one for one in history(rows, current.topic, limit=HISTORY, mask=Mask(known_at=NEWEST)) if holds(one, mask)]
-    before = [one for one in seen if _begins(one) <= _begins(current) and one.key != current.key]
-    return [*sorted(before, key=_begins), current]
+    """The last versions up to the current one that hold still: no correction of the past, nothing
+    that expired.
+    """
+    earlier = [
+        version
+        for version in history(rows, current.topic, limit=HISTORY, mask=Mask(known_at=NEWEST))
+        if holds(version, mask)
+        and _beginning(version) <= _beginning(current)
+        and version.key != current.key
+    ]
+    return [*sorted(earlier, key=_beginning), current]
 
 
-def _begins(state: MemoryState) -> tuple[datetime, int]:
+def _beginning(state: MemoryState) -> tuple[datetime, int]:
     return state.valid_from or state.timestamp, state.version
 
 
-def _keys(states: Sequence[MemoryState]) -> list[str]:
+def _state_keys(states: Sequence[MemoryState]) -> list[str]:
     return list(dict.fromkeys(state.key for state in states))

@@ -29,7 +29,9 @@ class TokenCounter(Protocol):
 
 
 class ByteCeiling:
-    """Three bytes to a token, rounded up: more than English and code need, so a budget held here holds anywhere."""
+    """Three bytes to a token, rounded up: more than English and code need, so a budget held here
+    holds anywhere.
+    """
 
     def count(self, text: str) -> int:
         """Bytes over three, rounded up; only the empty text is free."""
@@ -37,19 +39,21 @@ class ByteCeiling:
 
     def truncate(self, text: str, tokens: int) -> str:
         """The prefix that fits, never half a character."""
-        kept = text.encode("utf-8", "surrogatepass")[: BYTES_PER_TOKEN * max(tokens, 0)]
+        prefix = text.encode("utf-8", "surrogatepass")[: BYTES_PER_TOKEN * max(tokens, 0)]
         while True:
             try:
-                return kept.decode("utf-8", "surrogatepass")
+                return prefix.decode("utf-8", "surrogatepass")
             except UnicodeDecodeError:
-                kept = kept[:-1]
+                prefix = prefix[:-1]
 
 
 CEILING = ByteCeiling()
 
 
 def shorten(counter: TokenCounter, text: str, tokens: int) -> str:
-    """The text, or as many whole words of it as fit with an ellipsis behind them; empty when none does."""
+    """The text, or as many whole words of it as fit with an ellipsis behind them; empty when none
+    does.
+    """
     if counter.count(text) <= tokens:
         return text
     for room in range(tokens - 1, 0, -1):
@@ -62,18 +66,21 @@ def shorten(counter: TokenCounter, text: str, tokens: int) -> str:
     return ""
 
 
-def shares(wanted: Sequence[int], room: int) -> list[int]:
-    """How much each may have of a room: all it wants while that fits, else the longest are levelled first."""
-    given = [0] * len(wanted)
-    left = max(0, room)
-    order = sorted(range(len(wanted)), key=lambda place: (wanted[place], place))
+def shares(demands: Sequence[int], room: int) -> list[int]:
+    """How much each may have of a room: all it wants while that fits, else the longest are levelled
+    first.
+    """
+    grants = [0] * len(demands)
+    remaining = max(0, room)
+    order = sorted(range(len(demands)), key=lambda place: (demands[place], place))
     for served, place in enumerate(order):
-        given[place] = min(wanted[place], left // (len(order) - served))
-        left -= given[place]
-    return given
+        grants[place] = min(demands[place], remaining // (len(order) - served))
+        remaining -= grants[place]
+    return grants
 
 
-# A path in words: `A --[rel; snippet: "..."]--> B`, an edge that is walked against its direction `A <--[rel]-- B`.
+# A path in words: `A --[rel; snippet: "..."]--> B`, an edge that is walked against its direction `A
+# <--[rel]-- B`.
 MAX_PATH_TOKENS = 120
 NUMBER = "00) "  # room for a path's number in a prompt
 _ARROW_LIKE = re.compile(r"-{2,}(?=[\[>])|(?<=[\]<])-{2,}")
@@ -86,14 +93,17 @@ def path_text(
     outbound: Sequence[bool],
     max_tokens: int = MAX_PATH_TOKENS,
 ) -> str:
-    """The path, short enough to stand in a prompt with its number and its node ids in at most `max_tokens`.
+    """The path, short enough to stand in a prompt with its number and its node ids in at most
+    `max_tokens`.
 
     Ids that would take more than half of that have no room beside it and are left to the record.
-    Snippets are shortened first, the longest before the others, then names and relations; the arrows stay whole.
+    Snippets are shortened first, the longest before the others, then names and relations; the
+    arrows stay whole.
     """
     if len(edges) != len(nodes) - 1 or len(outbound) != len(edges):
         raise ValueError(
-            f"a path of {len(nodes)} nodes has {len(nodes) - 1} edges with a direction each, not {len(edges)}"
+            f"a path of {len(nodes)} nodes has {len(nodes) - 1} edges with a direction each, not "
+            f"{len(edges)}"
         )
     names = [plain(node.name) or node.id for node in nodes]
     relations = [plain(edge.label) or edge.type for edge in edges]
@@ -104,11 +114,15 @@ def path_text(
     if (over := counter.count(bare) - room) > 0:
         words = _cut_words(counter, [*names, *relations], over)
         return _join(words[: len(names)], words[len(names) :], [""] * len(edges), outbound)
-    return _with_snippets(counter, snippets, room, lambda cut: _join(names, relations, cut, outbound))
+    return _with_snippets(
+        counter, snippets, room, lambda cut: _join(names, relations, cut, outbound)
+    )
 
 
 def cite(ids: Iterable[str]) -> str:
-    """The ids of a path's nodes in the brackets that follow it in a prompt, so that an answer can cite them."""
+    """The ids of a path's nodes in the brackets that follow it in a prompt, so that an answer can
+    cite them.
+    """
     return f" ({', '.join(ids)})"
 
 
@@ -119,16 +133,19 @@ def rationale(edges: Sequence[EdgeFacts], *, seed: str, origin: str, reliability
     hops = f"{len(edges)} hop" + ("s" if len(edges) > 1 else "")
     weakest = min(edges, key=lambda edge: (1.0 if edge.weight is None else edge.weight, edge.id))
     weight = 1.0 if weakest.weight is None else weakest.weight
-    read = sum(1 for edge in edges if edge.snippet)
-    found = "" if origin == EXPLAIN else f" by {origin}"
+    quoting_count = sum(1 for edge in edges if edge.snippet)
+    origin_text = "" if origin == EXPLAIN else f" by {origin}"
     return (
-        f"{hops} from {seed}{found}, reliability {reliability:.2f}; weakest edge {weakest.label or weakest.type} "
-        f"({weight:.2f}); {read} of {len(edges)} edges quote their source"
+        f"{hops} from {seed}{origin_text}, reliability {reliability:.2f}; weakest edge "
+        f"{weakest.label or weakest.type} "
+        f"({weight:.2f}); {quoting_count} of {len(edges)} edges quote their source"
     )
 
 
 def describe(path: Mapping[str, Any] | Path) -> str:
-    """A path given as a record or as a mapping: its string, then `- name: description` of each vertex that has one."""
+    """A path given as a record or as a mapping: its string, then `- name: description` of each
+    vertex that has one.
+    """
     if not isinstance(path, Mapping):
         return path.text
     if "text" in path:
@@ -144,20 +161,28 @@ def describe(path: Mapping[str, Any] | Path) -> str:
 
 def reliability_of(path: Mapping[str, Any] | Path) -> float:
     """The reliability a path carries; where it carries none, that of `calculate_path_score`."""
-    given = path.get("reliability") if isinstance(path, Mapping) else path.reliability
-    return calculate_path_score(path, None) if given is None and isinstance(path, Mapping) else float(given or 0.0)
+    if not isinstance(path, Mapping):
+        return path.reliability
+    reliability = path.get("reliability")
+    return calculate_path_score(path, None) if reliability is None else float(reliability or 0.0)
 
 
 def _with_snippets(
-    counter: TokenCounter, snippets: Sequence[str], room: int, joined: Callable[[Sequence[str]], str]
+    counter: TokenCounter,
+    snippets: Sequence[str],
+    room: int,
+    joined: Callable[[Sequence[str]], str],
 ) -> str:
-    """The path with as much of its snippets as fits; a second look only where a tokenizer does not simply add up."""
-    wanted = list(map(counter.count, snippets))
-    frame = counter.count(joined(["x" if snippet else "" for snippet in snippets])) - sum(1 for one in snippets if one)
+    """The path with as much of its snippets as fits; a second look only where a tokenizer does not
+    simply add up.
+    """
+    lengths = list(map(counter.count, snippets))
+    with_marks = joined(["x" if snippet else "" for snippet in snippets])
+    frame = counter.count(with_marks) - sum(map(bool, snippets))
     allowance = room - frame
     while allowance > 0:
-        given = shares(wanted, allowance)
-        text = joined([shorten(counter, one, tokens) for one, tokens in zip(snippets, given, strict=True)])
+        limits = zip(snippets, shares(lengths, allowance), strict=True)
+        text = joined([shorten(counter, snippet, tokens) for snippet, tokens in limits])
         if (over := counter.count(text) - room) <= 0:
             return text
         allowance -= over
@@ -166,15 +191,20 @@ def _with_snippets(
 
 def _cut_words(counter: TokenCounter, words: Sequence[str], over: int) -> list[str]:
     """Names and relations cut by a number of tokens, the longest first; each keeps at least one."""
-    wanted = list(map(counter.count, words))
-    given = shares(wanted, sum(wanted) - over)
+    lengths = list(map(counter.count, words))
+    allowances = shares(lengths, sum(lengths) - over)
     return [
         shorten(counter, word, tokens) or counter.truncate(word, 1) or word[:1]
-        for word, tokens in zip(words, given, strict=True)
+        for word, tokens in zip(words, allowances, strict=True)
     ]
 
 
-def _join(names: Sequence[str], relations: Sequence[str], snippets: Sequence[str], outbound: Sequence[bool]) -> str:
+def _join(
+    names: Sequence[str],
+    relations: Sequence[str],
+    snippets: Sequence[str],
+    outbound: Sequence[bool],
+) -> str:
     parts = [names[0]]
     for name, relation, snippet, out in zip(names[1:], relations, snippets, outbound, strict=True):
         inside = f'{relation}; snippet: "{snippet}"' if snippet else relation
@@ -192,7 +222,8 @@ def plain(text: str) -> str:
 class QuickCounts:
     """A `TokenCounter` over a tokenizer's memory of words; its counts are the tokenizer's own.
 
-    Made for one turn, which counts hundreds of short texts: a line that is weighed, fitted and added is counted once.
+    Made for one turn, which counts hundreds of short texts: a line that is weighed, fitted and
+    added is counted once.
     """
 
     def __init__(self, tokenizer: Tokenizer) -> None:

@@ -7,18 +7,19 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hades.ports.graph import Numbers
-from hades.retrieval.code.words import Words, code_terms, describe_paths
+from hades.retrieval.code.words import Vocabulary, Words, code_terms, describe_paths
 from models.bm25 import Bm25, Scores, fit_bm25
 
 
 def fit_lists(rows: Sequence[Sequence[int]], terms: int) -> Bm25:
     """BM25 over rows of term numbers, each as often as it stands there."""
-    term = np.array([number for row in rows for number in row], np.int64)
+    term = np.array(list(chain.from_iterable(rows)), np.int64)
     place = np.repeat(np.arange(len(rows)), [len(row) for row in rows])
     return fit_bm25(term, place, np.ones(len(term)), terms, len(rows))
 
@@ -33,7 +34,9 @@ _FADE = 0.998  # what a commit is worth beside the one after it
 
 @dataclass(frozen=True)
 class Commit:
-    """A commit: its message, when it was made (seconds since 1970), the files that it touched, by their paths now."""
+    """A commit: its message, when it was made (seconds since 1970), the files that it touched, by
+    their paths now.
+    """
 
     id: str
     time: float
@@ -45,18 +48,23 @@ class History:
     """Commits, newest first, in whatever order they are given."""
 
     def __init__(self, commits: Sequence[Commit]) -> None:
-        self.commits = tuple(sorted(commits, key=lambda one: (-one.time, one.id)))
-        self._terms: dict[str, int] = {}
+        self.commits = tuple(sorted(commits, key=lambda commit: (-commit.time, commit.id)))
+        self._terms = Vocabulary()
 
     def only(self, files: Collection[str]) -> History:
-        """The commits that touched files which are there, with those files alone; others say nothing of them."""
-        kept = ((one, tuple(sorted({path for path in one.paths if path in files}))) for one in self.commits)
-        return History([replace(one, paths=paths) for one, paths in kept if paths])
+        """The commits that touched files which are there, with those files alone; others say
+        nothing of them.
+        """
+        commits = []
+        for commit in self.commits:
+            paths = {path for path in commit.paths if path in files}
+            if paths:
+                commits.append(replace(commit, paths=tuple(sorted(paths))))
+        return History(commits)
 
     @cached_property
     def _postings(self) -> Bm25:
-        said = (_message_terms(commit.message) for commit in self.commits)
-        rows = [[self._terms.setdefault(word, len(self._terms)) for word in words] for words in said]
+        rows = [self._terms.numbers(_message_terms(commit.message)) for commit in self.commits]
         return fit_lists(rows, len(self._terms))
 
     def similar(self, words: Mapping[str, float], file_row: Mapping[str, int]) -> Scores:
@@ -65,7 +73,9 @@ class History:
         if not self.commits:
             return scores
         postings = self._postings
-        likeness = postings.score({self._terms[word]: weight for word, weight in words.items() if word in self._terms})
+        likeness = postings.score(
+            {self._terms[word]: weight for word, weight in words.items() if word in self._terms}
+        )
         for place in np.argsort(-likeness, kind="stable")[:_LIKE].tolist():
             rows = [file_row[path] for path in self.commits[place].paths if path in file_row]
             if likeness[place] > 0 and 0 < len(rows) <= _WIDEST:
@@ -74,31 +84,40 @@ class History:
 
     def changes_of(self, file_row: Mapping[str, int]) -> PastChanges:
         """What the latest commits say of each file, whatever the question."""
-        often, recent, total = np.zeros(len(file_row)), np.zeros(len(file_row)), np.ones(len(file_row))
+        often = np.zeros(len(file_row))
+        recent = np.zeros(len(file_row))
+        total = np.ones(len(file_row))
         rows: list[int] = []
         sizes: list[int] = []
         worths: list[float] = []
         for place, commit in enumerate(self.commits[:_LATEST]):
-            own = [file_row[path] for path in commit.paths if path in file_row]
+            touched = [file_row[path] for path in commit.paths if path in file_row]
             if len(commit.paths) <= _WIDEST:
-                often[own] += place < _RECENT
-                recent[own] = np.maximum(recent[own], 1.0 / (1.0 + place / 20.0))
-            if 1 < len(own) <= _WIDEST:
-                worth = _FADE**place / (len(own) - 1)
-                total[own] += worth
-                rows += own
-                sizes.append(len(own))
+                often[touched] += place < _RECENT
+                recent[touched] = np.maximum(recent[touched], 1.0 / (1.0 + place / 20.0))
+            if 1 < len(touched) <= _WIDEST:
+                worth = _FADE**place / (len(touched) - 1)
+                total[touched] += worth
+                rows += touched
+                sizes.append(len(touched))
                 worths.append(worth)
         return PastChanges(
-            np.log1p(often), recent, total, np.array(rows, np.int64), np.array(sizes, np.int64), np.array(worths)
+            frequency=np.log1p(often),
+            recency=recent,
+            total=total,
+            rows=np.array(rows, np.int64),
+            sizes=np.array(sizes, np.int64),
+            worth=np.array(worths),
         )
 
 
 @dataclass(frozen=True, eq=False)
 class PastChanges:
-    """By file: how often it changed lately, in log; 1 where the newest commit touched it, falling with each since.
+    """By file: how often it changed lately, in log; 1 where the newest commit touched it, falling
+    with each since.
 
-    Of each commit with several files: their `rows` one after the other, how many, and what the commit is worth.
+    Of each commit with several files: their `rows` one after the other, how many, and what the
+    commit is worth.
     """
 
     frequency: Scores
@@ -109,12 +128,14 @@ class PastChanges:
     worth: Scores
 
     def together(self, weights: Scores) -> Scores:
-        """What files lend to those that changed in the same commits; each commit shares what it gets."""
+        """What files lend to those that changed in the same commits; each commit shares what it
+        gets.
+        """
         if not len(self.rows):
             return np.zeros(len(self.total))
-        own = weights[self.rows]
-        lent = np.add.reduceat(own, np.cumsum(self.sizes) - self.sizes)
-        shares = np.repeat(self.worth, self.sizes) * (np.repeat(lent, self.sizes) - own)
+        file_weights = weights[self.rows]
+        lent = np.add.reduceat(file_weights, np.cumsum(self.sizes) - self.sizes)
+        shares = np.repeat(self.worth, self.sizes) * (np.repeat(lent, self.sizes) - file_weights)
         return np.bincount(self.rows, weights=shares, minlength=len(self.total)) / self.total**0.5
 
 
@@ -147,10 +168,12 @@ class Symbol:
 class CodeIndex:
     """Units, files and symbols by row; postings of each; names to where they are defined."""
 
-    def __init__(self, units: Sequence[CodeUnit], history: History | None = None, words: Words | None = None) -> None:
+    def __init__(
+        self, units: Sequence[CodeUnit], history: History | None = None, words: Words | None = None
+    ) -> None:
         self.units = tuple(units)
         self.words = words or Words()
-        self.read = [self.words.read(unit.symbol, unit.text) for unit in self.units]
+        self.unit_words = [self.words.read(unit.symbol, unit.text) for unit in self.units]
         self.files: list[str] = list(dict.fromkeys(unit.path for unit in self.units))
         self.file_row = {path: row for row, path in enumerate(self.files)}
         self.history = (history or History(())).only(self.file_row)
@@ -159,7 +182,9 @@ class CodeIndex:
         self.unit_symbol = np.full(len(self.units), -1, np.int64)
         for place, symbol in enumerate(self.symbols):
             self.unit_symbol[list(symbol.rows)] = place
-        self.symbol_file = np.array([self.file_row[symbol.path] for symbol in self.symbols], np.int64)
+        self.symbol_file = np.array(
+            [self.file_row[symbol.path] for symbol in self.symbols], np.int64
+        )
 
     @cached_property
     def unit_postings(self) -> Bm25:
@@ -173,55 +198,68 @@ class CodeIndex:
 
     @cached_property
     def symbol_postings(self) -> Bm25:
-        """Words of symbols, whose units count together; the last row holds what stands at module level."""
+        """Words of symbols, whose units count together; the last row holds what stands at module
+        level.
+        """
         rows = np.where(self.unit_symbol < 0, len(self.symbols), self.unit_symbol)
         return self._postings(rows, len(self.symbols) + 1)
 
     @cached_property
     def path_postings(self) -> Bm25:
         """Words of paths; those of the file's own name count double."""
-        names = [path.rsplit("/", 1)[-1].rsplit(".", 1)[0] for path in self.files]
-        whole = [path.rsplit(".", 1)[0] for path in self.files]
-        said = [code_terms(path) + code_terms(name) for path, name in zip(whole, names, strict=True)]
-        return fit_lists([[self.words.terms[word] for word in words] for words in said], len(self.words.terms))
+        terms = self.words.terms
+        rows = []
+        for path in self.files:
+            name = path.rsplit("/", 1)[-1].rsplit(".", 1)[0]
+            words = code_terms(path.rsplit(".", 1)[0]) + code_terms(name)
+            rows.append(terms.numbers(words))
+        return fit_lists(rows, len(terms))
 
     @cached_property
     def phrases(self) -> tuple[NDArray[np.int64], Bm25]:
-        """Runs of three words in string literals: their codes, sorted, and by their places there those of each unit."""
-        sizes = [len(words.phrase) for words in self.read]
-        every = np.concatenate([np.empty(0, np.int64), *(words.phrase for words in self.read)])
-        codes, term = np.unique(every, return_inverse=True)
-        row = np.repeat(np.arange(len(self.read)), sizes)
+        """Runs of three words in string literals: their codes, sorted, and by their places there
+        those of each unit.
+        """
+        sizes = [len(words.phrase) for words in self.unit_words]
+        runs = np.concatenate([np.empty(0, np.int64), *(words.phrase for words in self.unit_words)])
+        codes, term = np.unique(runs, return_inverse=True)
+        row = np.repeat(np.arange(len(self.unit_words)), sizes)
         return codes, fit_bm25(term, row, np.ones(len(term)), len(codes), len(self.units))
 
     def phrase_terms(self, texts: Iterable[str]) -> dict[int, float]:
-        """The runs of three words of texts that the repository has in string literals, as a query."""
-        _, place, _ = np.intersect1d(self.phrases[0], self.words.known_runs(texts), return_indices=True)
+        """The runs of three words of texts that the repository has in string literals, as a
+        query.
+        """
+        _, place, _ = np.intersect1d(
+            self.phrases[0], self.words.known_runs(texts), return_indices=True
+        )
         return dict.fromkeys(place.tolist(), 1.0)
 
     @cached_property
     def defined(self) -> dict[str, tuple[int, ...]]:
         """Last part of a name, in lower case, to the symbols that are called so."""
-        found: dict[str, list[int]] = defaultdict(list)
+        places_by_name: dict[str, list[int]] = defaultdict(list)
         for place, symbol in enumerate(self.symbols):
-            found[symbol.name.rsplit(".", 1)[-1].lower()].append(place)
-        return {name: tuple(places) for name, places in found.items()}
+            places_by_name[symbol.name.rsplit(".", 1)[-1].lower()].append(place)
+        return {name: tuple(places) for name, places in places_by_name.items()}
 
     @cached_property
     def stems(self) -> dict[str, tuple[int, ...]]:
         """Name of a file without its ending, or of a package, to its files."""
-        found: dict[str, list[int]] = defaultdict(list)
+        rows_by_name: dict[str, list[int]] = defaultdict(list)
         for row, path in enumerate(self.files):
             parts = path.split("/")
             stem = parts[-1].rsplit(".", 1)[0]
-            found[(parts[-2] if stem in ("__init__", "index", "mod") and len(parts) > 1 else stem).lower()].append(row)
-        return {name: tuple(rows) for name, rows in found.items()}
+            if stem in ("__init__", "index", "mod") and len(parts) > 1:
+                stem = parts[-2]
+            rows_by_name[stem.lower()].append(row)
+        return {name: tuple(rows) for name, rows in rows_by_name.items()}
 
     @cached_property
     def file_uses(self) -> list[set[str]]:
         """The names that each file uses."""
         uses: list[set[str]] = [set() for _ in self.files]
-        for file, words in zip(self.unit_file.tolist(), self.read, strict=True):
+        for file, words in zip(self.unit_file.tolist(), self.unit_words, strict=True):
             uses[file] |= words.uses
         return uses
 
@@ -237,10 +275,12 @@ class CodeIndex:
 
     @cached_property
     def outer(self) -> NDArray[np.int64]:
-        """The symbol that each symbol stands in, a method's class; -1 for one that stands in none."""
+        """The symbol that each symbol stands in, a method's class; -1 for one that stands in
+        none.
+        """
         heads = {(symbol.path, symbol.name): place for place, symbol in enumerate(self.symbols)}
-        found = [heads.get((symbol.path, symbol.name.rpartition(".")[0]), -1) for symbol in self.symbols]
-        return np.array(found, np.int64)
+        outer_names = [(symbol.path, symbol.name.rpartition(".")[0]) for symbol in self.symbols]
+        return np.array([heads.get(name, -1) for name in outer_names], np.int64)
 
     @cached_property
     def file_shape(self) -> dict[str, NDArray[np.float64]]:
@@ -250,9 +290,9 @@ class CodeIndex:
         return {**describe_paths(self.files), "size": np.log1p(sizes)}
 
     def _postings(self, rows: NDArray[np.int64], count: int) -> Bm25:
-        sizes = [len(words.term) for words in self.read]
-        term = np.concatenate([np.empty(0, np.int64), *(words.term for words in self.read)])
-        times = np.concatenate([np.empty(0), *(words.times for words in self.read)])
+        sizes = [len(words.term) for words in self.unit_words]
+        term = np.concatenate([np.empty(0, np.int64), *(words.term for words in self.unit_words)])
+        times = np.concatenate([np.empty(0), *(words.times for words in self.unit_words)])
         return fit_bm25(term, np.repeat(rows, sizes), times, len(self.words.terms), count)
 
 
@@ -261,7 +301,7 @@ def _group_symbols(units: Iterable[CodeUnit]) -> tuple[Symbol, ...]:
     for row, unit in enumerate(units):
         if unit.symbol:
             rows[unit.path, unit.symbol].append(row)
-    return tuple(Symbol(path, name, tuple(found)) for (path, name), found in rows.items())
+    return tuple(Symbol(path, name, tuple(unit_rows)) for (path, name), unit_rows in rows.items())
 
 
 _IMPORT = re.compile(
@@ -302,31 +342,38 @@ class UseGraph:
 
 
 def build_use_graph(index: CodeIndex) -> UseGraph:
-    """The graph of an index: an edge where a file imports another or uses a name that only few files define."""
+    """The graph of an index: an edge where a file imports another or uses a name that only few
+    files define.
+    """
     weights: dict[tuple[int, int], float] = {}
     for edge, worth in (*_edges_by_name(index), *_edges_by_import(index)):
         if edge[0] != edge[1]:
             weights[edge] = weights.get(edge, 0.0) + worth
-    where = np.array(list(weights), np.int64).reshape(-1, 2)
-    return UseGraph(where[:, 0], where[:, 1], np.log1p(np.array(list(weights.values()))), len(index.files))
+    edges = np.array(list(weights), np.int64).reshape(-1, 2)
+    weight = np.log1p(np.array(list(weights.values())))
+    return UseGraph(edges[:, 0], edges[:, 1], weight, len(index.files))
 
 
 def import_targets(index: CodeIndex, path: str, text: str) -> set[int]:
     """The files of the repository that the import lines of a text name."""
-    found: set[int] = set()
+    targets: set[int] = set()
     package = path.split("/")[:-1]
     for base, names, plain, script in _IMPORT.findall(text):
         if base:
             dots = len(base) - len(base.lstrip("."))
             root = package[: len(package) - dots + 1] if dots else []
             stem = root + [part for part in base.split(".") if part]
-            wanted = [stem, *([*stem, name.strip()] for name in names.split(",") if name.strip().isidentifier())]
+            imported = filter(str.isidentifier, map(str.strip, names.split(",")))
+            modules = [stem, *([*stem, name] for name in imported)]
         elif plain:
-            wanted = [name.strip().split(".") for name in plain.split(",")]
+            modules = [name.strip().split(".") for name in plain.split(",")]
         else:
-            wanted = [[part for part in script.split("/") if part not in (".", "..", "")]]
-        found.update(row for row in (_file_of(index, parts) for parts in wanted) if row is not None)
-    return found
+            modules = [[part for part in script.split("/") if part not in (".", "..", "")]]
+        for parts in modules:
+            file = _file_of(index, parts)
+            if file is not None:
+                targets.add(file)
+    return targets
 
 
 def _edges_by_name(index: CodeIndex) -> Iterator[tuple[tuple[int, int], float]]:
@@ -359,10 +406,13 @@ def share_tail(first: list[str], second: list[str]) -> int:
 
 def _file_of(index: CodeIndex, parts: list[str]) -> int | None:
     """The file that a module name means: the one whose path ends with it."""
-    best, length = None, 0
+    best = None
+    length = 0
     for row in index.stems.get(parts[-1].lower(), ()) if parts else ():
-        own = index.files[row].rsplit(".", 1)[0].removesuffix("/__init__").removesuffix("/index").split("/")
-        shared = share_tail(own, parts)
+        module = index.files[row].rsplit(".", 1)[0]
+        module = module.removesuffix("/__init__").removesuffix("/index")
+        shared = share_tail(module.split("/"), parts)
         if shared > length and (shared == len(parts) or shared >= 2):
-            best, length = row, shared
+            best = row
+            length = shared
     return best

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,22 +17,29 @@ from hades.text.words import stem
 
 CODE_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|[0-9]{3,}")
 _PART = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
-_LITERAL = re.compile(r"\"\"\".*?\"\"\"|'''.*?'''|\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'|`[^`]*`", re.S)
+_LITERAL = re.compile(
+    r"\"\"\".*?\"\"\"|'''.*?'''|\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'|`[^`]*`", re.S
+)
 _LITERAL_WORD = re.compile(r"[a-z]{2,}")
 _SHORTEST_LITERAL = 10
 _LONGEST_WORD = 80
 _COMMON = frozenset(
-    """a an and are as at be been but by can could did do does for from had has have how i if in into is it its just me
-    my no not of on or our should so some than that the their them then there these they this to was we were what when
-    where which while who why will with would you your self cls def return import none true false elif else except raise
-    try class lambda yield pass print async await const let var function new null undefined public private static void
-    int str please like also get""".split()  # noqa: SIM905
+    """
+        a an and are as at be been but by can could did do does for from had has have how i if in
+        into is it its just me my no not of on or our should so some than that the their them then
+        there these they this to was we were what when where which while who why will with would you
+        your self cls def return import none true false elif else except raise try class lambda
+        yield pass print async await const let var function new null undefined public private static
+        void int str please like also get
+    """.split()  # noqa: SIM905
 )
 
 
 def code_terms(text: str) -> list[str]:
-    """The terms of a text in order: each identifier in parts, stemmed, and whole where it has several parts."""
-    return [term for word in CODE_WORD.findall(text) for term in split_identifier(word)]
+    """The terms of a text in order: each identifier in parts, stemmed, and whole where it has
+    several parts.
+    """
+    return list(chain.from_iterable(map(split_identifier, CODE_WORD.findall(text))))
 
 
 @lru_cache(1 << 17)
@@ -40,15 +48,17 @@ def split_identifier(word: str) -> tuple[str, ...]:
     if len(word) > _LONGEST_WORD:
         return ()
     parts = [part.lower() for part in _PART.findall(word)]
-    found = [stem(part) for part in parts if len(part) > 1 and part not in _COMMON]
+    terms = [stem(part) for part in parts if len(part) > 1 and part not in _COMMON]
     whole = word.strip("_").lower()
     if len(parts) > 1 and len(whole) > 1:
-        found.append(whole)
-    return tuple(found)
+        terms.append(whole)
+    return tuple(terms)
 
 
 def literal_words(text: str) -> list[str]:
-    """The words of a sentence or literal in lower case; words join across numbers and placeholders."""
+    """The words of a sentence or literal in lower case; words join across numbers and
+    placeholders.
+    """
     return _LITERAL_WORD.findall(text.lower())
 
 
@@ -60,7 +70,9 @@ _MOST_WORDS = 1 << _WORD_BITS
 
 @dataclass(frozen=True, eq=False)
 class UnitWords:
-    """What the index keeps of a text: terms with their counts, phrases as codes (sorted), and the names it uses."""
+    """What the index keeps of a text: terms with their counts, phrases as codes (sorted), and the
+    names it uses.
+    """
 
     term: Numbers
     times: NDArray[np.float64]
@@ -69,16 +81,22 @@ class UnitWords:
 
 
 class Vocabulary(dict[str, int]):
-    """Words numbered in the order in which they are met."""
+    """Words numbered in the order in which they first come."""
 
     def __missing__(self, word: str) -> int:
         number = self[word] = len(self)
         return number
 
+    def numbers(self, words: Iterable[str]) -> list[int]:
+        """The numbers of words in their order; a new word gets the next one."""
+        return [self[word] for word in words]
+
 
 @dataclass(eq=False)
 class Words:
-    """Vocabularies, and the words of units read before, so that the next build reads only what changed."""
+    """Vocabularies, and the words of units read before, so that the next build reads only what
+    changed.
+    """
 
     terms: Vocabulary = field(default_factory=Vocabulary)
     phrase_words: Vocabulary = field(default_factory=Vocabulary)
@@ -89,31 +107,36 @@ class Words:
     def read(self, symbol: str, text: str) -> UnitWords:
         """The words of a unit; the same symbol and text are read once."""
         key = (symbol, text)
-        found = self.known.get(key)
-        if found is None:
-            counts = Counter(CODE_WORD.findall(text))
-            total = self._count(counts)
-            own = sorted({self.terms[word] for word in code_terms(symbol)})
-            found = self.known[key] = UnitWords(
-                np.array([*total, *own], np.int64),
-                np.array([*total.values(), *[_NAME_BOOST] * len(own)], np.float64),
-                self._read_phrases(text),
-                frozenset(self._names.intersection(counts)),
-            )
-        return found
+        if key in self.known:
+            return self.known[key]
+        word_counts = Counter(CODE_WORD.findall(text))
+        term_counts = self._count(word_counts)
+        symbol_terms = sorted(set(self.terms.numbers(code_terms(symbol))))
+        boosts = [_NAME_BOOST] * len(symbol_terms)
+        unit_words = self.known[key] = UnitWords(
+            term=np.array([*term_counts, *symbol_terms], np.int64),
+            times=np.array([*term_counts.values(), *boosts], np.float64),
+            phrase=self._read_phrases(text),
+            uses=frozenset(self._names.intersection(word_counts)),
+        )
+        return unit_words
 
     def known_runs(self, texts: Iterable[str]) -> Numbers:
-        """Codes of the runs of three words of texts; runs with a word that no literal holds are left out."""
-        held = self.phrase_words
+        """Codes of the runs of three words of texts; runs with a word that no literal holds are
+        left out.
+        """
+        vocabulary = self.phrase_words
         codes: set[int] = set()
         for text in texts:
-            numbers = [held.get(word, -1) for word in literal_words(text)]
+            numbers = [vocabulary.get(word, -1) for word in literal_words(text)]
             runs = zip(numbers, numbers[1:], numbers[2:], strict=False)
             codes.update(_code(*run) for run in runs if min(run) >= 0)
         return np.array(sorted(codes), np.int64)
 
     def _count(self, counts: Counter[str]) -> dict[int, int]:
-        """How often each term stands in a text; a word that was met before is neither split nor judged again."""
+        """How often each term stands in a text; a word that was met before is neither split nor
+        judged again.
+        """
         numbers = self._numbers
         total: dict[int, int] = {}
         for word, count in counts.items():
@@ -127,17 +150,22 @@ class Words:
     def _number(self, word: str) -> tuple[int, ...]:
         if len(word) >= _SHORTEST_NAME and not word[0].isdigit():
             self._names.add(word)
-        parts = self._numbers[word] = tuple([self.terms[part] for part in split_identifier(word)])
+        parts = self._numbers[word] = tuple(self.terms.numbers(split_identifier(word)))
         return parts
 
     def _read_phrases(self, text: str) -> Numbers:
-        """Runs of three words inside the string literals of code; words beyond the vocabulary's bound make none."""
-        held = self.phrase_words
+        """Runs of three words inside the string literals of code; words beyond the vocabulary's
+        bound make none.
+        """
+        vocabulary = self.phrase_words
         codes: set[int] = set()
-        for literal in filter(lambda one: len(one) >= _SHORTEST_LITERAL, _LITERAL.findall(text)):
-            numbers = [held[word] for word in literal_words(literal)]
-            codes.update([_code(*run) for run in zip(numbers, numbers[1:], numbers[2:], strict=False)])
-            if len(held) >= _MOST_WORDS:
+        for literal in _LITERAL.findall(text):
+            if len(literal) < _SHORTEST_LITERAL:
+                continue
+            numbers = vocabulary.numbers(literal_words(literal))
+            runs = zip(numbers, numbers[1:], numbers[2:], strict=False)
+            codes.update([_code(*run) for run in runs])
+            if len(vocabulary) >= _MOST_WORDS:
                 return np.empty(0, np.int64)
         return np.array(sorted(codes), np.int64)
 
@@ -155,16 +183,18 @@ _ASIDE = re.compile(
     re.I,
 )
 _CODE = re.compile(
-    r"\.(?:pyi?|pyx|[cm]?[jt]sx?|java|kt|scala|go|rs|cc?|cpp|cxx|hh?|hpp|cs|rb|php|swift|lua|jl|sql|sh|vue)$", re.I
+    r"\.(?:pyi?|pyx|[cm]?[jt]sx?|java|kt|scala|go|rs|cc?|cpp|cxx|hh?|hpp|cs|rb|php|swift|lua|jl|sql|sh|vue)$",
+    re.I,
 )
 _PACKAGE = ("__init__.py", "index.js", "index.ts", "mod.rs")
 
 
 def describe_paths(paths: Sequence[str]) -> dict[str, NDArray[np.float64]]:
     """What a path says of its file: columns of 0 and 1, a row for each path."""
-    return {
-        "is_test": np.array([float(bool(_TEST.search(path))) for path in paths]),
-        "is_aside": np.array([float(bool(_ASIDE.search(path))) for path in paths]),
-        "is_text": np.array([float(not _CODE.search(path)) for path in paths]),
-        "is_package": np.array([float(path.endswith(_PACKAGE)) for path in paths]),
+    columns = {
+        "is_test": [_TEST.search(path) is not None for path in paths],
+        "is_aside": [_ASIDE.search(path) is not None for path in paths],
+        "is_text": [_CODE.search(path) is None for path in paths],
+        "is_package": [path.endswith(_PACKAGE) for path in paths],
     }
+    return {name: np.array(column, np.float64) for name, column in columns.items()}

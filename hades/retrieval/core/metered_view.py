@@ -1,14 +1,18 @@
-"""Every read asked for first."""
+"""The graph as one turn reads it: inside its budget of reads, work and time."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from itertools import chain, takewhile
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hades.ports.graph import (
+    ALWAYS,
+    KINDS,
     BridgePath,
     DocumentFilter,
     EdgeFacts,
@@ -35,59 +39,76 @@ if TYPE_CHECKING:
     from hades.retrieval.core.types import FoundPath
 
 
-def keep_targets(found: Expansion, is_kept: Flags, fanout: int | None) -> Expansion:
-    """The edges whose target is kept, at most `fanout` of each asked node."""
-    kept = np.flatnonzero(is_kept)
-    if fanout is not None and len(kept):
-        rows = found.row[kept]
+def keep_targets(expansion: Expansion, is_kept: Flags, fanout: int | None) -> Expansion:
+    """The edges whose target is kept, at most `fanout` of each node."""
+    edge_rows = np.flatnonzero(is_kept)
+    if fanout is not None and len(edge_rows):
+        rows = expansion.row[edge_rows]
         first = np.searchsorted(rows, rows, side="left")
-        kept = kept[np.arange(len(kept)) - first < fanout]
-    arrays = {name: getattr(found, name)[kept] for name in ("row", "target", "edge", "type", "weight", "outbound")}
-    return Expansion(**arrays, work=found.work, capped=found.capped)
+        edge_rows = edge_rows[np.arange(len(edge_rows)) - first < fanout]
+    arrays = {
+        name: getattr(expansion, name)[edge_rows]
+        for name in ("row", "target", "edge", "type", "weight", "outbound")
+    }
+    return Expansion(**arrays, work=expansion.work, capped=expansion.capped)
 
 
-# The view through the meter: every read is asked for first, and what is denied is not read. A read is a document or
-# an edge materialised; what is scanned or compared to find it is work. A search that comes too late finds nothing.
-# Answers may be shorter than what was asked: always the first of it, so whoever asks puts the best first. What a
-# turn has read once it keeps: asking again costs nothing.
-_WIDER = 8  # how many more are looked at where a question is limited to a domain
-SEARCH_DEPTH = 256  # hits that a search in memory looks for at once; a turn asks for fewer or more of the same later
+# Every read is requested from the turn first, and what the turn denies is not read. A read is a
+# document or an edge materialised; what is scanned or compared to find it is work. A search that
+# comes too late finds nothing. Answers may be shorter than requested: always the first part, so
+# callers put the best first. A turn keeps what it has read: reading it again costs nothing.
+_WIDER = 8  # how many times more are fetched where a question is limited to a domain
+# Hits that a search in memory fetches at once; a turn needs fewer or more of the same later.
+SEARCH_DEPTH = 256
 Key = TypeVar("Key")
 Document = TypeVar("Document")
 
 
 class _TimedView:
-    """Passes every question on to a view, and remembers how long the slowest answer took."""
+    """Passes every call on to a view, and remembers how long the slowest one took."""
 
     def __init__(self, view: GraphView, clock: Callable[[], float]) -> None:
         self._view, self._clock = view, clock
         self.slowest_ms = 0.0
 
     def __getattr__(self, name: str) -> Any:
-        answer = getattr(self._view, name)
-        if not callable(answer):
-            return answer
+        attribute = getattr(self._view, name)
+        if not callable(attribute):
+            return attribute
 
-        def timed(*asked: Any, **options: Any) -> Any:
+        def timed(*arguments: Any, **options: Any) -> Any:
             began = self._clock()
-            found = answer(*asked, **options)
+            result = attribute(*arguments, **options)
             self.slowest_ms = max(self.slowest_ms, (self._clock() - began) * 1000)
-            return found
+            return result
 
         return timed
 
 
 class MeteredView:
-    """What of a `GraphView` a turn reads, against its account; nothing in retrieval reads any other way."""
+    """What of a `GraphView` a turn reads, against its account; nothing in retrieval reads any other
+    way.
+    """
 
-    def __init__(self, view: GraphView, turn: Turn, only: DocumentFilter | None = None) -> None:
+    def __init__(
+        self,
+        view: GraphView,
+        turn: Turn,
+        only: DocumentFilter | None = None,
+        mask: Mask = Mask(),
+    ) -> None:
+        """`only` and `mask` say what the question is limited to; nothing else is ever shown."""
         self.turn = turn
-        self.only = only
+        self.only = _limit_to_past(view, only, mask)
         self._timed = _TimedView(view, turn.clock)
         self._view = cast(GraphView, self._timed)
-        # These are free. Kernels that walk the adjacency ask `turn.work_left` first and report to `turn.worked`.
-        self.info, self.type_names = self._view.info, self._view.type_names
-        self.ids, self.kinds, self.adjacency = self._view.ids, self._view.kinds, self._view.adjacency
+        # These are free. Kernels that walk the adjacency read `turn.work_left` first and report to
+        # `turn.worked`.
+        self.info = self._view.info
+        self.type_names = self._view.type_names
+        self.ids = self._view.ids
+        self.kinds = self._view.kinds
+        self.adjacency = self._view.adjacency
         self._nodes: dict[int, NodeFacts] = {}
         self._edges: dict[int, EdgeFacts] = {}
         self._passages: dict[int, Passage] = {}
@@ -112,80 +133,115 @@ class MeteredView:
         allowed = self.turn.work_left if max_work is None else min(max_work, self.turn.work_left)
         if not self._in_time():
             return _NO_EDGES
-        wanted = fanout if fanout is None or self.only is None else fanout * _WIDER
-        found = self._view.expand(
-            numbers, direction=direction, types=types, fanout=wanted, mask=mask, max_work=max(0, allowed)
+        widened = fanout
+        if fanout is not None and self.only is not None:
+            widened = fanout * _WIDER
+        expansion = self._view.expand(
+            numbers,
+            direction=direction,
+            types=types,
+            fanout=widened,
+            mask=mask,
+            max_work=max(0, allowed),
         )
-        self.turn.worked(found.work, capped=found.capped)
-        return found if self.only is None else keep_targets(found, self.is_inside(found.target), fanout)
+        self.turn.worked(expansion.work, capped=expansion.capped)
+        if self.only is None:
+            return expansion
+        return keep_targets(expansion, self.is_inside(expansion.target), fanout)
 
-    def degree(self, numbers: Numbers, *, direction: Direction, types: Sequence[str] | None = None) -> Numbers:
+    def degree(
+        self, numbers: Numbers, *, direction: Direction, types: Sequence[str] | None = None
+    ) -> Numbers:
         """See `GraphView.degree`; a node that may not be looked at counts 0."""
         if not self._in_time():
             return np.zeros(len(numbers), np.int64)
         return self._view.degree(numbers, direction=direction, types=types)
 
     def is_inside(self, numbers: Numbers) -> Flags:
-        """Whether each node belongs to what the question is limited to; one that may not be looked up does not."""
+        """Whether each node belongs to what the question is limited to; one that may not be looked
+        up does not.
+        """
         if self.only is None or not len(numbers):
             return np.ones(len(numbers), np.bool_)
-        asked = np.asarray(numbers, np.int64)
-        return self._view.selects(asked, self.only) if self._in_time() else np.zeros(len(asked), np.bool_)
+        if not self._in_time():
+            return np.zeros(len(numbers), np.bool_)
+        return self._view.selects(np.asarray(numbers, np.int64), self.only)
 
     def may_show(self, numbers: Numbers) -> Flags:
-        """Whether each node may stand in a path: it belongs, and nothing that the caller may not see tells of it."""
+        """Whether each node may stand in a path: it belongs, and no text that the caller may not
+        see mentions it.
+        """
         inside = self.is_inside(numbers)
+        if self.hides_later:  # topics are named and summarised by what came later, too
+            inside &= self.kinds(numbers) != KINDS.index(Kind.CLUSTER)
         if self.only is not None and self.only.within is not None and inside.any():
             inside &= self._view.selects_wholes(np.asarray(numbers, np.int64), self.only.within)
         return inside
+
+    @property
+    def hides_later(self) -> bool:
+        """Whether the question stands at a moment after which texts of the graph were written."""
+        return self.only is not None and self.only.as_of is not None
+
+    def shows_undated(self, numbers: Numbers) -> bool:
+        """Whether some of these texts have no date, so that they may be later than any moment."""
+        return bool((self._view.dates(numbers) == ALWAYS).any())
 
     def outside_documents(self, ids: Sequence[str]) -> frozenset[str]:
         """The documents among these that the question is not limited to."""
         if self.only is None or not ids:
             return frozenset()
         inside = self._view.selects_documents(ids, self.only)
-        return frozenset(one for one, is_inside in zip(ids, inside, strict=True) if not is_inside)
+        pairs = zip(ids, inside, strict=True)
+        return frozenset(document_id for document_id, is_inside in pairs if not is_inside)
 
     def nodes(self, numbers: Numbers) -> list[NodeFacts]:
         """See `GraphView.nodes`: as many of the first as may be read."""
-        return self._once(self._nodes, numbers, self._view.nodes)
+        return self._read_numbers(self._nodes, numbers, self._view.nodes)
 
     def edges(self, handles: Numbers) -> list[EdgeFacts]:
         """See `GraphView.edges`: as many of the first as may be read."""
-        return self._once(self._edges, handles, self._view.edges)
+        return self._read_numbers(self._edges, handles, self._view.edges)
 
-    def path_facts(self, paths: Sequence[FoundPath]) -> Iterator[tuple[FoundPath, list[NodeFacts], list[EdgeFacts]]]:
-        """Each path with the facts of its nodes and edges; the first that may not be read whole ends it.
+    def path_facts(
+        self, paths: Sequence[FoundPath]
+    ) -> Iterator[tuple[FoundPath, list[NodeFacts], list[EdgeFacts]]]:
+        """Each path with the facts of its nodes and edges; the first that may not be read whole
+        ends it.
 
         Where the reads that are left suffice, all are read at once.
         """
-        missing = dict.fromkeys(node for path in paths for node in path.nodes if node not in self._nodes)
-        edges = dict.fromkeys(edge for path in paths for edge in path.edges if edge not in self._edges)
-        if self._in_time() and len(missing) + len(edges) <= self.turn.reads_left:
-            self.nodes(np.array(list(missing), np.int64))
-            self.edges(np.array(list(edges), np.int64))
+        path_nodes = chain.from_iterable(path.nodes for path in paths)
+        path_edges = chain.from_iterable(path.edges for path in paths)
+        nodes = [node for node in dict.fromkeys(path_nodes) if node not in self._nodes]
+        edges = [edge for edge in dict.fromkeys(path_edges) if edge not in self._edges]
+        if self._in_time() and len(nodes) + len(edges) <= self.turn.reads_left:
+            self.nodes(np.array(nodes, np.int64))
+            self.edges(np.array(edges, np.int64))
         for path in paths:
             if self.turn.expired():
                 return
-            found = self.nodes(np.array(path.nodes, np.int64)), self.edges(np.array(path.edges, np.int64))
-            if len(found[0]) < len(path.nodes) or len(found[1]) < len(path.edges):
+            node_facts = self.nodes(np.array(path.nodes, np.int64))
+            edge_facts = self.edges(np.array(path.edges, np.int64))
+            if len(node_facts) < len(path.nodes) or len(edge_facts) < len(path.edges):
                 return
-            yield path, *found
+            yield path, node_facts, edge_facts
 
     def passages(self, numbers: Numbers) -> list[Passage]:
         """See `GraphView.passages`: as many of the first as may be read."""
-        return self._once(self._passages, numbers, self._view.passages)
+        return self._read_numbers(self._passages, numbers, self._view.passages)
 
     def sources(self, document_ids: Sequence[str]) -> list[SourceFacts | None]:
         """See `GraphView.sources`: as many of the first as may be read."""
-        return self._keep(self._sources, document_ids, self._view.sources)
+        return self._read_keys(self._sources, document_ids, self._view.sources)
 
     def vectors(self, numbers: Numbers, *, model: str) -> tuple[NDArray[np.float32], Flags]:
         """See `GraphView.vectors`; a row that may not be read counts as one without a vector."""
         if self._in_time():
             return self._view.vectors(numbers, model=model)
-        none, _ = self._view.vectors(numbers[:0], model=model)
-        return np.zeros((len(numbers), none.shape[1]), np.float32), np.zeros(len(numbers), np.bool_)
+        empty, _ = self._view.vectors(numbers[:0], model=model)
+        vectors = np.zeros((len(numbers), empty.shape[1]), np.float32)
+        return vectors, np.zeros(len(numbers), np.bool_)
 
     def cosines(self, vector: NDArray[np.float32], numbers: Numbers, *, model: str) -> Weights:
         """See `GraphView.cosines`; a node that may not be read counts as one without a vector."""
@@ -207,12 +263,14 @@ class MeteredView:
         if not self._in_time():
             return _NO_HITS
 
-        def find(most: int) -> Hits:
-            return self._view.nearest(vector, kind=kind, model=model, limit=most, level=level, within=within)
+        def find(depth: int) -> Hits:
+            return self._view.nearest(
+                vector, kind=kind, model=model, limit=depth, level=level, within=within
+            )
 
         if level is None and within is None:
             key = vector.tobytes() + model.encode()
-            return self._find_inside(lambda most: self._search(key, kind, most, find), limit)
+            return self._find_inside(lambda depth: self._search(key, kind, depth, find), limit)
         return self._find_inside(find, limit)
 
     def lexical(self, text: str, *, kind: Kind, limit: int) -> Hits:
@@ -220,29 +278,39 @@ class MeteredView:
         if not self._in_time():
             return _NO_HITS
 
-        def find(most: int) -> Hits:
-            return self._view.lexical(text, kind=kind, limit=most)
+        def find(depth: int) -> Hits:
+            return self._view.lexical(text, kind=kind, limit=depth)
 
-        return self._find_inside(lambda most: self._search(text, kind, most, find), limit)
+        return self._find_inside(lambda depth: self._search(text, kind, depth, find), limit)
 
     def holds_word(self, word: str) -> bool:
-        """Whether a passage holds a word; of a graph that is in memory in part, as its build counted them."""
-        if isinstance(self._view, PartView):
-            return self._view.holds_word(word)
+        """Whether a passage holds a word; of a graph that is in memory in part, as its build
+        counted them.
+        """
+        if self.info.is_part:
+            return cast(PartView, self._view).holds_word(word)
         return bool(len(self.lexical(word, kind=Kind.CHUNK, limit=1)))
 
     def clusters_of(self, numbers: Numbers) -> Numbers:
         """See `GraphView.clusters_of`; a node that may not be looked up has none."""
-        return self._view.clusters_of(numbers) if self._in_time() else np.full(len(numbers), -1, np.int64)
+        if not self._in_time():
+            return np.full(len(numbers), -1, np.int64)
+        return self._view.clusters_of(numbers)
 
-    def bridges(self, clusters_from: Numbers, clusters_to: Numbers | None = None, *, limit: int) -> list[BridgePath]:
+    def bridges(
+        self, clusters_from: Numbers, clusters_to: Numbers | None = None, *, limit: int
+    ) -> list[BridgePath]:
         """See `GraphView.bridges`; each is a document, so each is a read."""
         allowed = min(limit, self.turn.reads_left) if self._in_time() else 0
-        found = self._view.bridges(clusters_from, clusters_to, limit=allowed) if allowed > 0 else []
-        self.turn.reads(len(found))
-        if allowed < limit and len(found) >= allowed:
+        bridges: list[BridgePath] = []
+        if allowed > 0:
+            bridges = self._view.bridges(clusters_from, clusters_to, limit=allowed)
+        self.turn.reads(len(bridges))
+        if allowed < limit and len(bridges) >= allowed:
             self.turn.trimmed(Reason.BUDGET_DOCS)
-        return [one for one in found if self.is_inside(np.array(one.nodes, np.int64)).all()]
+        return [
+            bridge for bridge in bridges if self.is_inside(np.array(bridge.nodes, np.int64)).all()
+        ]
 
     def fitted(self) -> RankerState | None:
         """See `GraphView.fitted`; arrays in memory, nothing is counted."""
@@ -256,7 +324,7 @@ class MeteredView:
         """See `GraphView.match_each`; none where no time is left."""
         if not self._in_time():
             return [_NO_NAMES] * len(texts)
-        return [self._names_inside(found) for found in self._view.match_each(texts)]
+        return [self._names_inside(matches) for matches in self._view.match_each(texts)]
 
     def match_whole(self, texts: Sequence[str]) -> list[Numbers]:
         """See `GraphView.match_whole`; none where no time is left."""
@@ -264,62 +332,96 @@ class MeteredView:
             return [_NONE] * len(texts)
         return [numbers[self.is_inside(numbers)] for numbers in self._view.match_whole(texts)]
 
-    def _once(
-        self, known: dict[int, Document], asked: Numbers, read: Callable[[Numbers], list[Document]]
+    def _read_numbers(
+        self,
+        known: dict[int, Document],
+        numbers: Numbers,
+        read: Callable[[Numbers], list[Document]],
     ) -> list[Document]:
-        """`_keep` for what goes by number."""
-        wanted: list[int] = np.asarray(asked, np.int64).tolist()
-        return self._keep(known, wanted, lambda missing: read(np.array(missing, np.int64)))
+        """`_read_keys` for what goes by number."""
+        keys: list[int] = np.asarray(numbers, np.int64).tolist()
+        return self._read_keys(known, keys, lambda missing: read(np.array(missing, np.int64)))
 
-    def _keep(
-        self, known: dict[Key, Document], wanted: Sequence[Key], read: Callable[[list[Key]], list[Document]]
+    def _read_keys(
+        self,
+        known: dict[Key, Document],
+        keys: Sequence[Key],
+        read: Callable[[list[Key]], list[Document]],
     ) -> list[Document]:
-        """As many of the first as the budget allows; only what this turn has not read yet is read."""
-        missing = [key for key in dict.fromkeys(wanted) if key not in known]
+        """As many of the first as the budget allows; only what this turn has not read yet is
+        read.
+        """
+        missing = [key for key in dict.fromkeys(keys) if key not in known]
         may_read = not missing or self.turn.reads_left <= 0 or self._in_time()
         allowed = missing[: self.turn.reads(len(missing))] if may_read else []
         if allowed:
             known.update(zip(allowed, read(allowed), strict=True))
-        denied = {key for key in missing if key not in known}
-        end = next((place for place, key in enumerate(wanted) if key in denied), len(wanted))
-        return [known[key] for key in wanted[:end]]
+        return [known[key] for key in takewhile(known.__contains__, keys)]
 
-    def _search(self, key: str | bytes, kind: Kind, limit: int, search: Callable[[int], Hits]) -> Hits:
-        """The first `limit` hits of a search; one that this turn made already is cut, not made again."""
+    def _search(
+        self, key: str | bytes, kind: Kind, limit: int, search: Callable[[int], Hits]
+    ) -> Hits:
+        """The first `limit` hits of a search; one that this turn made already is cut, not made
+        again.
+        """
         depth, hits = self._searches.get((key, kind), (0, _NO_HITS))
-        if depth < limit and (not depth or len(hits) == depth):
-            depth = max(limit, SEARCH_DEPTH) if kind is Kind.CHUNK or isinstance(key, str) else limit
+        is_exhausted = depth > 0 and len(hits) < depth
+        if depth < limit and not is_exhausted:
+            goes_deeper = kind is Kind.CHUNK or isinstance(key, str)
+            depth = max(limit, SEARCH_DEPTH) if goes_deeper else limit
             hits = search(depth)
             self.turn.approximate_searches += hits.is_approximate
             self._searches[key, kind] = depth, hits
         return Hits(hits.numbers[:limit], hits.scores[:limit], hits.is_approximate)
 
     def _find_inside(self, find: Callable[[int], Hits], limit: int) -> Hits:
-        """The best hits of a search; those of another domain are left out and further ones take their places."""
+        """The best hits of a search; those of another domain are left out and further ones take
+        their places.
+        """
         if self.only is None:
             return find(limit)
-        most = limit * _WIDER
+        depth = limit * _WIDER
         while True:
-            hits = find(most)
+            hits = find(depth)
             inside = self.is_inside(hits.numbers)
-            if inside.sum() >= limit or len(hits) < most:
+            if inside.sum() >= limit or len(hits) < depth:
                 return Hits(hits.numbers[inside][:limit], hits.scores[inside][:limit])
-            most *= _WIDER
+            depth *= _WIDER
 
-    def _names_inside(self, found: NameMatches) -> NameMatches:
+    def _names_inside(self, matches: NameMatches) -> NameMatches:
         if self.only is None:
-            return found
-        kept = self.is_inside(found.numbers)
-        return NameMatches(found.numbers[kept], found.starts[kept], found.ends[kept])
+            return matches
+        inside = self.is_inside(matches.numbers)
+        return NameMatches(matches.numbers[inside], matches.starts[inside], matches.ends[inside])
 
     def _in_time(self) -> bool:
-        """Whether an answer of the view would come before the turn must end, were it as slow as the slowest one."""
+        """Whether an answer of the view would come before the turn must end, were it as slow as the
+        slowest one.
+        """
         return self.turn.has_time(self._timed.slowest_ms)
+
+
+def _limit_to_past(
+    view: GraphView, only: DocumentFilter | None, mask: Mask
+) -> DocumentFilter | None:
+    """The filter of a question that stands at a moment: what is later does not fit. Unchanged where
+    nothing is later.
+    """
+    if mask.moment is None or not view.has_later(mask.moment):
+        return only
+    return replace(only or DocumentFilter(), as_of=mask.moment)
 
 
 _NONE = np.empty(0, np.int64)
 _NO_EDGES = Expansion(
-    _NONE, _NONE, _NONE, np.empty(0, np.uint8), np.empty(0, np.float32), np.empty(0, np.bool_), 0, capped=True
+    row=_NONE,
+    target=_NONE,
+    edge=_NONE,
+    type=np.empty(0, np.uint8),
+    weight=np.empty(0, np.float32),
+    outbound=np.empty(0, np.bool_),
+    work=0,
+    capped=True,
 )
 _NO_NAMES = NameMatches(_NONE, _NONE, _NONE)
 _NO_HITS = Hits(_NONE, np.empty(0, np.float32))

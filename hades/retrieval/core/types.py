@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
-from hades.errors import HadesError
+from hades.errors import HadesError, explain_problems
 from hades.ports.graph import Flags, Hits, Numbers
 from hades.retrieval.core.metered_view import MeteredView
 from hades.telemetry.turn import Caps
@@ -20,7 +20,8 @@ from schemas.plan import CAPPED, HARD_CAPS, Plan, Profile, Reason
 
 GRAPH = "graph"
 RANK_OFFSET = 60
-# From a question to the few hundred nodes worth searching: down the topics, widest first, hubs demoted (HiRAG).
+# From a question to the few hundred nodes worth searching: down the topics, widest first, hubs
+# demoted (HiRAG).
 SUPER_TOPIC, TOPIC = 2, 1
 
 # What retrieval hands from stage to stage: numbers of the view, nothing materialised.
@@ -28,7 +29,9 @@ SUPER_TOPIC, TOPIC = 2, 1
 
 @dataclass(frozen=True)
 class Seed:
-    """A node to start from. `score` is in [0, 1]; `origins` say which search found it, with its score there."""
+    """A node to start from. `score` is in [0, 1]; `origins` say which search found it, with its
+    score there.
+    """
 
     node: int
     score: float
@@ -37,10 +40,12 @@ class Seed:
 
 @dataclass(frozen=True)
 class FoundPath:
-    """A walk through the graph: n nodes, n - 1 edges; `outbound[i]` says whether edge i points from node i to i + 1.
+    """A walk through the graph: n nodes, n - 1 edges; `outbound[i]` says whether edge i points from
+    node i to i + 1.
 
-    `score` ranks paths of one answer, `reliability` is the mean flow on its edges, in [0, 1], and `shares` what each
-    edge takes of the flow at its tail, where flow found it; `propensity` is the chance that it stands where it stands.
+    `score` ranks paths of one answer, `reliability` is the mean flow on its edges, in [0, 1], and
+    `shares` what each edge takes of the flow at its tail, where flow found it; `propensity` is the
+    chance that it stands where it stands. `joins_named`: both ends are named by the question.
     """
 
     nodes: tuple[int, ...]
@@ -52,13 +57,15 @@ class FoundPath:
     origin: str = "beam"
     why: str = ""
     propensity: float = 1.0
+    joins_named: bool = False
 
 
 @dataclass(frozen=True)
 class FoundPassage:
     """A chunk worth reading; `tiers` say what each search gave it.
 
-    `explained_by` are the edges of the path that leads to it; where there is none, `no_path` may say why.
+    `explained_by` are the edges of the path that leads to it; where there is none, `no_path` may
+    say why.
     """
 
     node: int
@@ -71,10 +78,11 @@ class FoundPassage:
 
 @dataclass(frozen=True)
 class StepResult:
-    """What a step found, best first. `passages` replace the seeds'; `is_ranked` when it has read and judged them.
+    """What a step found, best first. `passages` replace the seeds'; `is_ranked` when it has read
+    and judged them.
 
-    `sources` are what the question names, where paths that explain passages start; `seeds` are where a step started
-    that chooses that itself.
+    `sources` are what the question names, where paths that explain passages start; `seeds` are
+    where a step started that chooses that itself.
     """
 
     paths: tuple[FoundPath, ...] = ()
@@ -108,14 +116,18 @@ class NarrowedTopic:
 
 @dataclass(frozen=True)
 class CandidateGraph:
-    """Where paths are searched: nodes by `hscore`, best first, then by number; and the topics that led there."""
+    """Where paths are searched: nodes by `hscore`, best first, then by number; and the topics that
+    led there.
+    """
 
     nodes: Numbers
     hscore: NDArray[np.float32]
     topics: tuple[NarrowedTopic, ...] = ()
 
     def shown(self, limit: int) -> tuple[NarrowedTopic, ...]:
-        """The topics that say most about where the search went: those entered, then the best above them."""
+        """The topics that say most about where the search went: those entered, then the best above
+        them.
+        """
         entered = [topic for topic in self.topics if topic.level == TOPIC][:limit]
         above = [topic for topic in self.topics if topic.level != TOPIC][: limit - len(entered)]
         return (*above, *entered)
@@ -134,16 +146,12 @@ class RankFusion:
 
     def add(self, search: str, hits: Hits, weight: float) -> None:
         """Take in one ranking; a node keeps its best score of a search."""
-        scores, origins = self.scores, self.origins
-        found = zip(hits.numbers.tolist(), hits.scores.tolist(), strict=True)
-        for offset, (number, score) in enumerate(found, RANK_OFFSET + 1):
-            if number not in scores:
-                scores[number] = weight / offset
-                origins[number] = {search: max(score, 0.0)}
-                continue
-            scores[number] += weight / offset
-            own = origins[number]
-            own[search] = max(score, own.get(search, 0.0))
+        scores = self.scores
+        ranking = zip(hits.numbers.tolist(), hits.scores.tolist(), strict=True)
+        for offset, (number, score) in enumerate(ranking, RANK_OFFSET + 1):
+            scores[number] = scores.get(number, 0.0) + weight / offset
+            origins = self.origins.setdefault(number, {})
+            origins[search] = max(score, origins.get(search, 0.0))
 
     def ranked(self, view: MeteredView, limit: int) -> list[int]:
         """The best `limit`, then by key; only the keys of what may be among them are looked up."""
@@ -154,11 +162,16 @@ class RankFusion:
         return sorted(numbers, key=lambda number: (-self.scores[number], keys[number]))[:limit]
 
     def strengths(self) -> dict[int, float]:
-        """Scores in [0, 1]: that of the search where one search found everything, else the share of the best."""
+        """Scores in [0, 1]: that of the search where one search found everything, else the share of
+        the best.
+        """
         best = max(self.scores.values(), default=1.0)
-        if len({search for own in self.origins.values() for search in own}) > 1:
+        searches = set().union(*self.origins.values())
+        if len(searches) > 1:
             return {number: score / best for number, score in self.scores.items()}
-        native = {number: max(own.values()) for number, own in self.origins.items()}
+        native = {
+            number: max(node_origins.values()) for number, node_origins in self.origins.items()
+        }
         highest = max([1.0, *native.values()])
         return {number: max(0.0, score / highest) for number, score in native.items()}
 
@@ -173,11 +186,15 @@ def blend(
     tiers: dict[int, dict[str, float]] = {}
     for name, ranking, weight in (("", first, 1.0), (GRAPH, second, 0.5)):
         numbers = np.array([passage.node for passage in ranking], np.int64)
-        fused.add(name, Hits(numbers, np.array([passage.score for passage in ranking], np.float32)), weight)
+        scores = np.array([passage.score for passage in ranking], np.float32)
+        fused.add(name, Hits(numbers, scores), weight)
         for passage in ranking:
             tiers[passage.node] = {**tiers.get(passage.node, {}), **passage.tiers}
     best = max(fused.scores.values())
-    return [FoundPassage(number, fused.scores[number] / best, tiers[number]) for number in fused.ranked(view, limit)]
+    return [
+        FoundPassage(number, fused.scores[number] / best, tiers[number])
+        for number in fused.ranked(view, limit)
+    ]
 
 
 def rank_by_worth(
@@ -197,9 +214,11 @@ OPEN = Mask()
 class Question:
     """A question as the stages see it. `vector` is unit length, None when it could not be embedded.
 
-    `tokens` are the states of its tokens, (n, dimension), rows unit length; None where the embedder does not give them.
+    `tokens` are the states of its tokens, (n, dimension), rows unit length; None where the embedder
+    does not give them.
 
-    `near` are the nodes that it is asked from: where the asker stands, such as the paper that a sentence is written in.
+    `near` are the nodes that it is asked from: where the asker stands, such as the paper that a
+    sentence is written in.
     """
 
     text: str
@@ -217,11 +236,12 @@ SEARCHES: tuple[str, ...] = (VECTOR, LEXICAL, NAMES)
 
 @dataclass(frozen=True)
 class Recipe:
-    """One way to answer: which searches give the seeds, whether topics narrow; its step in the graph has its name.
+    """One way to answer: which searches give the seeds, whether topics narrow; its step in the
+    graph has its name.
 
-    A retrieval experiment is a new recipe, not a new flag.
-    A baseline is not reranked: it shows what its search alone is worth. `starts_itself`: the step chooses where it
-    starts, so no seeds are sought before it. `finds_paths`: an answer without paths needs a reason.
+    A retrieval experiment is a new recipe, not a new flag. A baseline is not reranked: it shows
+    what its search alone is worth. `starts_itself`: the step chooses where it starts, so no seeds
+    are sought before it. `finds_paths`: an answer without paths needs a reason.
     """
 
     name: str
@@ -237,13 +257,23 @@ AUTO, PATHRAG, HIRAG_PATHRAG, NEXUS = "auto", "pathrag", "hirag_pathrag", "nexus
 RECIPES: dict[str, Recipe] = {
     recipe.name: recipe
     for recipe in (
-        Recipe(AUTO, "every channel, one ranking, and the paths that explain it", finds_paths=True, starts_itself=True),
+        Recipe(
+            AUTO,
+            "every channel, one ranking, and the paths that explain it",
+            finds_paths=True,
+            starts_itself=True,
+        ),
         Recipe("vector", "passages by cosine, as a baseline", (VECTOR,), reranks=False),
         Recipe("lexical", "passages by BM25, as a baseline", (LEXICAL,), reranks=False),
         Recipe("graphrag", "what surrounds the seeds, as a baseline"),
         Recipe("hirag", "members of the nearest topics and what they lead to", narrows=True),
         Recipe(PATHRAG, "paths between seeds by the flow that arrives", finds_paths=True),
-        Recipe(HIRAG_PATHRAG, "a beam of paths inside the nearest topics", narrows=True, finds_paths=True),
+        Recipe(
+            HIRAG_PATHRAG,
+            "a beam of paths inside the nearest topics",
+            narrows=True,
+            finds_paths=True,
+        ),
         Recipe("hipporag", "passages by personalized PageRank"),
         Recipe("hipporag_multihop", "the same, with restart that decays hop by hop"),
         Recipe(NEXUS, "vector, graph and feedback tiers, fused"),
@@ -263,7 +293,9 @@ class UnknownRecipe(HadesError):
 def recipe_named(name: str) -> Recipe:
     """The recipe, or an error that names those there are."""
     if name not in RECIPES:
-        raise UnknownRecipe(f"no recipe is called {name!r}; use one of {', '.join(NAMES_OF_RECIPES)}")
+        raise UnknownRecipe(
+            f"no recipe is called {name!r}; use one of {', '.join(NAMES_OF_RECIPES)}"
+        )
     return RECIPES[name]
 
 
@@ -278,38 +310,55 @@ _UNUSED: dict[str, tuple[str, ...]] = {
 
 
 def unused_keys(plan: Plan, recipe: Recipe) -> tuple[str, ...]:
-    """The keys that a plan sets to another value than its profile does and that the recipe does not use."""
+    """The keys that a plan sets to another value than its profile does and that the recipe does not
+    use.
+    """
     usual = Plan(profile=plan.profile)
-    keys = [key for key in _UNUSED.get(recipe.name, ()) if attrgetter(key)(plan) != attrgetter(key)(usual)]
-    return tuple(key for key in keys if key != "graph.hops" or plan.graph.hops)  # without hops no recipe walks
+    keys = [
+        key
+        for key in _UNUSED.get(recipe.name, ())
+        if attrgetter(key)(plan) != attrgetter(key)(usual)
+    ]
+    # Without hops no recipe walks.
+    return tuple(key for key in keys if key != "graph.hops" or plan.graph.hops)
 
 
-# From what a caller asks for to a plan that may run: clamped with a reason, or refused with the place.
+# From what a caller asks for to a plan that may run: clamped with a reason, or refused with the
+# place.
 _STAGES = ("retriever", "graph", "reranker")
 
 
 class PlanError(HadesError):
-    """A plan that means nothing: an unknown key, a text where a number belongs, a cap below its smallest value."""
+    """A plan that means nothing: an unknown key, a text where a number belongs, a cap below its
+    smallest value.
+    """
 
 
 def clamp(raw: Mapping[str, Any], profile: Profile | None = None) -> Plan:
-    """The plan, lowered to the hard caps of its profile; `plan_clamped` is among its reasons when it was.
+    """The plan, lowered to the hard caps of its profile; `plan_clamped` is among its reasons when
+    it was, `stages_shortened` when its stages would take longer than the turn.
 
-    `profile` wins over the one the plan names, so a caller can be held to its own caps. What is not a matter of
-    caps (an unknown key, no seeds at all) is refused.
+    `profile` wins over the one the plan names, so a caller can be held to its own caps. What is not
+    a matter of caps (an unknown key, no seeds at all) is refused.
     """
-    wanted = {name: dict(part) if isinstance(part, Mapping) else part for name, part in raw.items()}
+    fields = {name: dict(part) if isinstance(part, Mapping) else part for name, part in raw.items()}
     if profile is not None:
-        wanted["profile"] = profile
-    named = wanted.get("profile", Profile.ONLINE)
-    if named not in list(Profile):
-        raise PlanError(f"no profile is called {named!r}; use one of {', '.join(Profile)}")
-    if _lower(wanted, HARD_CAPS[Profile(str(named))]) | _fit_stages(wanted, Plan(profile=Profile(str(named)))):
-        wanted["reasons"] = tuple(dict.fromkeys((*wanted.get("reasons", ()), Reason.PLAN_CLAMPED)))
+        fields["profile"] = profile
+    profile_name = fields.get("profile", Profile.ONLINE)
+    if profile_name not in list(Profile):
+        raise PlanError(f"no profile is called {profile_name!r}; use one of {', '.join(Profile)}")
+    allowed = Profile(str(profile_name))
+    reasons = [*fields.get("reasons", ())]
+    if _lower(fields, HARD_CAPS[allowed]):
+        reasons.append(Reason.PLAN_CLAMPED)
+    if _fit_stages(fields, Plan(profile=allowed)):
+        reasons.append(Reason.STAGES_SHORTENED)
+    if reasons:
+        fields["reasons"] = tuple(dict.fromkeys(reasons))
     try:
-        return Plan.model_validate(wanted)
+        return Plan.model_validate(fields)
     except ValidationError as error:
-        raise PlanError("; ".join(_explain(problem) for problem in error.errors())) from None
+        raise PlanError(explain_problems(error.errors(), "the plan")) from None
 
 
 def caps_of(plan: Plan) -> Caps:
@@ -317,38 +366,44 @@ def caps_of(plan: Plan) -> Caps:
     return Caps(plan.budget.docs_max, plan.budget.work_max, plan.budget.latency_ms)
 
 
-def _lower(wanted: dict[str, Any], caps: Any) -> bool:
+def _lower(fields: dict[str, Any], caps: Any) -> bool:
     """Bring every number above its cap down to it, in place; whether any was."""
     lowered = False
-    for *way, last in CAPPED:
-        part = wanted
-        for step in way:
+    for *sections, last in CAPPED:
+        part = fields
+        for step in sections:
             part = part.get(step, {}) if isinstance(part, dict) else {}
         value = part.get(last) if isinstance(part, dict) else None
-        if isinstance(value, int | float) and not isinstance(value, bool) and value > getattr(caps, last):
-            part[last], lowered = getattr(caps, last), True
+        if not isinstance(value, int | float) or isinstance(value, bool):
+            continue
+        cap = getattr(caps, last)
+        if value > cap:
+            part[last] = cap
+            lowered = True
     return lowered
 
 
-def _fit_stages(wanted: dict[str, Any], plan: Plan) -> bool:
-    """Shrink the stages' timeouts in proportion until they fit the turn, in place; whether they had to be."""
-    budget = wanted.get("budget", {})
-    latency = budget.get("latency_ms", plan.budget.latency_ms) if isinstance(budget, dict) else plan.budget.latency_ms
-    parts = {name: wanted.get(name, {}) for name in _STAGES}
-    if not all(isinstance(part, dict) for part in parts.values()):
+def _fit_stages(fields: dict[str, Any], plan: Plan) -> bool:
+    """Shrink the stages' timeouts in proportion until they fit the turn, in place; whether they had
+    to be.
+    """
+    budget = fields.get("budget", {})
+    latency = plan.budget.latency_ms
+    if isinstance(budget, dict):
+        latency = budget.get("latency_ms", latency)
+    stages = {name: fields.get(name, {}) for name in _STAGES}
+    if not all(isinstance(stage, dict) for stage in stages.values()):
         return False
-    times = {name: part.get("timeout_ms", getattr(plan, name).timeout_ms) for name, part in parts.items()}
-    if not all(isinstance(one, int) for one in (latency, *times.values())) or min(times.values()) < 1:
+    times = {
+        name: stage.get("timeout_ms", getattr(plan, name).timeout_ms)
+        for name, stage in stages.items()
+    }
+    if not all(isinstance(time, int) for time in (latency, *times.values())):
         return False
     total = sum(times.values())
-    if total <= latency or latency < len(_STAGES):
+    if min(times.values()) < 1 or total <= latency or latency < len(_STAGES):
         return False
-    for name, part in parts.items():
-        wanted[name] = {**part, "timeout_ms": 1 + (latency - len(_STAGES)) * times[name] // total}
+    for name, stage in stages.items():
+        share = (latency - len(_STAGES)) * times[name] // total
+        fields[name] = {**stage, "timeout_ms": 1 + share}
     return True
-
-
-def _explain(problem: Any) -> str:
-    place = ".".join(str(part) for part in problem["loc"]) or "the plan"
-    message = str(problem["msg"]).removeprefix("Value error, ")
-    return f"{place} is {problem['input']!r}: {message}" if problem["loc"] else f"{place}: {message}"

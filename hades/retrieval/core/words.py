@@ -8,6 +8,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cache, cached_property, lru_cache
 from importlib.resources import files
 from typing import Any
@@ -27,9 +28,10 @@ from models.rankings import FusionModel, read_fusion
 from schemas.ids import Mask, microseconds
 from schemas.nodes import CodeEdgeType, RelationType
 
-# How far candidate texts speak a question's words, measured among the candidates themselves. A word that many
-# candidates hold says little about which of them to prefer, however rare it is in the corpus: rarity is therefore
-# counted in the pool. This needs no index, so it works the same over every view.
+# How far candidate texts speak a question's words, measured among the candidates themselves. A word
+# that many candidates hold says little about which of them to prefer, however rare it is in the
+# corpus: rarity is therefore counted in the pool. This needs no index, so it works the same over
+# every view.
 Floats = NDArray[np.float64]
 _WORD = re.compile(r"\w+")
 _MARKS = re.compile(r"[\u0300-\u036f]+")
@@ -39,15 +41,20 @@ _SHORTEST_STEM = 3
 _SHORTEST_TITLE = 4  # characters; shorter ones stand inside anything
 _REMEMBERED_BODIES = 2048  # passages; a turn looks at the words of each several times
 _FUNCTION_WORDS = frozenset(
-    """a an the of in on at to for from by with and or is are was were be been being do does did has have had which what
-    who whom whose when where why how that this these those it its as than then there their his her he she they we you i
-    not no s t also into about between both during after before same""".split()  # noqa: SIM905 - reads better
+    """
+        a an the of in on at to for from by with and or is are was were be been being do does did
+        has have had which what who whom whose when where why how that this these those it its as
+        than then there their his her he she they we you i not no s t also into about between both
+        during after before same
+    """.split()  # noqa: SIM905 - reads better
 )
 
 
 @dataclass(frozen=True)
 class Wording:
-    """Question words against candidates. `rarity` (words,); `holds` (words, candidates), 1 where it stands; `bm25`."""
+    """Question words against candidates. `rarity` (words,); `holds` (words, candidates), 1 where it
+    stands; `bm25`.
+    """
 
     rarity: Floats
     holds: Floats
@@ -56,7 +63,7 @@ class Wording:
 
 @dataclass(frozen=True)
 class Body:
-    """A text as words, in order, and what is asked of them."""
+    """A text as words, in order, and what is counted of them."""
 
     words: Sequence[str]
 
@@ -89,41 +96,51 @@ def passage_body(title: str, text: str) -> Body:
 
 def wording(question: str, bodies: Sequence[Body]) -> Wording:
     """BM25 of each text, and which content words of the question it holds."""
-    asked = list(dict.fromkeys(map(stem, content_words(question))))
-    found = [[body.stems[word] for body in bodies] for word in asked]
-    times = np.array(found, np.float64).reshape(len(asked), len(bodies))
+    stems = list(dict.fromkeys(map(stem, content_words(question))))
+    times = np.zeros((len(stems), len(bodies)))
+    for row, word in enumerate(stems):
+        times[row] = [body.stems[word] for body in bodies]
     lengths = np.array([len(body.words) for body in bodies], np.float64)
-    rows_with = (times > 0).sum(axis=1)
-    rare = rarity(rows_with, len(bodies))
-    penalty = K1 * (1 - B + B * lengths / max(1.0, lengths.mean() if len(lengths) else 1.0))
+    holds = times > 0
+    rare = rarity(holds.sum(axis=1), len(bodies))
+    mean_length = lengths.mean() if len(lengths) else 1.0
+    penalty = K1 * (1 - B + B * lengths / max(1.0, mean_length))
     shares = rare[:, None] * times * (K1 + 1) / (times + penalty)
-    return Wording(rare, (times > 0).astype(np.float64), shares.sum(axis=0))
+    return Wording(rare, holds.astype(np.float64), shares.sum(axis=0))
 
 
 def match_titles(question: str, titles: Sequence[str]) -> Floats:
-    """1 where the question spells a title in full, 0.8 without the words in brackets behind it, else 0."""
-    asked = _space(words(question))
-    full = [_plain_title(title) for title in titles]
-    short = [_plain_title(short_title(title)) for title in titles]
-    return np.array(
-        [
-            0.0 if len(brief) < _SHORTEST_TITLE + 2 else 1.0 if whole in asked else 0.8 if brief in asked else 0.0
-            for whole, brief in zip(full, short, strict=True)
-        ]
-    )
+    """1 where the question spells a title in full, 0.8 without the words in brackets behind it,
+    else 0.
+    """
+    question_text = _space(words(question))
+    matches = np.zeros(len(titles))
+    for row, title in enumerate(titles):
+        brief = _plain_title(short_title(title))
+        if len(brief) < _SHORTEST_TITLE + 2:
+            continue
+        if _plain_title(title) in question_text:
+            matches[row] = 1.0
+        elif brief in question_text:
+            matches[row] = 0.8
+    return matches
 
 
 def links(titles: Sequence[str], bodies: Sequence[Body], documents: Sequence[str]) -> Floats:
-    """(n, n): 1 at [i, j] where text i names title j of another document; a title that most texts hold links none."""
-    found = np.zeros((len(titles), len(titles)))
-    for place, title in enumerate(titles):
+    """(n, n): 1 at [i, j] where text i names title j of another document; a title that most texts
+    hold links none.
+    """
+    matrix = np.zeros((len(titles), len(titles)))
+    for column, title in enumerate(titles):
         name = _plain_title(short_title(title))
-        if len(name) >= _SHORTEST_TITLE + 2:
-            found[:, place] = [
-                other != documents[place] and name in body.spaced for body, other in zip(bodies, documents, strict=True)
-            ]
-    found[:, found.sum(axis=0) * 2 > len(titles)] = 0.0
-    return found
+        if len(name) < _SHORTEST_TITLE + 2:
+            continue
+        matrix[:, column] = [
+            document != documents[column] and name in body.spaced
+            for body, document in zip(bodies, documents, strict=True)
+        ]
+    matrix[:, matrix.sum(axis=0) * 2 > len(titles)] = 0.0
+    return matrix
 
 
 def short_title(title: str) -> str:
@@ -135,7 +152,8 @@ def words(text: str) -> list[str]:
     """The words of a text in lower case without accents."""
     if text.isascii():
         return plain_words(text)
-    return split_unspaced(_WORD.findall(_MARKS.sub("", unicodedata.normalize("NFKD", text)).lower()))
+    unaccented = _MARKS.sub("", unicodedata.normalize("NFKD", text))
+    return split_unspaced(_WORD.findall(unaccented.lower()))
 
 
 def content_words(text: str) -> list[str]:
@@ -148,9 +166,9 @@ def _plain_title(title: str) -> str:
     return _space(words(title))
 
 
-def _space(spoken: Sequence[str]) -> str:
+def _space(words_in_order: Sequence[str]) -> str:
     """Words with one blank around each, so that a match is a match of whole words."""
-    return f" {' '.join(spoken)} "
+    return f" {' '.join(words_in_order)} "
 
 
 @lru_cache(1 << 16)
@@ -162,20 +180,27 @@ def stem(word: str) -> str:
     return word
 
 
-# What makes a node or an edge matter to a question, told from memory alone: nothing here reads a document.
+# What makes a node or an edge matter to a question, from memory alone: nothing here reads a
+# document.
 
 OUT, IN, ANY = Direction.OUT, Direction.IN, Direction.ANY
-PATH_TYPES: tuple[str, ...] = (*(str(one) for one in RelationType), *(str(one) for one in CodeEdgeType))
+PATH_TYPES: tuple[str, ...] = (
+    *map(str, RelationType),
+    *map(str, CodeEdgeType),
+)
 MENTIONS = "mentions"
-DESCRIBES = str(CodeEdgeType.DESCRIBES)  # from a passage of code to the function or class that it holds
-LEXICAL_HITS = 256  # names that share a word with the question; further ones match too little to matter
+# From a passage of code to the function or class that it holds.
+DESCRIBES = str(CodeEdgeType.DESCRIBES)
+# Names that share a word with the question; further ones match too little to matter.
+LEXICAL_HITS = 256
 
 
 def gains(type_names: Iterable[str], boosts: Mapping[str, float] | None = None) -> Floats:
     """The factor on the weight of each edge type, by code; 0 for a type that paths do not use.
 
-    Without boosts every type of `PATH_TYPES` counts fully; a type that the boosts do not name counts as the least of
-    them, so that a type nobody thought about never outranks one that somebody did.
+    Without boosts every type of `PATH_TYPES` counts fully; a type that the boosts do not name
+    counts as the least of them, so that a type nobody thought about never outranks one that
+    somebody did.
     """
     factors = dict.fromkeys(PATH_TYPES, 1.0 if not boosts else min(boosts.values()))
     factors |= {str(name): boost for name, boost in (boosts or {}).items()}
@@ -183,11 +208,14 @@ def gains(type_names: Iterable[str], boosts: Mapping[str, float] | None = None) 
 
 
 def moments(mask: Mask) -> tuple[int, int]:
-    """Where a reader stands, in microseconds since 1970 as the adjacency counts them; `ALWAYS` for an open axis."""
-    as_of, known_at = (
-        int(ALWAYS) if moment is None else microseconds(moment) for moment in (mask.as_of, mask.known_at)
-    )
-    return as_of, known_at
+    """Where a reader stands, in microseconds since 1970 as the adjacency counts them; `ALWAYS` for
+    an open axis.
+    """
+    return _moment(mask.as_of), _moment(mask.known_at)
+
+
+def _moment(moment: datetime | None) -> int:
+    return int(ALWAYS) if moment is None else microseconds(moment)
 
 
 class Relevance:
@@ -219,14 +247,18 @@ class Relevance:
 
     @cached_property
     def _words(self) -> tuple[Numbers, Floats]:
-        """Entities and functions that share a word with the question, by number, scored against the best of them."""
-        found: list[Hits] = [
+        """Entities and functions that share a word with the question, by number, scored against the
+        best of them.
+        """
+        rankings: list[Hits] = [
             self._view.lexical(self._question.text, kind=kind, limit=LEXICAL_HITS)
             for kind in (Kind.ENTITY, Kind.FUNC)
             if self._view.info.nodes.get(kind, 0)
         ]
-        numbers = np.concatenate([np.empty(0, np.int64), *(hits.numbers for hits in found)])
-        scaled = [hits.scores / max(float(hits.scores.max()), 1e-9) for hits in found if len(hits)]
+        numbers = np.concatenate([np.empty(0, np.int64), *(hits.numbers for hits in rankings)])
+        scaled = [
+            hits.scores / max(float(hits.scores.max()), 1e-9) for hits in rankings if len(hits)
+        ]
         scores = np.concatenate([np.empty(0), *scaled])
         order = np.argsort(numbers, kind="stable")
         return numbers[order], scores[order].astype(np.float64)
@@ -236,10 +268,12 @@ class Relevance:
 def fitted_file(name: str) -> Mapping[str, Any]:
     """The numbers of a file under `models/fitted`, with what is known about their fit.
 
-    `multihop`, `memory` (the recipe) and `placed` are two rankings each, of a candidate alone and beside the others;
-    `fusion` is that of the default recipe, `abstain` the rule of abstention, `code_files` the trees of code.
+    `multihop`, `memory` (the recipe) and `placed` are two rankings each, of a candidate alone and
+    beside the others; `fusion` is that of the default recipe, `abstain` the rule of abstention,
+    `code_files` the trees of code.
     """
-    body: dict[str, Any] = json.loads(files(models).joinpath("fitted", f"{name}.json").read_text("utf-8"))
+    path = files(models).joinpath("fitted", f"{name}.json")
+    body: dict[str, Any] = json.loads(path.read_text("utf-8"))
     return body
 
 
@@ -249,10 +283,14 @@ def fusion_model() -> FusionModel:
     return read_fusion(fitted_file("fusion")["heads"])
 
 
-# The parts of a question that could be asked alone. A language model may do better; the words themselves need none.
+# The parts of a question that could be asked alone. A language model may do better; the words
+# themselves need none.
 
-# Where a question turns to another thing: its own marks, and words that join what could be asked alone.
-_TURNS = re.compile(r"[;?!]\s+|,?\s+(?:and|or|but|while|whereas|versus|vs\.?|compared (?:to|with))\s+|,\s+", re.I)
+# Where a question turns to another thing: its own marks, and words that join what could be asked
+# alone.
+_TURNS = re.compile(
+    r"[;?!]\s+|,?\s+(?:and|or|but|while|whereas|versus|vs\.?|compared (?:to|with))\s+|,\s+", re.I
+)
 _LEAST_WORDS = 2  # content words; a shorter clause finds anything
 
 
@@ -264,5 +302,5 @@ def subqueries(text: str, q: int) -> tuple[str, ...]:
 def clauses(text: str) -> list[str]:
     """What a question asks, part by part, in its own words; empty when it asks one thing only."""
     parts = [part.strip(" ,;?!.") for part in _TURNS.split(text)]
-    kept = [part for part in dict.fromkeys(parts) if len(content_words(part)) >= _LEAST_WORDS]
-    return kept if len(kept) > 1 else []
+    distinct = [part for part in dict.fromkeys(parts) if len(content_words(part)) >= _LEAST_WORDS]
+    return distinct if len(distinct) > 1 else []

@@ -18,21 +18,26 @@ from hades.retrieval.core.words import Floats, fitted_file, match_titles, passag
 from hades.retrieval.features.sentences import QuestionWords, Reading, hold_shares, links
 from hades.text.dates import Interval, closeness, end_years, times_in
 
-# A closer look at the passages that a walk brought up: which of them, together, hold what the question asks. Two linear
-# looks. The first sees each passage: its rank in the walk, its cosine, the question's words in it, and whether a
-# passage about something the question names speaks of it in a sentence that fits. The second sees the passages beside
-# each other: who is spoken of by the good ones, and who adds words that the best few lack. The coefficients
-# (`models/fitted/multihop.json`) were fitted listwise on the training questions of musique and hotpotqa.
+# A closer look at the passages that a walk brought up: which of them, together, hold what the
+# question asks. Two linear looks. The first sees each passage: its rank in the walk, its cosine,
+# the question's words in it, and whether a passage about something the question names speaks of it
+# in a sentence that fits. The second sees the passages beside each other: who is spoken of by the
+# good ones, and who adds words that the best few lack. The coefficients
+# (`models/fitted/multihop.json`) were fitted listwise on the training questions of musique and
+# hotpotqa.
+Columns = dict[str, Floats]  # (n,) values of passages, by the name of the feature
 _UNREACHED = 1e-7  # what a passage counts that the walk did not reach; logarithms need a floor
 _GOOD = 3  # passages as good as the third best speak at full voice
 
 
 @dataclass(frozen=True)
 class Pool:
-    """Passages to be judged, arrays of one length: how they were read, and what the searches gave them.
+    """Passages to be judged, arrays of one length: how they were read, and what the searches gave
+    them.
 
-    `vectors` (n, dim) are unit length or zero; `asked` is the question's vector, zeros when it has none. `is_late` is
-    asked between the passes of a closer look: the first pass serves where there is no time for the next.
+    `vectors` (n, dim) are unit length or zero; `question_vector` is all zeros where the question
+    has none. `is_late` is called between the looks: the first serves where there is no time for the
+    next.
     """
 
     readings: Sequence[Reading]
@@ -40,35 +45,36 @@ class Pool:
     second_walk: Floats
     lexical: Floats
     vectors: NDArray[np.float32]
-    asked: NDArray[np.float32]
-    is_late: Callable[[], bool] = bool  # never, unless told
+    question_vector: NDArray[np.float32]
+    is_late: Callable[[], bool] = bool  # never late by default
 
 
 def score_multihop(pool: Pool, want: QuestionWords) -> Floats:
     """(n,) the worth of each passage; only differences mean something."""
-    first, linked = passage_features(pool, want)
-    looks = fitted_file("multihop")
-    worth = weigh(first, looks["first"])
+    columns, linked = passage_features(pool, want)
+    weights = fitted_file("multihop")
+    worth = weigh(columns, weights["first"])
     if pool.is_late():
         return worth
-    return weigh(pairwise_features(worth, linked, hold_shares(pool.readings, want)), looks["second"])
+    holds = hold_shares(pool.readings, want)
+    return weigh(pairwise_features(worth, linked, holds), weights["second"])
 
 
-def passage_features(pool: Pool, want: QuestionWords) -> tuple[dict[str, Floats], Floats]:
+def passage_features(pool: Pool, want: QuestionWords) -> tuple[Columns, Floats]:
     """What is seen of each passage alone, by name; and the links between them."""
     readings = pool.readings
     fits = [want.fit_each(reading) for reading in readings]
     linked = links(readings, fits)
-    cosine = (pool.vectors @ pool.asked).astype(np.float64)
-    walk, again = np.log(pool.walk + _UNREACHED), np.log(pool.second_walk + _UNREACHED)
-    walk, again = walk - walk.max(), again - again.max()
-    anchor = np.array([float(len(reading.name) > 4 and reading.name in want.text) for reading in readings])
-    like, place = _namesakes([reading.title for reading in readings], cosine)
-    return {
+    cosine = (pool.vectors @ pool.question_vector).astype(np.float64)
+    walk, second_walk = _log_walk(pool.walk), _log_walk(pool.second_walk)
+    is_named = [len(reading.name) > 4 and reading.name in want.text for reading in readings]
+    named_flags = np.array(is_named, np.float64)
+    namesakes, namesake_place = _namesakes([reading.title for reading in readings], cosine)
+    columns = {
         "walk": walk,
         "walk_rank": reciprocal(walk),
-        "again": again,
-        "again_rank": reciprocal(again),
+        "again": second_walk,
+        "again_rank": reciprocal(second_walk),
         "cosine": cosine - cosine.max(),
         "remaining_cosine": _remaining(pool, walk, cosine),
         "lexical": pool.lexical / max(float(pool.lexical.max()), 1e-9),
@@ -76,38 +82,48 @@ def passage_features(pool: Pool, want: QuestionWords) -> tuple[dict[str, Floats]
         "title_words": np.array([want.share(reading.title_roots) for reading in readings]),
         "best_sentence": np.array([max(fit) for fit in fits]),
         "first_sentence": np.array([fit[0] for fit in fits]),
-        "named": anchor,
-        "spoken_of_by_named": (anchor[:, None] * linked).max(axis=0),
+        "named": named_flags,
+        "spoken_of_by_named": (named_flags[:, None] * linked).max(axis=0),
         "spoken_of": (np.exp(0.3 * walk)[:, None] * linked).max(axis=0),
-        "speaks_of_named": ((linked > 0) * anchor[None, :]).max(axis=1),
-        "namesakes": like,
-        "namesake_place": place,
-    }, linked
+        "speaks_of_named": ((linked > 0) * named_flags[None, :]).max(axis=1),
+        "namesakes": namesakes,
+        "namesake_place": namesake_place,
+    }
+    return columns, linked
 
 
-def pairwise_features(first: Floats, linked: Floats, holds: Floats) -> dict[str, Floats]:
-    """What is seen of passages beside each other, by name, given the worth that the first look found.
+def _log_walk(walk: Floats) -> Floats:
+    """The logarithm of a walk, 0 for the passage that it reached best."""
+    logarithms: Floats = np.log(walk + _UNREACHED)
+    logarithms -= logarithms.max()
+    return logarithms
+
+
+def pairwise_features(first: Floats, linked: Floats, holds: Floats) -> Columns:
+    """What is seen of passages beside each other, by name, given the worth that the first look
+    found.
 
     `linked` (n, n) are the links between them, `holds` (n, words) their `hold_shares`.
     """
     ranked = np.argsort(-first, kind="stable")
-    worth, voice = np.exp(first - first.max()), share_of_best(first)
+    voice = share_of_best(first)
     steps = np.minimum(1.0, linked)
+    two_steps = ((voice[:, None] * steps) @ steps).sum(axis=0)
     return {
         "first": first - first.max(),
-        "share": worth,
+        "share": np.exp(first - first.max()),
         "rank": reciprocal(first),
         "spoken_of": (voice[:, None] * linked).max(axis=0),
         "speaks_of": (voice[None, :] * linked).max(axis=1),
-        "adds_to_1": _add(holds, ranked, 1),
-        "adds_to_2": _add(holds, ranked, 2),
-        "adds_to_4": _add(holds, ranked, 4),
-        "two_steps": np.log1p(((voice[:, None] * steps) @ steps).sum(axis=0)),
+        "adds_to_1": _added_share(holds, ranked, 1),
+        "adds_to_2": _added_share(holds, ranked, 2),
+        "adds_to_4": _added_share(holds, ranked, 4),
+        "two_steps": np.log1p(two_steps),
     }
 
 
 def share_of_best(worth: Floats) -> Floats:
-    """(n,) how far each passage is listened to: 1 for the best few, falling with the worth."""
+    """(n,) how much each passage counts for others: 1 for the best few, falling with the worth."""
     shares = np.exp(worth - worth.max())
     least = np.sort(shares)[::-1][min(_GOOD, len(shares)) - 1]
     voice: Floats = np.minimum(1.0, shares / least)
@@ -116,25 +132,33 @@ def share_of_best(worth: Floats) -> Floats:
 
 def weigh(columns: Mapping[str, Floats], weights: Mapping[str, float]) -> Floats:
     """(n,) the weighted sum of columns; only differences mean something."""
-    table = np.ascontiguousarray(np.array([columns[name] for name in weights]).T)  # several times column_stack's speed
+    # Several times faster than column_stack.
+    table = np.ascontiguousarray(np.array([columns[name] for name in weights]).T)
     worth: Floats = table @ np.array(list(weights.values()))
     return worth
 
 
 def match_tokens(tokens: NDArray[np.float32] | None, passages: Sequence[Passage]) -> Floats:
-    """(n,) late interaction: the mean over a question's tokens of the cosine with what of a passage is nearest to each.
+    """(n,) late interaction: the mean over a question's tokens of the cosine with what of a passage
+    is nearest to each.
 
-    A passage is known by the signs of its tokens' states; one without them counts like the mean of the others.
+    A passage is known by the signs of its tokens' states; one without them counts like the mean of
+    the others.
     """
-    packed = [base64.b64decode(one.token_signs) for one in passages]
+    packed = [base64.b64decode(passage.token_signs) for passage in passages]
     if tokens is None or not len(tokens) or not any(packed):
         return np.zeros(len(passages))
-    rows = np.array([8 * len(one) // tokens.shape[1] for one in packed])
-    bits = np.unpackbits(np.frombuffer(b"".join(packed), np.uint8)).reshape(-1, tokens.shape[1]).astype(np.float32)
-    nearest = np.maximum.reduceat(tokens @ bits.T, (np.cumsum(rows) - rows)[rows > 0], axis=1)
-    found = np.full(len(passages), np.nan)  # a sign is twice its bit less 1
-    found[rows > 0] = (2.0 * nearest - tokens.sum(axis=1, keepdims=True)).mean(axis=0) / math.sqrt(tokens.shape[1])
-    return np.where(rows > 0, found, np.nanmean(found))
+    dimension = tokens.shape[1]
+    token_counts = np.array([8 * len(signs) // dimension for signs in packed])
+    has_tokens = token_counts > 0
+    packed_bits = np.frombuffer(b"".join(packed), np.uint8)
+    bits = np.unpackbits(packed_bits).reshape(-1, dimension).astype(np.float32)
+    starts = (np.cumsum(token_counts) - token_counts)[has_tokens]
+    nearest = np.maximum.reduceat(tokens @ bits.T, starts, axis=1)
+    products = 2.0 * nearest - tokens.sum(axis=1, keepdims=True)  # a sign is twice its bit less 1
+    cosines = np.full(len(passages), np.nan)
+    cosines[has_tokens] = products.mean(axis=0) / math.sqrt(dimension)
+    return np.where(has_tokens, cosines, np.nanmean(cosines))
 
 
 def reciprocal(scores: Floats) -> Floats:
@@ -145,42 +169,50 @@ def reciprocal(scores: Floats) -> Floats:
 
 
 def _namesakes(titles: Sequence[str], cosine: Floats) -> tuple[Floats, Floats]:
-    """For each passage the logarithm of how many share its title, and of its place among them by cosine."""
-    seen: dict[str, int] = {}
+    """For each passage the logarithm of how many share its title, and of its place among them by
+    cosine.
+    """
+    title_counts: dict[str, int] = {}
     place = np.zeros(len(titles))
     for row in np.argsort(-cosine, kind="stable").tolist():
-        place[row] = seen.get(titles[row], 0)
-        seen[titles[row]] = int(place[row]) + 1
-    return np.log(np.array([seen[title] for title in titles], np.float64)), np.log1p(place)
+        count = title_counts.get(titles[row], 0)
+        place[row] = count
+        title_counts[titles[row]] = count + 1
+    namesakes = np.array([title_counts[title] for title in titles], np.float64)
+    return np.log(namesakes), np.log1p(place)
 
 
 def _remaining(pool: Pool, walk: Floats, cosine: Floats) -> Floats:
-    """Cosine with what the best passage leaves of the question: the question's vector without the passage's part."""
-    best = pool.vectors[int(np.argmax(0.3 * walk + 4.0 * reciprocal(walk) + 3.0 * cosine))]
-    rest = pool.asked - (pool.asked @ best) * best
-    remaining: Floats = (pool.vectors @ rest / max(float(np.linalg.norm(rest)), 1e-9)).astype(np.float64)
+    """Cosine with what the best passage leaves of the question: the question's vector without the
+    passage's part.
+    """
+    first_guess = 0.3 * walk + 4.0 * reciprocal(walk) + 3.0 * cosine
+    best = pool.vectors[int(np.argmax(first_guess))]
+    remaining_vector = pool.question_vector - (pool.question_vector @ best) * best
+    length = max(float(np.linalg.norm(remaining_vector)), 1e-9)
+    remaining: Floats = (pool.vectors @ remaining_vector / length).astype(np.float64)
     return remaining
 
 
-def _add(holds: Floats, ranked: NDArray[np.int64], n_best: int) -> Floats:
+def _added_share(holds: Floats, ranked: NDArray[np.int64], n_best: int) -> Floats:
     """How much of the question each passage holds that the best few others do not."""
     best = ranked[:n_best]
     gain: Floats = np.maximum(holds - holds[best].max(axis=0), 0.0).sum(axis=1)
     for row in best.tolist():
-        others = [place for place in ranked[: n_best + 1].tolist() if place != row]
-        if others:
-            gain[row] = np.maximum(holds[row] - holds[others].max(axis=0), 0.0).sum()
+        other_rows = [place for place in ranked[: n_best + 1].tolist() if place != row]
+        if other_rows:
+            gain[row] = np.maximum(holds[row] - holds[other_rows].max(axis=0), 0.0).sum()
     return gain
 
 
-# What speaks for a passage of a dated or told corpus: its words, its neighbours in the telling, and its time. Two
-# linear looks, as the closer look has them. The first costs no read: what searches and a short walk gave a passage, and
-# what they gave to what was said right before and after it, since an answer follows its question. The second looks at
-# the best of them closely: their words, their title, and whether a time they state fits the time asked for. A time
-# never hides a passage, it ranks. The coefficients (`models/fitted/memory.json`) were fitted listwise on one half of
-# the articles and conversations of timeqa and locomo; docs/memory_evaluation.md shows the other half.
-Columns = dict[str, Floats]
-_DATED_UNREACHED = 1e-6  # what a passage counts that the walk did not reach; logarithms need a floor
+# What speaks for a passage of a dated corpus or a conversation: its words, the passages before and
+# after it, and its time. Two linear looks, as above. The first costs no read: what searches and a
+# short walk gave a passage, and what they gave to the passages right before and after it, since an
+# answer follows its question. The second reads the best of them: their words, their title, and
+# whether a time they state fits the time asked for. A time never hides a passage, it ranks. The
+# coefficients (`models/fitted/memory.json`) were fitted listwise on one half of the articles and
+# conversations of timeqa and locomo; docs/memory_evaluation.md shows the other half.
+_DATED_UNREACHED = 1e-6  # the same for a walk among dated passages
 _TITLE_VOICES = 3  # passages of one title that speak for each other
 _DAY = timedelta(days=1)
 _SELF = frozenset({"i", "me", "my", "mine", "we", "us", "our", "ours"})
@@ -191,110 +223,136 @@ _REMEMBERED_TIMES = 4096  # passages
 
 @dataclass(frozen=True)
 class ChannelScores:
-    """What the searches gave to candidates, arrays of one length; 0 where a search did not find one.
+    """What the searches gave to candidates, arrays of one length; 0 where a search did not find
+    one.
 
-    `before` and `after` hold places of candidates, as (candidate, neighbour) pairs: what was said right before it, and
-    right after it.
+    `before_pairs` and `after_pairs` hold places of candidates, as (candidate, neighbour): what was
+    said right before it, and right after it.
     """
 
     words: Floats
     cosine: Floats
     years: Floats
     walk: Floats
-    before: NDArray[np.int64]
-    after: NDArray[np.int64]
+    before_pairs: NDArray[np.int64]
+    after_pairs: NDArray[np.int64]
 
 
-def dated_features(heard: ChannelScores) -> Columns:
-    """What is known of candidates without reading them, by name."""
-    spoken = share_of_greatest(heard.words)
-    base = spoken + share_of_greatest(np.maximum(heard.cosine, 0.0))
-    before, after = _beside(base, heard.before), _beside(base, heard.after)
-    walk = np.log(heard.walk + _DATED_UNREACHED)
+def dated_features(scores: ChannelScores) -> Columns:
+    """The features of candidates that need no reading, by name."""
+    words = share_of_greatest(scores.words)
+    base = words + share_of_greatest(np.maximum(scores.cosine, 0.0))
+    preceding = _best_neighbour(base, scores.before_pairs)
+    following = _best_neighbour(base, scores.after_pairs)
+    walk = np.log(scores.walk + _DATED_UNREACHED)
     return {
-        "words": spoken,
-        "words_rank": reciprocal_found(heard.words),
-        "cosine": heard.cosine - heard.cosine.max(initial=-1.0),
+        "words": words,
+        "words_rank": reciprocal_found(scores.words),
+        "cosine": scores.cosine - scores.cosine.max(initial=-1.0),
         "walk": walk - walk.max(initial=np.log(_DATED_UNREACHED)),
-        "walk_rank": reciprocal_found(heard.walk),
-        "years": share_of_greatest(heard.years),
-        "before": before,
-        "after": after,
-        "two_before": _beside(before, heard.before),
-        "two_after": _beside(after, heard.after),
+        "walk_rank": reciprocal_found(scores.walk),
+        "years": share_of_greatest(scores.years),
+        "before": preceding,
+        "after": following,
+        "two_before": _best_neighbour(preceding, scores.before_pairs),
+        "two_after": _best_neighbour(following, scores.after_pairs),
     }
 
 
-def dated_pair_features(question: str, asked: Interval | None, passages: Sequence[Passage], first: Columns) -> Columns:
-    """The first look at passages with what reading them adds, by name; `first` has the rows of these passages."""
-    bodies = [passage_body(one.title, one.text) for one in passages]
-    spoken = wording(question, bodies)
-    closely = spoken.rarity @ spoken.holds / max(float(spoken.rarity.sum()), 1e-9)
+def dated_pair_features(
+    question: str, asked_time: Interval | None, passages: Sequence[Passage], first: Columns
+) -> Columns:
+    """`first`, the features of these passages before reading, with those that reading adds."""
+    titles = [passage.title for passage in passages]
+    bodies = [passage_body(passage.title, passage.text) for passage in passages]
+    overlap = wording(question, bodies)
+    rarity_sum = max(float(overlap.rarity.sum()), 1e-9)
     base = first["words"] + share_of_greatest(first["cosine"] - first["cosine"].min(initial=0.0))
+    lengths = np.array([len(body.words) for body in bodies], np.float64)
     return {
         **first,
-        **time_fit(asked, passages),
-        "title": match_titles(question, [one.title for one in passages]),
-        "closely": share_of_greatest(spoken.bm25),
-        "holds": closely,
-        "same_title": _same_title([one.title for one in passages], base),
-        "length": np.log1p(np.array([len(body.words) for body in bodies], np.float64)),
+        **time_fit(asked_time, passages),
+        "title": match_titles(question, titles),
+        "closely": share_of_greatest(overlap.bm25),
+        "holds": overlap.rarity @ overlap.holds / rarity_sum,
+        "same_title": _same_title(titles, base),
+        "length": np.log1p(lengths),
     }
 
 
 def speech(passages: Sequence[Passage]) -> Columns:
-    """How a passage speaks: share of its sentences that ask, whether it speaks of its speaker, and to someone.
+    """How a passage speaks: share of its sentences that ask, whether it speaks of its speaker, and
+    to someone.
 
-    What answers a question about someone is more often a turn that states something of its speaker than one that asks.
+    What answers a question about someone is more often a turn that states something of its speaker
+    than one that asks.
     """
-    bodies = [passage_body(one.title, one.text) for one in passages]
+    asking_shares = [_asking_share(passage.text) for passage in passages]
+    bodies = [passage_body(passage.title, passage.text) for passage in passages]
+    of_self = [not body.counts.keys().isdisjoint(_SELF) for body in bodies]
+    to_other = [not body.counts.keys().isdisjoint(_OTHER) for body in bodies]
     return {
-        "asks": np.array([_asking_share(one.text) for one in passages]),
-        "of_self": np.array([float(not body.counts.keys().isdisjoint(_SELF)) for body in bodies]),
-        "to_other": np.array([float(not body.counts.keys().isdisjoint(_OTHER)) for body in bodies]),
+        "asks": np.array(asking_shares),
+        "of_self": np.array(of_self, np.float64),
+        "to_other": np.array(to_other, np.float64),
     }
 
 
 @lru_cache(maxsize=_REMEMBERED_TIMES)
 def _asking_share(text: str) -> float:
-    """Sentences that end with a question mark, of all that end; the last one may end without a mark."""
+    """Sentences that end with a question mark, of all that end; the last one may end without a
+    mark.
+    """
     if "?" not in text:
         return 0.0
     ends = _SENTENCE_END.findall(text)
-    last = text.rstrip()[-1:]
-    count = len(ends) + (last not in ".!?" if last else 0)
-    return sum("?" in end for end in ends) / count if count else 0.0
+    question_count = sum("?" in end for end in ends)
+    sentence_count = len(ends) + (text.rstrip()[-1:] not in ".!?")
+    return question_count / sentence_count
 
 
-def time_fit(asked: Interval | None, passages: Sequence[Passage]) -> Columns:
-    """How the times that passages state, and their own date, fit the time asked for; all 0 where none is asked for."""
-    found = {name: np.zeros(len(passages)) for name in ("time", "overlaps", "begins", "ends")}
-    if asked is None:
-        return found
-    first, last = end_years(asked)
+def time_fit(asked_time: Interval | None, passages: Sequence[Passage]) -> Columns:
+    """How the times that passages state, and their own date, fit the time asked for; all 0 where
+    none is asked for.
+    """
+    columns = {name: np.zeros(len(passages)) for name in ("time", "overlaps", "begins", "ends")}
+    if asked_time is None:
+        return columns
+    first_year, last_year = end_years(asked_time)
     for row, passage in enumerate(passages):
-        told = tell_times(passage.text, passage.timestamp)
-        best = max((closeness(asked, one) for one in told), default=0.0)
-        ends = [end_years(one) for one in told]
-        found["time"][row], found["overlaps"][row] = best, float(best > 0.0)
-        found["begins"][row] = float(first is not None and any(first == start for start, _ in ends))
-        found["ends"][row] = float(last is not None and any(last == end for _, end in ends))
-    return found
+        stated_times = tell_times(passage.text, passage.timestamp)
+        best = max((closeness(asked_time, stated) for stated in stated_times), default=0.0)
+        years = [end_years(stated) for stated in stated_times]
+        columns["time"][row] = best
+        columns["overlaps"][row] = best > 0.0
+        if first_year is not None:
+            columns["begins"][row] = any(first_year == start for start, _ in years)
+        if last_year is not None:
+            columns["ends"][row] = any(last_year == end for _, end in years)
+    return columns
 
 
 @lru_cache(maxsize=_REMEMBERED_TIMES)
-def tell_times(text: str, told_at: datetime | None) -> tuple[Interval, ...]:
+def tell_times(text: str, written_at: datetime | None) -> tuple[Interval, ...]:
     """The times that a text states, relative ones taken from its date, and the day it is dated."""
-    told = [one.interval for one in times_in(text, told_at)]
-    if told_at is not None:
-        told.append((told_at, told_at + _DAY))
-    return tuple(told)
+    intervals = [mention.interval for mention in times_in(text, written_at)]
+    if written_at is not None:
+        intervals.append((written_at, written_at + _DAY))
+    return tuple(intervals)
 
 
 def share_of_greatest(values: Floats) -> Floats:
     """Values as shares of the greatest."""
-    most = float(values.max(initial=0.0))
-    return values / most if most > 0.0 else np.zeros(len(values))
+    greatest = float(values.max(initial=0.0))
+    return values / greatest if greatest > 0.0 else np.zeros(len(values))
+
+
+def _best_neighbour(values: Floats, pairs: NDArray[np.int64]) -> Floats:
+    """For each candidate the greatest value of its neighbours; 0 without any."""
+    greatest = np.zeros(len(values))
+    if len(pairs):
+        np.maximum.at(greatest, pairs[:, 0], values[pairs[:, 1]])
+    return greatest
 
 
 def reciprocal_found(scores: Floats) -> Floats:
@@ -302,19 +360,13 @@ def reciprocal_found(scores: Floats) -> Floats:
     return np.where(scores > 0.0, reciprocal(scores), 0.0)
 
 
-def _beside(values: Floats, pairs: NDArray[np.int64]) -> Floats:
-    """For each candidate the greatest value of its neighbours; 0 without any."""
-    found = np.zeros(len(values))
-    if len(pairs):
-        np.maximum.at(found, pairs[:, 0], values[pairs[:, 1]])
-    return found
-
-
 def _same_title(titles: Sequence[str], base: Floats) -> Floats:
-    """For each passage the mean of the best few of its title: an article or a session that the question is about."""
-    held: dict[str, list[float]] = {}
+    """For each passage the mean of the best few of its title: an article or a session that the
+    question is about.
+    """
+    values_by_title: dict[str, list[float]] = {}
     for title, value in zip(titles, base.tolist(), strict=True):
-        held.setdefault(title, []).append(value)
-    best = {title: sorted(values)[-_TITLE_VOICES:] for title, values in held.items()}
+        values_by_title.setdefault(title, []).append(value)
+    best = {title: sorted(values)[-_TITLE_VOICES:] for title, values in values_by_title.items()}
     means = {title: sum(values) / len(values) for title, values in best.items()}
     return np.array([means[title] for title in titles])

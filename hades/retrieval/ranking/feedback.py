@@ -23,15 +23,16 @@ from hades.retrieval.search.walk_search import MULTI_HOP, HippoRules, WalkCaps, 
 from hades.settings.tree import HippoSettings
 from schemas.telemetry import Feedback, ShownResults
 
-# What judged answers say about an edge or a passage: a Beta posterior with its interval, and a check of
-# calibration. Every judgement of something that was shown is one trial. Before any, a thing is as likely good as
-# the prior says; each judgement moves it, and the interval says how far it could still move (requirement X-91).
+# What judged answers say about an edge or a passage: a Beta posterior with its interval, and a
+# check of calibration. Every judgement of a shown result is one trial. Before any, a result is as
+# likely good as the prior says; each judgement moves the chance, and the interval says how far it
+# could still move (requirement X-91).
 Key = tuple[str, ...]  # the ids of two neighbours, in order of text; or of one passage
 
 
 @dataclass(frozen=True)
 class Posterior:
-    """Beta(alpha, beta) over the chance that a thing is good."""
+    """Beta(alpha, beta) over the chance that a result is good."""
 
     alpha: float
     beta: float
@@ -52,10 +53,10 @@ class Posterior:
 
 @dataclass(frozen=True)
 class Judgement:
-    """One shown thing, by the keys of what it was made of, and whether somebody found it good."""
+    """A shown result, by the keys of what it was made of, and whether somebody judged it good."""
 
     keys: tuple[Key, ...]
-    good: bool
+    is_good: bool
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,8 @@ class Beliefs:
     def of(self, keys: Iterable[Key]) -> Posterior:
         """What all judgements of these keys together say."""
         known = [self.counts[key] for key in set(keys) if key in self.counts]
-        good, bad = sum(one[0] for one in known), sum(one[1] for one in known)
+        good = sum(good_count for good_count, _ in known)
+        bad = sum(bad_count for _, bad_count in known)
         return Posterior(self.prior[0] + good, self.prior[1] + bad)
 
     def knows(self, keys: Iterable[Key]) -> bool:
@@ -79,33 +81,33 @@ class Beliefs:
 def learn_beliefs(judgements: Iterable[Judgement]) -> Beliefs:
     """Count the judgements; their order does not matter."""
     counts: dict[Key, tuple[int, int]] = {}
-    for one in judgements:
-        for key in set(one.keys):
+    for judgement in judgements:
+        for key in set(judgement.keys):
             good, bad = counts.get(key, (0, 0))
-            counts[key] = (good + one.good, bad + (not one.good))
+            counts[key] = (good + judgement.is_good, bad + (not judgement.is_good))
     return Beliefs(counts)
 
 
 def judgements_in(logs: Iterable[Mapping[str, Any]]) -> list[Judgement]:
     """The judgements in rows of `query_logs`, whose `results` and `feedback` are JSON text."""
-    found: list[Judgement] = []
+    judgements: list[Judgement] = []
     for log in logs:
-        said = json.loads(log["feedback"] or "{}")
-        if not said:
+        feedback_fields = json.loads(log["feedback"] or "{}")
+        if not feedback_fields:
             continue
-        feedback, shown = Feedback.model_validate(said), ShownResults.model_validate_json(log["results"])
-        for judged, good in ((feedback.good, True), (feedback.bad, False)):
-            for path in shown.paths:
-                if path.rank in judged.paths:
-                    ends = zip(path.nodes, path.nodes[1:], strict=False)
-                    found.append(Judgement(tuple(pair(one, other) for one, other in ends), good))
-            found += [Judgement(((one.id,),), good) for one in shown.passages if one.rank in judged.passages]
-    return found
+        feedback = Feedback.model_validate(feedback_fields)
+        shown = ShownResults.model_validate_json(log["results"])
+        for judged, is_good in ((feedback.good, True), (feedback.bad, False)):
+            paths = [path for path in shown.paths if path.rank in judged.paths]
+            keys = [tuple(map(edge_key, path.nodes, path.nodes[1:])) for path in paths]
+            keys += [((hit.id,),) for hit in shown.passages if hit.rank in judged.passages]
+            judgements += [Judgement(result_keys, is_good) for result_keys in keys]
+    return judgements
 
 
-def pair(one: str, other: str) -> Key:
+def edge_key(first: str, second: str) -> Key:
     """The key of the edge between two nodes, whichever way it points."""
-    return (one, other) if one <= other else (other, one)
+    return (first, second) if first <= second else (second, first)
 
 
 LOGS = "query_logs"
@@ -114,11 +116,17 @@ LOGS = "query_logs"
 class StoredBeliefs:
     """Calling it gives what judged answers taught up to now; nothing where no store can be opened.
 
-    The store's mark of the query log says whether a row changed, so an unchanged log is not read again.
+    The store's mark of the query log says whether a row changed, so an unchanged log is not read
+    again. `check` raises where the rows of a collection cannot be read at once: no question waits
+    for them.
     """
 
-    def __init__(self, open_store: Callable[[], GraphStore]) -> None:
-        self._open_store = open_store
+    def __init__(
+        self,
+        open_store: Callable[[], GraphStore],
+        check: Callable[[str], None] = lambda collection: None,
+    ) -> None:
+        self._open_store, self._check = open_store, check
         self._lock = threading.Lock()
         self._mark: str | None = None
         self._beliefs: Beliefs | None = None
@@ -127,6 +135,7 @@ class StoredBeliefs:
         """The beliefs of this moment."""
         with self._lock:
             try:
+                self._check(LOGS)
                 with closing(self._open_store()) as store:
                     mark = store.marks([LOGS]).get(LOGS)
                     if mark is None or mark != self._mark:
@@ -137,10 +146,12 @@ class StoredBeliefs:
             return self._beliefs or Beliefs()
 
 
-# Nexus: vector, graph and Bayesian tiers fused into one list that says what each tier gave. Ranks are fused
-# reciprocally, because a cosine, a walk and a chance mean nothing to each other. The modes differ in what they may
-# spend.
-RANK_OFFSET = 10  # Cormack et al. (2009) take 60, for rankings of equal worth; the graph tier's first ranks are better
+# Nexus: vector, graph and Bayesian tiers fused into one list that says what each tier gave. Ranks
+# are fused reciprocally, because a cosine, a walk and a chance mean nothing to each other. The
+# modes differ in what they may spend.
+# Cormack et al. (2009) take 60, for rankings of equal worth; the graph tier's first ranks are
+# better.
+RANK_OFFSET = 10
 
 
 class Tier(StrEnum):
@@ -153,7 +164,9 @@ class Tier(StrEnum):
 
 @dataclass(frozen=True)
 class Mode:
-    """What a mode may spend: its tiers, how many passages come back, and whether walks follow the first two."""
+    """What a mode may spend: its tiers, how many passages come back, and whether walks follow the
+    first two.
+    """
 
     tiers: tuple[Tier, ...]
     results: int
@@ -179,75 +192,87 @@ def nexus(
 ) -> list[FoundPassage]:
     """Passages best first, each once. `tiers` holds each tier's share of the score, which sum to 1.
 
-    Where the Bayesian tier knows a passage it also holds `belief`, the chance that it is good, and the ends of its
-    interval, `belief_low` and `belief_high`.
+    Where the Bayesian tier knows a passage it also holds `belief`, the chance that it is good, and
+    the ends of its interval, `belief_low` and `belief_high`.
     """
-    chosen, most = MODES[mode], caps.passages
-    near = nearest_passages(view, question, _DEPTH).by_number()
-    rules = replace(MULTI_HOP if chosen.is_multi_hop else HippoRules(), walk=walk, limit=min(_DEPTH, most), caps=caps)
-    passages, entities = hippo_search(view, question, rules)
-    walked = {one.node: one.score for one in passages}
-    judged = set(list({**walked, **near})[:most])
+    mode_rules = MODES[mode]
+    cosines = nearest_passages(view, question, _DEPTH).by_number()
+    walk_rules = replace(
+        MULTI_HOP if mode_rules.is_multi_hop else HippoRules(),
+        walk=walk,
+        limit=min(_DEPTH, caps.passages),
+        caps=caps,
+    )
+    passages, entities = hippo_search(view, question, walk_rules)
+    walk_scores = {passage.node: passage.score for passage in passages}
+    candidates = set(list({**walk_scores, **cosines})[: caps.passages])
+    vector_scores = {node: cosine for node, cosine in cosines.items() if node in candidates}
     rankings = {
-        Tier.VECTOR: [(node, score) for node, score in near.items() if node in judged],
-        Tier.GRAPH: list(walked.items()),
+        Tier.VECTOR: list(vector_scores.items()),
+        Tier.GRAPH: list(walk_scores.items()),
     }
-    believed: dict[int, dict[str, float]] = {}
-    if Tier.BAYES in chosen.tiers:
-        nodes = list(dict.fromkeys(node for ranking in rankings.values() for node, _ in ranking))
-        believed = _believe(view, nodes, entities, beliefs)
-        if believed:  # what nobody judged stands at the prior, between the good and the bad
-            prior = beliefs.of(()).mean
-            rankings[Tier.BAYES] = [(node, believed.get(node, {"belief": prior})["belief"]) for node in nodes]
-    fused = fuse(rankings)
-    return [replace(one, tiers=one.tiers | believed.get(one.node, {})) for one in fused[: chosen.results]]
+    belief_tiers: dict[int, dict[str, float]] = {}
+    if Tier.BAYES in mode_rules.tiers:
+        nodes = list({**vector_scores, **walk_scores})
+        belief_tiers = _believe(view, nodes, entities, beliefs)
+        if belief_tiers:  # what nobody judged stands at the prior, between the good and the bad
+            prior = {"belief": beliefs.of(()).mean}
+            rankings[Tier.BAYES] = [
+                (node, belief_tiers.get(node, prior)["belief"]) for node in nodes
+            ]
+    best = fuse(rankings)[: mode_rules.results]
+    return [
+        replace(passage, tiers=passage.tiers | belief_tiers.get(passage.node, {}))
+        for passage in best
+    ]
 
 
 def fuse(
     rankings: Mapping[Tier, Sequence[tuple[int, float]]], weights: Mapping[Tier, float] = WEIGHTS
 ) -> list[FoundPassage]:
-    """Rankings of (node, score), best first, as one list: sorted, each node once, equal ones by node.
+    """Rankings of (node, score), best first, as one list: sorted, each node once, equal ones by
+    node.
 
     Scores are shares of the best; a node's tiers are shares of its score.
     """
-    gained: dict[int, dict[str, float]] = {}
+    parts: dict[int, dict[str, float]] = {}
     for tier, ranking in rankings.items():
-        for place, (node, score) in enumerate(ranking, 1):
-            # A belief gives in proportion to the chance, so that a bad judgement gives less than none.
-            part = score / (RANK_OFFSET + 1) if tier is Tier.BAYES else 1.0 / (RANK_OFFSET + place)
-            own = gained.setdefault(node, {})
-            own[tier.value] = max(own.get(tier.value, 0.0), weights[tier] * part)
-    totals = {node: sum(own.values()) for node, own in gained.items()}
+        for rank, (node, score) in enumerate(ranking, 1):
+            part = 1.0 / (RANK_OFFSET + rank)
+            if tier is Tier.BAYES:  # by the chance: a bad judgement gives less than none
+                part = score / (RANK_OFFSET + 1)
+            node_parts = parts.setdefault(node, {})
+            node_parts[tier.value] = max(node_parts.get(tier.value, 0.0), weights[tier] * part)
+    totals = {node: sum(node_parts.values()) for node, node_parts in parts.items()}
     best = max(totals.values(), default=0.0)
-    if best <= 0.0:
-        return []
-    order = sorted((node for node in totals if totals[node] > 0.0), key=lambda node: (-totals[node], node))
-    return [
-        FoundPassage(node, totals[node] / best, {name: part / totals[node] for name, part in gained[node].items()})
-        for node in order
-    ]
+    nodes = [node for node, total in totals.items() if total > 0.0]
+    fused = []
+    for node in sorted(nodes, key=lambda node: (-totals[node], node)):
+        tiers = {name: part / totals[node] for name, part in parts[node].items()}
+        fused.append(FoundPassage(node, totals[node] / best, tiers))
+    return fused
 
 
 def _believe(
     view: MeteredView, nodes: list[int], entities: Sequence[Seed], beliefs: Beliefs
 ) -> dict[int, dict[str, float]]:
-    """What judged answers say of these passages, of their edges to what the question names, and of edges between names
-    that they mention; only where they do.
+    """What judged answers say of these passages, of their edges to what the question names, and of
+    edges between names that they mention; only where they do.
     """
     if not beliefs.counts or not nodes:
         return {}
-    found = view.expand(np.array(nodes, np.int64), direction=OUT, types=[MENTIONS])
+    mentions = view.expand(np.array(nodes, np.int64), direction=OUT, types=[MENTIONS])
     mentioned: dict[int, set[str]] = {}
-    for row, name in zip(found.row.tolist(), view.ids(found.target), strict=True):
-        mentioned.setdefault(row, set()).add(name)
-    ids = view.ids(np.array([*nodes, *(one.node for one in entities)], np.int64))
-    named = ids[len(nodes) :]
-    believed: dict[int, dict[str, float]] = {}
-    for row, (node, passage) in enumerate(zip(nodes, ids, strict=False)):
+    for row, entity_id in zip(mentions.row.tolist(), view.ids(mentions.target), strict=True):
+        mentioned.setdefault(row, set()).add(entity_id)
+    ids = view.ids(np.array([*nodes, *(entity.node for entity in entities)], np.int64))
+    named_ids = ids[len(nodes) :]
+    belief_tiers: dict[int, dict[str, float]] = {}
+    for row, (node, passage_id) in enumerate(zip(nodes, ids, strict=False)):
         edges = combinations(sorted(mentioned.get(row, ())), 2)
-        keys = [(passage,), *(pair(passage, entity) for entity in named), *edges]
+        keys = [(passage_id,), *(edge_key(passage_id, named_id) for named_id in named_ids), *edges]
         if beliefs.knows(keys):
             posterior = beliefs.of(keys)
             low, high = posterior.interval()
-            believed[node] = {"belief": posterior.mean, "belief_low": low, "belief_high": high}
-    return believed
+            belief_tiers[node] = {"belief": posterior.mean, "belief_low": low, "belief_high": high}
+    return belief_tiers

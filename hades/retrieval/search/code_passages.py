@@ -7,7 +7,7 @@ import threading
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate, pairwise
+from itertools import accumulate, chain, pairwise
 from pathlib import PurePosixPath
 from weakref import WeakKeyDictionary
 
@@ -25,12 +25,15 @@ from hades.text.code_questions import read_code_question
 from schemas.answer import CitedPassage, RankedItem
 from schemas.nodes import CHANGED_FILES, CODE_KINDS
 
-# Passages of code for a question: the index of a snapshot's files, and how its hits join what the text search
-# found. The index is made once for each open view and kept as long as the view; making it is not part of a turn.
+# Passages of code for a question: the index of a snapshot's files, and how its hits join what the
+# text search found. The index is made once for each open view and kept as long as the view; making
+# it is not part of a turn.
 CODE = "code"
 _TOUCHED = "touched"
 _CODE_SHARE = 0.5  # of the chunks: from here on a workspace is what the graph is about
-_SOME_CODE = 0.1  # below it the code beside a manual is a few helper scripts, which no question is about
+_SOME_CODE = (
+    0.1  # below it the code beside a manual is a few helper scripts, which no question is about
+)
 _MANUAL = 0.1  # share of the chunks from which on pages beside code are a manual
 _ASKS_CODE = re.compile(
     r"\bwhere (?:is|are)\b.*(?:ed|built|made|set|sent|written|code)\W*$"
@@ -63,7 +66,9 @@ def code_of(view: GraphView) -> SnapshotCode | None:
         if view not in _indexes:
             code = _indexes[view] = _read(view)
             if code is not None:
-                search_code(code.index, code.index.files[0], 1)  # builds what an index builds when first asked
+                search_code(
+                    code.index, code.index.files[0], 1
+                )  # builds what an index builds when first asked
         return _indexes[view]
 
 
@@ -72,36 +77,45 @@ def find_code(view: MeteredView, code: SnapshotCode, question: Question, limit: 
     with view.turn.stage("code") as stage:
         cosines = None
         if question.vector is not None:
-            cosines = view.cosines(question.vector, code.nodes, model=question.model).astype(np.float64)
-        hits = search_code(code.index, question.text, limit if view.only is None else len(code.index.units), cosines)
-        hits = hits if view.only is None else _hits_inside(view, code, hits, limit)
-        stage.taken, stage.given = len(code.index.units), len(hits.units)
+            similarities = view.cosines(question.vector, code.nodes, model=question.model)
+            cosines = similarities.astype(np.float64)
+        if view.only is None:
+            hits = search_code(code.index, question.text, limit, cosines)
+        else:
+            every_hit = search_code(code.index, question.text, len(code.index.units), cosines)
+            hits = _hits_inside(view, code, every_hit, limit)
+        stage.taken = len(code.index.units)
+        stage.given = len(hits.units)
         stage.coverage = float(bool(hits.units))
     return hits
 
 
 def _hits_inside(view: MeteredView, code: SnapshotCode, hits: CodeHits, limit: int) -> CodeHits:
-    """The hits whose files belong to the domain of the turn."""
-    rows = np.array([row for row, _ in hits.units], np.int64)
-    inside = view.is_inside(code.nodes[rows]).tolist() if len(rows) else []
-    units = [unit for unit, is_kept in zip(hits.units, inside, strict=True) if is_kept]
-    files = {code.index.units[row].path for row, _ in units}
+    """The hits that the turn is limited to: units, and the files and symbols that have some."""
+    inside = set(np.flatnonzero(view.is_inside(code.nodes)).tolist())
+    units = [code.index.units[row] for row in inside]
+    files = {unit.path for unit in units}
+    symbols = {f"{unit.path}:{unit.symbol}" for unit in units}
+    files_inside = [hit for hit in hits.files if hit.id in files]
+    symbols_inside = [hit for hit in hits.symbols if hit.id in symbols]
+    units_inside = [hit for hit in hits.units if hit[0] in inside]
     return CodeHits(
-        tuple([one for one in hits.files if one.id in files][:limit]),
-        tuple([one for one in hits.symbols if one.id.rpartition(":")[0] in files][:limit]),
-        tuple(units[:limit]),
+        tuple(files_inside[:limit]), tuple(symbols_inside[:limit]), tuple(units_inside[:limit])
     )
 
 
 def code_leads(code: SnapshotCode, text: str) -> bool:
-    """Whether code stands first: the graph is about code, or has some and the question says what only code has.
+    """Whether code stands first: the graph is about code, or has some and the question says what
+    only code has.
 
-    Beside a manual one line leads to code only where it names some of this code or asks where code is.
+    Beside a manual one line leads to code only where it names some of this code or asks where code
+    is.
     """
     question = read_code_question(text)
     is_line = not (question.frames or question.code or question.prose.strip())
     if is_line and code.share <= 1.0 - _MANUAL:
-        # A name in code marks is that of a symbol, or a dotted name or a path ends in one of this code.
+        # A name in code marks is that of a symbol, or a dotted name or a path ends in one of this
+        # code.
         endings = [".".join(name.split(".")[-2:]) for name in question.dotted]
         names_code = not code.names.isdisjoint([*question.inline, *question.paths, *endings])
         return code.share >= _SOME_CODE and (names_code or _ASKS_CODE.search(text) is not None)
@@ -109,102 +123,140 @@ def code_leads(code: SnapshotCode, text: str) -> bool:
 
 
 def join_code(
-    view: MeteredView, code: SnapshotCode, hits: CodeHits, text: str, others: Sequence[FoundPassage], limit: int
+    view: MeteredView,
+    code: SnapshotCode,
+    hits: CodeHits,
+    text: str,
+    text_passages: Sequence[FoundPassage],
+    limit: int,
 ) -> list[FoundPassage]:
     """Code first where the graph is about code or the question is; what else was found follows.
 
-    For a plain sentence a passage of the other kind stands before those that speak clearly less of the question: a
-    changelog may answer what no function does. The best passage of a manual keeps its place. Scores fall with rank.
+    For a plain sentence a passage of the other kind stands before those that speak clearly less of
+    the question: a changelog may answer what no function does. The best passage of a manual keeps
+    its place. Scores fall with rank.
     """
-    found = [FoundPassage(int(code.nodes[row]), score, {CODE: score}) for row, score in hits.units]
-    question, leads = read_code_question(text), code_leads(code, text)
-    is_plain = not (question.has_evidence or question.prose.strip())
-    first, second = (found, list(others)) if leads else (list(others), found)
-    lowest = min((one.score for one in first), default=1.0)  # each search has a scale of its own
-    scale = lowest / max((lowest, *(one.score for one in second))) if lowest > 0.0 else 0.0
+    code_passages = [
+        FoundPassage(int(code.nodes[row]), score, {CODE: score}) for row, score in hits.units
+    ]
+    question = read_code_question(text)
+    is_code_first = code_leads(code, text)
+    first: Sequence[FoundPassage] = text_passages
+    second: Sequence[FoundPassage] = code_passages
+    if is_code_first:
+        first, second = second, first
+    # Each search has a scale of its own.
+    lowest = min((passage.score for passage in first), default=1.0)
+    highest = max((passage.score for passage in second), default=lowest)
+    scale = lowest / max(lowest, highest) if lowest > 0.0 else 0.0
+    scaled = [replace(passage, score=scale * passage.score) for passage in second]
     joined: dict[int, FoundPassage] = {}
-    for passage in (*first, *(replace(one, score=scale * one.score) for one in second)):
-        before = joined.get(passage.node)
-        tiers = passage.tiers if before is None else {**passage.tiers, **before.tiers}
-        joined[passage.node] = replace(before or passage, tiers=tiers)
+    for passage in (*first, *scaled):
+        leader = joined.setdefault(passage.node, passage)
+        if leader is not passage:
+            joined[passage.node] = replace(leader, tiers={**passage.tiers, **leader.tiers})
     ranked = list(joined.values())
+    is_plain = not (question.has_evidence or question.prose.strip())
     if is_plain:
-        is_code = {
-            int(node) for node, unit in zip(code.nodes, code.index.units, strict=True) if unit.kind in CODE_KINDS
-        }
-        behind = {one.node for one in second if (one.node in is_code) != leads}
-        ranked = _move_up(view, code.index, text, ranked, behind, first=0 if leads else 1)
-    worth = list(accumulate((one.score for one in reversed(ranked[:limit])), max))[::-1]
-    return [replace(one, score=score) for one, score in zip(ranked, worth, strict=False)]
+        rows_of_code = [row for row, unit in enumerate(code.index.units) if unit.kind in CODE_KINDS]
+        is_code = set(code.nodes[rows_of_code].tolist())
+        behind = {passage.node for passage in second if (passage.node in is_code) != is_code_first}
+        ranked = _move_up(view, code.index, text, ranked, behind, first=0 if is_code_first else 1)
+    scores = [passage.score for passage in reversed(ranked[:limit])]
+    falling = list(accumulate(scores, max))[::-1]
+    return [replace(passage, score=score) for passage, score in zip(ranked, falling, strict=False)]
 
 
 def _move_up(
-    view: MeteredView, index: CodeIndex, text: str, ranked: list[FoundPassage], behind: set[int], first: int
+    view: MeteredView,
+    index: CodeIndex,
+    text: str,
+    ranked: list[FoundPassage],
+    behind: set[int],
+    first: int,
 ) -> list[FoundPassage]:
-    """Passages of `behind`, the best few, before the first from `first` on that speaks clearly less of the question."""
-    leading = [one for one in ranked if one.node not in behind][:_COMPARED]
-    rising = [one for one in ranked if one.node in behind][:_COMPARED]
-    if not leading or not rising:
+    """Passages of `behind`, the best few, before the first from `first` on that speaks clearly less
+    of the question.
+    """
+    leaders = [passage for passage in ranked if passage.node not in behind][:_COMPARED]
+    risers = [passage for passage in ranked if passage.node in behind][:_COMPARED]
+    if not leaders or not risers:
         return ranked
-    nodes = [one.node for one in (*leading, *rising)]
-    wanted = _rarities(index, text)
-    shares = {
-        node: sum(wanted[term] for term in wanted.keys() & set(code_terms(f"{one.title} {one.text}")))
-        for node, one in zip(nodes, view.passages(np.array(nodes, np.int64)), strict=False)
-    }
-    placed, total = list(leading), sum(wanted.values())
-    for one in rising:
-        enough = shares.get(one.node, 0.0) - _CLEARLY_LESS * total
-        less = (at for at, other in enumerate(placed) if at >= first and shares.get(other.node, 0.0) <= enough)
-        place = next(less, len(placed))
-        placed.insert(place, one)
-    moved = {one.node for one in placed}
-    return [*placed, *(one for one in ranked if one.node not in moved)]
+    nodes = [passage.node for passage in (*leaders, *risers)]
+    rarities = _rarities(index, text)
+    shares = dict.fromkeys(nodes, 0.0)
+    for node, passage in zip(nodes, view.passages(np.array(nodes, np.int64)), strict=False):
+        terms = set(code_terms(f"{passage.title} {passage.text}"))
+        shares[node] = sum(rarities[term] for term in sorted(rarities.keys() & terms))
+    placed = list(leaders)
+    margin = _CLEARLY_LESS * sum(rarities.values())
+    for riser in risers:
+        enough = shares[riser.node] - margin
+        place = first
+        while place < len(placed) and shares[placed[place].node] > enough:
+            place += 1
+        placed.insert(place, riser)
+    moved = {passage.node for passage in placed}
+    return [*placed, *(passage for passage in ranked if passage.node not in moved)]
 
 
 def _rarities(index: CodeIndex, text: str) -> dict[str, float]:
-    """The words of a question, each with how rare it is in the code; one that the code lacks counts as the rarest."""
-    terms, rarity = index.words.terms, index.unit_postings.rarity
-    most = float(rarity.max()) if len(rarity) else 1.0
-    return {
-        word: float(rarity[terms[word]]) if word in terms and terms[word] < len(rarity) else most
-        for word in dict.fromkeys(code_terms(text))
-    }
+    """The words of a question, each with how rare it is in the code; one that the code lacks counts
+    as the rarest.
+    """
+    terms = index.words.terms
+    rarity = index.unit_postings.rarity
+    rarities = dict.fromkeys(code_terms(text), float(rarity.max()) if len(rarity) else 1.0)
+    for word in rarities.keys() & terms.keys():
+        if terms[word] < len(rarity):
+            rarities[word] = float(rarity[terms[word]])
+    return rarities
 
 
-def rank_level(level: str, hits: CodeHits | None, passages: Sequence[CitedPassage]) -> tuple[RankedItem, ...]:
+def rank_level(
+    level: str, hits: CodeHits | None, passages: Sequence[CitedPassage]
+) -> tuple[RankedItem, ...]:
     """Files or symbols, best first; where code was not searched, those of the passages."""
     if level == PASSAGE:
         return ()
+    best: dict[str, float] = {}
     if hits is not None:
-        names = [(one.id, one.score) for one in (hits.files if level == FILE else hits.symbols)]
+        best = {hit.id: hit.score for hit in (hits.files if level == FILE else hits.symbols)}
     else:
-        best: dict[str, float] = {}
         for passage in passages:
-            path = passage.path or passage.document
-            if level == FILE or passage.symbol:
-                best.setdefault(path if level == FILE else f"{path}:{passage.symbol}", passage.score)
-        names = list(best.items())
-    return tuple(RankedItem(rank=rank, id=name, score=score) for rank, (name, score) in enumerate(names, 1))
+            name = passage.path or passage.document
+            if level == FILE:
+                best.setdefault(name, passage.score)
+            elif passage.symbol:
+                best.setdefault(f"{name}:{passage.symbol}", passage.score)
+    return tuple(
+        RankedItem(rank=rank, id=name, score=score)
+        for rank, (name, score) in enumerate(best.items(), 1)
+    )
 
 
 def _read(view: GraphView) -> SnapshotCode | None:
-    found = zip(view.file_chunks().tolist(), view.passages(view.file_chunks()), strict=True)
-    ordered = sorted((one.path, one.span, node, one) for node, one in found if one.path)
-    if not ordered:
+    chunks = view.file_chunks()
+    pieces = zip(chunks.tolist(), view.passages(chunks), strict=True)
+    passages = {node: passage for node, passage in pieces if passage.path}
+    if not passages:
         return None
-    nodes, read = [node for _, _, node, _ in ordered], [one for _, _, _, one in ordered]
-    units = [
-        CodeUnit(passage.path, passage.symbol, passage.kind, *(passage.lines or (1, 1)), passage.text)
-        for passage in read
-    ]
-    paths = {passage.document: passage.path for passage in read}
+    nodes = sorted(passages, key=lambda node: (passages[node].path, passages[node].span, node))
+    units = [_code_unit(passages[node]) for node in nodes]
+    paths = {passages[node].document: passages[node].path for node in nodes}
     commits = view.commit_chunks()
-    n_code = sum(unit.kind in CODE_KINDS for unit in units)
-    share = n_code / max(1, view.info.nodes.get(Kind.CHUNK, 0) - len(commits))
-    names = {name for unit in units if unit.kind in CODE_KINDS for name in _names_of(unit)}
+    code_units = [unit for unit in units if unit.kind in CODE_KINDS]
+    share = len(code_units) / max(1, view.info.nodes.get(Kind.CHUNK, 0) - len(commits))
+    names = frozenset(chain.from_iterable(map(_names_of, code_units)))
     index = CodeIndex(units, _history(view, commits, paths))
-    return SnapshotCode(index, np.asarray(nodes, np.int64), share, frozenset(names))
+    return SnapshotCode(index, np.asarray(nodes, np.int64), share, names)
+
+
+def _code_unit(passage: Passage) -> CodeUnit:
+    first_line, last_line = passage.lines or (1, 1)
+    return CodeUnit(
+        passage.path, passage.symbol, passage.kind, first_line, last_line, text=passage.text
+    )
 
 
 def _names_of(unit: CodeUnit) -> Iterator[str]:
@@ -220,41 +272,55 @@ def _history(view: GraphView, chunks: Numbers, paths: Mapping[str, str]) -> Hist
     """Commits with the files that they touched; `paths` gives the path of a document."""
     if not len(chunks) or _TOUCHED not in view.type_names:
         return History(())
-    found = view.expand(chunks, direction=OUT, types=[_TOUCHED])
-    targets = np.unique(found.target)
+    expansion = view.expand(chunks, direction=OUT, types=[_TOUCHED])
+    targets = np.unique(expansion.target)
     files = targets[view.kinds(targets) == KINDS.index(Kind.FILE)]
-    place = {number: paths.get(one.document) for number, one in zip(files.tolist(), view.nodes(files), strict=True)}
-    read = view.passages(chunks)
-    pieces, touched = defaultdict[str, list[Passage]](list), defaultdict[str, list[str]](list)
-    for one in sorted(read, key=lambda one: one.span):
-        pieces[one.document].append(one)
-    for row, target in zip(found.row.tolist(), found.target.tolist(), strict=True):
-        if path := place.get(target):
-            touched[read[row].document].append(path)
+    path_of_file = {
+        number: paths.get(fact.document)
+        for number, fact in zip(files.tolist(), view.nodes(files), strict=True)
+    }
+    passages = view.passages(chunks)
+    pieces = defaultdict[str, list[Passage]](list)
+    for passage in sorted(passages, key=lambda passage: passage.span):
+        pieces[passage.document].append(passage)
+    touched = defaultdict[str, list[str]](list)
+    for row, target in zip(expansion.row.tolist(), expansion.target.tolist(), strict=True):
+        if path := path_of_file.get(target):
+            touched[passages[row].document].append(path)
     commits = []
-    for document, files_of in touched.items():
-        first = pieces[document][0]
-        if first.timestamp is not None:
-            message = "\n".join(one.text for one in pieces[document]).partition(CHANGED_FILES)[0]
+    for document, touched_paths in touched.items():
+        timestamp = pieces[document][0].timestamp
+        if timestamp is not None:
+            text = "\n".join(piece.text for piece in pieces[document])
+            message, _, _ = text.partition(CHANGED_FILES)
             name = document.rpartition(":")[2]
-            commits.append(Commit(name, first.timestamp.timestamp(), message, tuple(files_of)))
+            commits.append(Commit(name, timestamp.timestamp(), message, tuple(touched_paths)))
     return History(commits)
 
 
 _EDGE = 0.5  # what naming both ends of a path's edge adds
 _COSINE = 4.0  # what likeness adds; chosen on musique_train: docs/paths.md
-_SPREAD = 0.5  # a node that many chunks name says little of each: 0 divides its mass not at all among them, 1 evenly
+# a node that many chunks name says little of each: 0 divides its mass not at all among them, 1
+# evenly
+_SPREAD = 0.5
 _LOOK = 64  # mentions of one node that are looked at
 _SHORTLIST = 512  # best supported chunks that are compared by likeness
 
 
 def passages_of(
-    view: MeteredView, question: Question, nodes: Mapping[int, float], paths: Sequence[FoundPath] = (), *, limit: int
+    view: MeteredView,
+    question: Question,
+    nodes: Mapping[int, float],
+    paths: Sequence[FoundPath] = (),
+    *,
+    limit: int,
 ) -> tuple[FoundPassage, ...]:
-    """The chunks that name these nodes, which carry a mass each, or the nodes of these paths; best first.
+    """The chunks that name these nodes, which carry a mass each, or the nodes of these paths; best
+    first.
 
-    de of a path carries at least the path's share of the best one. Nothing is read: mentions are scanned and vectors
-    compared in memory. A chunk counts its support relative to the best, and its likeness; ties fall to the number.
+    A node of a path carries at least the path's share of the best one. Nothing is read: mentions
+    are scanned and vectors compared in memory. A chunk counts its support relative to the best, and
+    its likeness; ties fall to the number.
     """
     mass = {int(node): float(value) for node, value in nodes.items() if value > 0.0}
     for path, weight in zip(paths, _path_weights(paths), strict=True):
@@ -264,24 +330,30 @@ def passages_of(
     if not len(entities):
         return ()
     is_chunk = view.kinds(entities) == CHUNK
-    found = view.expand(entities[~is_chunk], direction=IN, types=[MENTIONS], fanout=_LOOK, mask=question.mask)
-    named = entities[~is_chunk][found.row]
-    distinct, at, counts = np.unique(named, return_inverse=True, return_counts=True)
-    passed = np.array([mass[node] for node in distinct.tolist()]) / np.maximum(counts, 1) ** _SPREAD
-    share = passed[at] * found.weight.astype(np.float64)  # what each mention passes on to its chunk
-    own = entities[is_chunk]
-    chunks, place = np.unique(np.concatenate([found.target, own]), return_inverse=True)
-    held = np.concatenate([share, [mass[node] for node in own.tolist()]])
-    graph = np.bincount(place, held, len(chunks)).astype(np.float64)
-    graph += _EDGE * _edge_support(place[: len(named)], named, paths, len(chunks))
+    expansion = view.expand(
+        entities[~is_chunk], direction=IN, types=[MENTIONS], fanout=_LOOK, mask=question.mask
+    )
+    mentioned = entities[~is_chunk][expansion.row]
+    distinct, place_of_node, counts = np.unique(mentioned, return_inverse=True, return_counts=True)
+    node_masses = np.array([mass[node] for node in distinct.tolist()])
+    passed_on = node_masses / np.maximum(counts, 1) ** _SPREAD
+    # What each mention passes on to its chunk.
+    share = passed_on[place_of_node] * expansion.weight.astype(np.float64)
+    seed_chunks = entities[is_chunk]
+    chunks, place = np.unique(np.concatenate([expansion.target, seed_chunks]), return_inverse=True)
+    masses = np.concatenate([share, [mass[node] for node in seed_chunks.tolist()]])
+    graph = np.bincount(place, masses, len(chunks)).astype(np.float64)
+    graph += _EDGE * _edge_support(place[: len(mentioned)], mentioned, paths, len(chunks))
     short = np.sort(np.lexsort((chunks, -graph))[: max(limit, _SHORTLIST)])
-    chunks, relative = chunks[short], graph[short] / max(float(graph.max(initial=0.0)), 1e-12)
+    chunks = chunks[short]
+    relative = graph[short] / max(float(graph.max(initial=0.0)), 1e-12)
     likeness = Relevance(view, question).cosine(chunks)
     score = relative + _COSINE * likeness
-    return tuple(
-        FoundPassage(int(chunks[at]), float(score[at]), {"graph": float(relative[at]), "vector": float(likeness[at])})
-        for at in np.lexsort((chunks, -score))[:limit].tolist()
-    )
+    passages = []
+    for row in np.lexsort((chunks, -score))[:limit].tolist():
+        tiers = {"graph": float(relative[row]), "vector": float(likeness[row])}
+        passages.append(FoundPassage(int(chunks[row]), float(score[row]), tiers))
+    return tuple(passages)
 
 
 def _path_weights(paths: Sequence[FoundPath]) -> list[float]:
@@ -289,11 +361,13 @@ def _path_weights(paths: Sequence[FoundPath]) -> list[float]:
     return [1.0 / (1 + rank) ** 0.5 for rank in range(len(paths))]
 
 
-def _edge_support(place: Numbers, named: Numbers, paths: Sequence[FoundPath], n_chunks: int) -> Floats:
+def _edge_support(
+    place: Numbers, mentioned: Numbers, paths: Sequence[FoundPath], n_chunks: int
+) -> Floats:
     """For each chunk, the weight of the path edges whose ends it both names."""
     support = np.zeros(n_chunks)
     chunks_of: dict[int, set[int]] = {}
-    for chunk, node in zip(place.tolist(), named.tolist(), strict=True):
+    for chunk, node in zip(place.tolist(), mentioned.tolist(), strict=True):
         chunks_of.setdefault(node, set()).add(chunk)
     for path, weight in zip(paths, _path_weights(paths), strict=True):
         for tail, head in pairwise(path.nodes):

@@ -26,15 +26,21 @@ from hades.retrieval.core.words import (
     stem,
     wording,
 )
-from hades.retrieval.features.passages import Columns, reciprocal, reciprocal_found, share_of_greatest, weigh
+from hades.retrieval.features.passages import (
+    Columns,
+    reciprocal,
+    reciprocal_found,
+    share_of_greatest,
+    weigh,
+)
 from hades.retrieval.search.seeds import NO_HITS
 from hades.retrieval.walks import pagerank
 from schemas.ids import content_key
 from schemas.sources import SourceKind
 
-# A question that is asked from somewhere: words, vectors and a walk that know both what is asked and where. A
-# sentence of a paper says little by itself; the paper says what it is about, and its neighbours in the graph are
-# what papers like it lead to.
+# A question that is asked from somewhere: words, vectors and a walk that know both what is asked
+# and where. A sentence of a paper says little by itself; the paper says what it is about, and its
+# neighbours in the graph are what papers like it lead to.
 
 # From a place the stated relations lead on; what a text merely speaks of leads everywhere.
 FACTORS: Mapping[str, float] = {
@@ -54,29 +60,40 @@ _DAMPING, _EPSILON, _MAX_WORK = 0.5, 3e-6, 2_000_000
 
 
 def lean_to(view: MeteredView, question: Question, place: Numbers) -> NDArray[np.float32] | None:
-    """The question's vector drawn towards the mean of the place's, unit length; None where nothing compares."""
+    """The question's vector drawn towards the mean of the place's, unit length; None where nothing
+    compares.
+    """
     if question.vector is None or question.model not in view.info.models.get(Kind.CHUNK, ()):
         return None
-    vectors, there = view.vectors(place, model=question.model)
-    if not there.any():
+    vectors, has_vector = view.vectors(place, model=question.model)
+    if not has_vector.any():
         return question.vector
-    mean = vectors[there].mean(axis=0)
+    mean = vectors[has_vector].mean(axis=0)
     drawn = question.vector + _LEAN * mean / max(float(np.linalg.norm(mean)), 1e-9)
-    leaning: NDArray[np.float32] = (drawn / max(float(np.linalg.norm(drawn)), 1e-9)).astype(np.float32)
-    return leaning
+    leaning = drawn / max(float(np.linalg.norm(drawn)), 1e-9)
+    return np.asarray(leaning, np.float32)
 
 
 def walk_from(view: MeteredView, question: Question, start: Numbers) -> Hits:
     """Passages by where a walk is that starts over at the place."""
     mass = dict.fromkeys(start.tolist(), 1.0)
-    found = pagerank.walk_from(view, mass, question.mask, FACTORS, _MAX_WORK, _DAMPING, _EPSILON)
-    ours = np.flatnonzero(view.kinds(found.numbers) == CHUNK)[:_DEPTH]
-    return Hits(found.numbers[ours], found.scores[ours].astype(np.float32))
+    ppr = pagerank.walk_from(
+        view,
+        mass,
+        question.mask,
+        FACTORS,
+        max_work=_MAX_WORK,
+        damping=_DAMPING,
+        epsilon=_EPSILON,
+    )
+    ours = np.flatnonzero(view.kinds(ppr.numbers) == CHUNK)[:_DEPTH]
+    return Hits(ppr.numbers[ours], ppr.scores[ours].astype(np.float32))
 
 
-# Works that a text refers to as papers do, by author and year: "(Kadlec et al., 2016)", "Nair and Tambe [2003]". The
-# graph knows authors as entities that works refer to. A surname is looked up among the names of entities; what refers
-# to one of those is a work of that author, and the passages that are about such a work are what the reference may mean.
+# Works that a text refers to as papers do, by author and year: "(Kadlec et al., 2016)", "Nair and
+# Tambe [2003]". The graph knows authors as entities that works refer to. A surname is looked up
+# among the names of entities; what refers to one of those is a work of that author, and the
+# passages that are about such a work are what the reference may mean.
 _NAME = r"[^\W\d_a-z][^\W\d_]*(?:['’-][^\W\d_]+)*"
 _YEAR = r"(?:,?\s*[(\[]?\s*(?P<year>(?:19|20)\d\d)[a-z]?\b|\s*(?P<numbered>\[\d))"
 _REFERENCE = re.compile(
@@ -91,7 +108,9 @@ _ABOUT = 0.6  # weight of a mention from which a passage is about the entity
 
 @dataclass(frozen=True)
 class Reference:
-    """A work by the surnames of its first and last named author, and its year; None where the text gives none."""
+    """A work by the surnames of its first and last named author, and its year; None where the text
+    gives none.
+    """
 
     names: tuple[str, ...]
     year: int | None
@@ -104,15 +123,16 @@ ReferredWorks = list[tuple[Reference, Numbers]]
 def references_in(text: str) -> list[Reference]:
     """The references of a text, each once.
 
-    A name alone is none: a year or "et al" stands behind it, or a second name and a number in brackets.
+    A name alone is none: a year or "et al" stands behind it, or a second name and a number in
+    brackets.
     """
-    found: dict[Reference, None] = {}
+    references: dict[Reference, None] = {}
     for match in _REFERENCE.finditer(text):
         year = int(match["year"]) if match["year"] else None
         if year is not None or match["others"] or (match["last"] and match["numbered"]):
             names = tuple(name for name in (match["first"], match["last"]) if name)
-            found[Reference(names, year)] = None
-    return list(found)[:_MOST]
+            references[Reference(names, year)] = None
+    return list(references)[:_MOST]
 
 
 def referred_works(view: MeteredView, text: str) -> ReferredWorks:
@@ -121,10 +141,16 @@ def referred_works(view: MeteredView, text: str) -> ReferredWorks:
     They are of works of every named author, or of the first where these share none.
     """
     references = references_in(text)
-    by_name = {name: _works_by(view, name) for one in references for name in one.names}
-    joint = [reduce(np.intersect1d, [by_name[name] for name in one.names]) for one in references]
-    works = [own if len(own) else by_name[one.names[0]] for one, own in zip(references, joint, strict=True)]
-    return [(one, _passages_about(view, own)) for one, own in zip(references, works, strict=True)]
+    by_name: dict[str, Numbers] = {}
+    for reference in references:
+        by_name |= {name: _works_by(view, name) for name in reference.names}
+    referred: ReferredWorks = []
+    for reference in references:
+        works = reduce(np.intersect1d, [by_name[name] for name in reference.names])
+        if not len(works):
+            works = by_name[reference.names[0]]
+        referred.append((reference, _passages_about(view, works)))
+    return referred
 
 
 def _works_by(view: MeteredView, name: str) -> Numbers:
@@ -139,17 +165,18 @@ def _passages_about(view: MeteredView, works: Numbers) -> Numbers:
     """The passages that state these works as what they are about."""
     if not len(works):
         return works
-    found = view.expand(works[:_WORKS], direction=IN, types=[MENTIONS], fanout=4)
-    return np.unique(found.target[found.weight >= _ABOUT])
+    expansion = view.expand(works[:_WORKS], direction=IN, types=[MENTIONS], fanout=4)
+    return np.unique(expansion.target[expansion.weight >= _ABOUT])
 
 
-# A question that is asked from somewhere, ranked by what was fitted: candidates of every channel that knows the
-# place. Words and vectors of the question and of the place, a walk from the place, a walk from what resembles the
-# question there, and works that the question refers to by author give candidates. Two linear looks rank them: the
-# first without reading, the second with the words and dates of the passages that were read. Passages of the place
-# itself are left out. The coefficients are `models/fitted/placed.json` (`benchmarks/fit_placed.py`, fitted on
-# citation sentences). The rank in the walk from the place is no column: the sentences of the fit ask for citations
-# that were taken out of the graph, so what stands beside the place would be learned as a wrong answer.
+# A question that is asked from somewhere, ranked by what was fitted: candidates of every channel
+# that knows the place. Words and vectors of the question and of the place, a walk from the place, a
+# walk from what resembles the question there, and works that the question refers to by author give
+# candidates. Two linear looks rank them: the first without reading, the second with the words and
+# dates of the passages that were read. Passages of the place itself are left out. The coefficients
+# are `models/fitted/placed.json` (`benchmarks/fit_placed.py`, fitted on citation sentences). The
+# rank in the walk from the place is no column: the sentences of the fit ask for citations that were
+# taken out of the graph, so what stands beside the place would be learned as a wrong answer.
 _CITES = "cites"
 _RESEMBLING = 20  # passages near the question, there, from which the second walk starts
 _OF_A_REFERENCE = 20  # passages of one reference that become candidates
@@ -172,73 +199,103 @@ class PlacedCandidates:
 
 
 def search_placed(view: MeteredView, question: Question, limit: int) -> list[FoundPassage]:
-    """Passages for a question asked from `question.near`, best first; `limit` are read and judged."""
-    found, looks = gather_placed(view, question), fitted_file("placed")
-    order = np.argsort(-weigh(found.columns, looks["first"]), kind="stable")[:limit]
-    passages = view.passages(found.nodes[order])
-    read = found.take(order[: len(passages)])
+    """Passages for a question asked from `question.near`, best first; `limit` are read and
+    judged.
+    """
+    candidates = gather_placed(view, question)
+    weights = fitted_file("placed")
+    order = np.argsort(-weigh(candidates.columns, weights["first"]), kind="stable")[:limit]
+    passages = view.passages(candidates.nodes[order])
+    judged = candidates.take(order[: len(passages)])
     if not passages:
         return []
-    worth = weigh(read_placed(question, read, passages), looks["second"])
-    return rank_by_worth(read.nodes.tolist(), worth, lambda row: _tiers(read.columns, row))
+    worth = weigh(read_placed(question, judged, passages), weights["second"])
+    return rank_by_worth(judged.nodes.tolist(), worth, lambda row: _tiers(judged.columns, row))
 
 
 def gather_placed(view: MeteredView, question: Question) -> PlacedCandidates:
     """The candidates and what each channel gave them; only the place itself is read."""
     near = np.array(question.near, np.int64)
     is_chunk = view.kinds(near) == CHUNK
-    pieces, others = near[is_chunk], near[~is_chunk]
-    there = view.passages(pieces) if len(pieces) else []
-    told = " ".join([one.text for one in there] or [one.name for one in view.nodes(others)])
-    spoken = view.lexical(question.text, kind=Kind.CHUNK, limit=_DEPTH)
-    both = view.lexical(f"{question.text} {told}", kind=Kind.CHUNK, limit=_DEPTH)
-    leaning = lean_to(view, question, pieces if len(pieces) else others)
-    close, exact = (
-        NO_HITS
-        if leaning is None or one is None
-        else view.nearest(one, kind=Kind.CHUNK, model=question.model, limit=_DEPTH)
-        for one in (leaning, question.vector)
-    )
-    walk = walk_from(view, question, others if len(others) else pieces)
-    alike = walk_from(view, question, close.numbers[:_RESEMBLING]) if len(close) else NO_HITS
+    pieces = near[is_chunk]
+    entities = near[~is_chunk]
+    passages = view.passages(pieces) if len(pieces) else []
+    texts = [passage.text for passage in passages]
+    if not texts:
+        texts = [facts.name for facts in view.nodes(entities)]
+    by_words = view.lexical(question.text, kind=Kind.CHUNK, limit=_DEPTH)
+    text_there = " ".join([question.text, *texts])
+    by_words_there = view.lexical(text_there, kind=Kind.CHUNK, limit=_DEPTH)
+    leaning = lean_to(view, question, pieces if len(pieces) else entities)
+    by_vector_there = by_vector = alike = NO_HITS
+    if leaning is not None and question.vector is not None:
+        by_vector_there = _nearest(view, question, leaning)
+        by_vector = _nearest(view, question, question.vector)
+    walk = walk_from(view, question, entities if len(entities) else pieces)
+    if len(by_vector_there):
+        alike = walk_from(view, question, by_vector_there.numbers[:_RESEMBLING])
     works = referred_works(view, question.text)
-    named = [_closest(view, question, leaning, own) for _, own in works]
-    lists = [one.numbers[:_DEPTH] for one in (spoken, both, close, exact, walk, alike)]
-    nodes = np.array(list(dict.fromkeys(np.concatenate([*lists, *named]).tolist())), np.int64)
+    channels = (by_words, by_words_there, by_vector_there, by_vector, walk, alike)
+    found = [hits.numbers[:_DEPTH] for hits in channels]
+    found += [_closest(view, question, leaning, meant) for _, meant in works]
+    distinct = dict.fromkeys(np.concatenate(found).tolist())
+    nodes = np.array(list(distinct), np.int64)
     nodes = nodes[~np.isin(nodes, pieces)]
-    reached = {name: np.log(_column(hits, nodes) + _UNREACHED) for name, hits in (("walk", walk), ("alike", alike))}
+    words = _column(by_words, nodes)
+    words_there = _column(by_words_there, nodes)
     columns = {
-        "words": share_of_greatest(_column(spoken, nodes)),
-        "words_rank": reciprocal_found(_column(spoken, nodes)),
-        "words_there": share_of_greatest(_column(both, nodes)),
-        "words_there_rank": reciprocal_found(_column(both, nodes)),
+        "words": share_of_greatest(words),
+        "words_rank": reciprocal_found(words),
+        "words_there": share_of_greatest(words_there),
+        "words_there_rank": reciprocal_found(words_there),
         **_cosines(view, question, leaning, nodes),
-        **{name: logs - logs.max(initial=np.log(_UNREACHED)) for name, logs in reached.items()},
+        "walk": _reach(walk, nodes),
+        "alike": _reach(alike, nodes),
         **_reference_columns(works, nodes),
         "cited": _cited(view, nodes),
     }
-    since = next((one.timestamp for one in there if one.timestamp is not None), None)
-    return PlacedCandidates(nodes, columns, works, since)
+    dates = (passage.timestamp for passage in passages if passage.timestamp is not None)
+    return PlacedCandidates(nodes, columns, works, since=next(dates, None))
 
 
-def read_placed(question: Question, found: PlacedCandidates, passages: Sequence[Passage]) -> Columns:
-    """The columns of candidates with what reading them adds: their words, their title, and when they were written."""
-    spoken = wording(question.text, [passage_body(one.title, one.text) for one in passages])
-    asked = frozenset(map(stem, content_words(question.text)))
-    titles = [frozenset(map(stem, content_words(one.title))) for one in passages]
-    years = [one.timestamp.year if one.timestamp is not None else None for one in passages]
-    dates, since = [one.timestamp for one in passages], found.since
+def _nearest(view: MeteredView, question: Question, vector: NDArray[np.float32]) -> Hits:
+    return view.nearest(vector, kind=Kind.CHUNK, model=question.model, limit=_DEPTH)
+
+
+def _reach(walk: Hits, nodes: Numbers) -> Floats:
+    """How well a walk reached nodes: logarithms, 0 for the best of them."""
+    logs = np.log(_column(walk, nodes) + _UNREACHED)
+    return np.asarray(logs - logs.max(initial=np.log(_UNREACHED)))
+
+
+def read_placed(
+    question: Question, candidates: PlacedCandidates, passages: Sequence[Passage]
+) -> Columns:
+    """The columns of candidates with what reading them adds: their words, their title, and when
+    they were written.
+    """
+    bodies = [passage_body(passage.title, passage.text) for passage in passages]
+    overlap = wording(question.text, bodies)
+    question_stems = frozenset(map(stem, content_words(question.text)))
+    titles = [frozenset(map(stem, content_words(passage.title))) for passage in passages]
+    title_shares = [len(stems & question_stems) / max(1, len(stems)) for stems in titles]
+    since = candidates.since
+    dates = [passage.timestamp for passage in passages]
+    is_later = [since is not None and date is not None and date > since for date in dates]
+    years = [None if date is None else date.year for date in dates]
     return {
-        **found.columns,
-        "closely": share_of_greatest(spoken.bm25),
-        "holds": spoken.rarity @ spoken.holds / max(float(spoken.rarity.sum()), 1e-9),
-        "title": np.array([len(own & asked) / max(1, len(own)) for own in titles]),
-        "later": np.array([float(since is not None and one is not None and one > since) for one in dates]),
-        **_year_columns(found.works, found.nodes, years),
+        **candidates.columns,
+        "closely": share_of_greatest(overlap.bm25),
+        "holds": overlap.rarity @ overlap.holds / max(float(overlap.rarity.sum()), 1e-9),
+        "title": np.array(title_shares),
+        "later": np.array(is_later, np.float64),
+        **_year_columns(candidates.works, candidates.nodes, years),
     }
 
 
-def _closest(view: MeteredView, question: Question, vector: np.ndarray | None, nodes: Numbers) -> Numbers:
+def _closest(
+    view: MeteredView, question: Question, vector: np.ndarray | None, nodes: Numbers
+) -> Numbers:
     """The few of these passages that are nearest to the question."""
     if vector is None or not len(nodes):
         return nodes[:_OF_A_REFERENCE]
@@ -246,54 +303,65 @@ def _closest(view: MeteredView, question: Question, vector: np.ndarray | None, n
     return nodes[np.argsort(-cosines, kind="stable")[:_OF_A_REFERENCE]]
 
 
-def _cosines(view: MeteredView, question: Question, leaning: np.ndarray | None, nodes: Numbers) -> Columns:
-    """Cosines with the question, and with the question drawn to the place; 0 where nothing compares."""
+def _cosines(
+    view: MeteredView, question: Question, leaning: np.ndarray | None, nodes: Numbers
+) -> Columns:
+    """Cosines with the question, and with the question drawn to the place; 0 where nothing
+    compares.
+    """
     if leaning is None or question.vector is None:
-        return {name: np.zeros(len(nodes)) for name in ("cosine", "cosine_rank", "cosine_there", "cosine_there_rank")}
+        names = ("cosine", "cosine_rank", "cosine_there", "cosine_there_rank")
+        return {name: np.zeros(len(nodes)) for name in names}
     exact = view.cosines(question.vector, nodes, model=question.model).astype(np.float64)
-    there = view.cosines(leaning, nodes, model=question.model).astype(np.float64)
+    leaning_cosines = view.cosines(leaning, nodes, model=question.model).astype(np.float64)
     return {
         "cosine": exact - exact.max(initial=-1.0),
         "cosine_rank": reciprocal(exact),
-        "cosine_there": there - there.max(initial=-1.0),
-        "cosine_there_rank": reciprocal(there),
+        "cosine_there": leaning_cosines - leaning_cosines.max(initial=-1.0),
+        "cosine_there_rank": reciprocal(leaning_cosines),
     }
 
 
 def _reference_columns(works: ReferredWorks, nodes: Numbers) -> Columns:
     """Whether a reference may mean a passage, and how few others it may mean."""
-    may, rare = np.zeros(len(nodes)), np.zeros(len(nodes))
-    for _, own in works:
-        among = np.isin(nodes, own)
-        may[among] = 1.0
-        rare[among] = np.maximum(rare[among], 1.0 / (1.0 + np.log1p(len(own))))
-    return {"reference": may, "reference_rare": rare}
+    is_meant = np.zeros(len(nodes))
+    rarity = np.zeros(len(nodes))
+    for _, passages in works:
+        among = np.isin(nodes, passages)
+        is_meant[among] = 1.0
+        rarity[among] = np.maximum(rarity[among], 1.0 / (1.0 + np.log1p(len(passages))))
+    return {"reference": is_meant, "reference_rare": rarity}
 
 
 def _year_columns(works: ReferredWorks, nodes: Numbers, years: Sequence[int | None]) -> Columns:
-    """Whether a reference that may mean a passage gives its year, or the one after; and one that it cannot mean."""
-    exact, next_year, other = np.zeros(len(nodes)), np.zeros(len(nodes)), np.zeros(len(nodes))
-    told = np.array([-1 if year is None else year for year in years])
-    for reference, own in works:
+    """Whether a reference that may mean a passage gives its year, or the one after; and one that it
+    cannot mean.
+    """
+    exact = np.zeros(len(nodes))
+    next_year = np.zeros(len(nodes))
+    misfit = np.zeros(len(nodes))
+    stated_years = np.array([-1 if year is None else year for year in years])
+    for reference, passages in works:
         if reference.year is not None:
-            among, ahead = np.isin(nodes, own) & (told >= 0), reference.year - told
+            among = np.isin(nodes, passages) & (stated_years >= 0)
+            ahead = reference.year - stated_years
             exact[among & (ahead == 0)] = 1.0
             next_year[among & (ahead == 1)] = 1.0
-            other[among & ((ahead < 0) | (ahead > 1))] = 1.0
+            misfit[among & ((ahead < 0) | (ahead > 1))] = 1.0
     fits = np.maximum(exact, next_year)
     return {
         "year": exact,
         "year_before": np.where(exact > 0, 0.0, next_year),
-        "year_other": np.where(fits > 0, 0.0, other),
+        "year_other": np.where(fits > 0, 0.0, misfit),
     }
 
 
 def _cited(view: MeteredView, nodes: Numbers) -> Floats:
     """The logarithm of how often what a passage is about is cited."""
-    found = view.expand(nodes, direction=OUT, types=[MENTIONS], fanout=1)
-    degrees = view.degree(found.target, direction=IN, types=[_CITES]).astype(np.float64)
+    expansion = view.expand(nodes, direction=OUT, types=[MENTIONS], fanout=1)
+    degrees = view.degree(expansion.target, direction=IN, types=[_CITES]).astype(np.float64)
     counts = np.zeros(len(nodes))
-    np.maximum.at(counts, found.row, degrees)
+    np.maximum.at(counts, expansion.row, degrees)
     logs: Floats = np.log1p(counts)
     return logs
 
@@ -306,7 +374,9 @@ def _column(hits: Hits, nodes: Numbers) -> Floats:
 def _tiers(columns: Columns, row: int) -> dict[str, float]:
     """What each channel gave to a passage; a channel that did not find it is left out."""
     names = {"lexical": "words", "lexical_near": "words_there", "vector": "cosine_there_rank"}
-    tiers = {tier: float(columns[name][row]) for tier, name in names.items() if columns[name][row] > 0.0}
+    tiers = {
+        tier: float(columns[name][row]) for tier, name in names.items() if columns[name][row] > 0.0
+    }
     if columns["reference"][row] > 0.0:
         tiers["reference"] = float(columns["reference_rare"][row])
     for tier, name in (("ppr", "walk"), ("alike", "alike")):
@@ -315,9 +385,11 @@ def _tiers(columns: Columns, row: int) -> dict[str, float]:
     return tiers
 
 
-# Where a question is asked from: documents and nodes that the asker already stands at, as nodes of the view.
+# Where a question is asked from: documents and nodes that the asker already stands at, as nodes of
+# the view.
 _DOCUMENTS = "documents/"
-_BY_ORIGIN = (SourceKind.ARXIV, SourceKind.PASSAGES)  # sources whose ids alone make the key of a document
+# Sources whose ids alone make the key of a document.
+_BY_ORIGIN = (SourceKind.ARXIV, SourceKind.PASSAGES)
 _OPENING = 240  # characters of a document by which its pieces are searched
 _PIECES = 6  # pieces looked at
 
@@ -329,41 +401,46 @@ class UnknownPlace(HadesError):
 def nodes_near(view: MeteredView, ids: Sequence[str]) -> tuple[int, ...]:
     """The nodes that a question is asked from, each once, in the order given.
 
-    An id is that of a node (`entities/...`), of a document (`documents/...`), or the one that a paper or passage came
-    in with. A document stands for the entity that bears its title and for its opening pieces. What the budget does not
-    allow to look up is left out, with the meter's reason.
+    An id is that of a node (`entities/...`), of a document (`documents/...`), or the one that a
+    paper or passage came in with. A document stands for the entity that bears its title and for its
+    opening pieces. What the budget does not allow to look up is left out, with the meter's reason.
     """
     numbers = dict(zip(ids, view.number(list(ids)).tolist(), strict=True)) if ids else {}
-    found: list[int] = []
-    for one, number in numbers.items():
-        nodes = [number] if number >= 0 else _of_document(view, one)
+    near: list[int] = []
+    for identifier, number in numbers.items():
+        nodes = [number] if number >= 0 else _of_document(view, identifier)
         if not nodes and view.turn.reads_left > 0:
             raise UnknownPlace(
-                f"{one!r} is neither a node nor a document of snapshot {view.info.snapshot}; "
-                f"give an id such as entities/NAME, documents/KEY, or the id that a paper or passage came in with"
+                f"{identifier!r} is neither a node nor a document of snapshot "
+                f"{view.info.snapshot}; give an id such as entities/NAME, "
+                "documents/KEY, or the id that a paper or passage came in with"
             )
-        found += nodes
-    return tuple(dict.fromkeys(found))
+        near += nodes
+    return tuple(dict.fromkeys(near))
 
 
-def _of_document(view: MeteredView, one: str) -> list[int]:
-    wanted = [one] if one.startswith(_DOCUMENTS) else [_DOCUMENTS + content_key("d", kind, one) for kind in _BY_ORIGIN]
-    source = next((source for source in view.sources(wanted) if source is not None), None)
+def _of_document(view: MeteredView, identifier: str) -> list[int]:
+    document_ids = [_DOCUMENTS + content_key("d", kind, identifier) for kind in _BY_ORIGIN]
+    if identifier.startswith(_DOCUMENTS):
+        document_ids = [identifier]
+    source = next((source for source in view.sources(document_ids) if source is not None), None)
     if source is None:
         return []
     hits = view.lexical(f"{source.title} {source.text[:_OPENING]}", kind=Kind.CHUNK, limit=_PIECES)
     passages = zip(hits.numbers.tolist(), view.passages(hits.numbers), strict=False)
-    pieces = sorted((passage.span, number) for number, passage in passages if passage.document_id == source.id)
-    chunks = [number for _, number in pieces]
+    pieces = [
+        (passage.span, number) for number, passage in passages if passage.document_id == source.id
+    ]
+    chunks = [number for _, number in sorted(pieces)]
     return [*_find_title_entity(view, source, chunks), *chunks]
 
 
 def _find_title_entity(view: MeteredView, source: SourceFacts, chunks: list[int]) -> list[int]:
     """The entity among those that its pieces mention whose name is the document's title."""
     title = fold_title(source.title)
-    named = np.unique(view.match_names(source.title).numbers) if title else np.empty(0, np.int64)
+    spelled = np.unique(view.match_names(source.title).numbers) if title else np.empty(0, np.int64)
     mentioned = view.expand(np.array(chunks, np.int64), direction=OUT, types=[MENTIONS]).target
-    numbers = named[np.isin(named, mentioned)]
+    numbers = spelled[np.isin(spelled, mentioned)]
     facts = zip(numbers.tolist(), view.nodes(numbers), strict=False)
     return [number for number, node in facts if fold_title(node.name) == title]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,12 +18,15 @@ from models.bridges import Edges, best_ways, value_of
 from schemas.ids import Mask
 
 EPS = 1e-6  # the least that a weight counts
-LOOK = 256  # edges of one candidate that are compared, heaviest first; an edge is found from either end
+# edges of one candidate that are compared, heaviest first; an edge is found from either end
+LOOK = 256
 
 
 @dataclass(frozen=True)
 class LocalGraph:
-    """Rows of edges by local number: those of node i stand at `starts[i]:starts[i + 1]`; `numbers[i]` is its own."""
+    """Rows of edges by local number: those of node i stand at `starts[i]:starts[i + 1]`;
+    `numbers[i]` is its own.
+    """
 
     numbers: Numbers
     starts: Numbers
@@ -47,39 +50,46 @@ def among(
     mask: Mask,
     fanout: int | None = LOOK,
 ) -> LocalGraph:
-    """The edges that join these nodes to each other; of a node the `fanout` heaviest, found from either end.
+    """The edges that join these nodes to each other; of a node the `fanout` heaviest, found from
+    either end.
 
     An edge costs -ln(max(weight x boost, eps)), never below 0 (X-49).
     """
     numbers = np.unique(nodes)
-    found = view.expand(numbers, direction=ANY, types=PATH_TYPES, fanout=fanout, mask=mask)
-    local = np.full(1 + max(numbers.max(initial=-1), found.target.max(initial=-1)), -1, np.int64)
+    expansion = view.expand(numbers, direction=ANY, types=PATH_TYPES, fanout=fanout, mask=mask)
+    local = np.full(
+        1 + max(numbers.max(initial=-1), expansion.target.max(initial=-1)), -1, np.int64
+    )
     local[numbers] = np.arange(len(numbers))
-    kept = keep_targets(found, local[found.target] >= 0, None)
-    boosted = np.clip(kept.weight.astype(np.float64), 0.0, 1.0) * gains(view.type_names, boosts)[kept.type]
+    joining = keep_targets(expansion, local[expansion.target] >= 0, None)
+    weights = np.clip(joining.weight.astype(np.float64), 0.0, 1.0)
+    boosted = weights * gains(view.type_names, boosts)[joining.type]
     costs = -np.log(np.clip(boosted, eps, 1.0))
-    order: NDArray[np.int64] = np.lexsort((kept.edge, costs, kept.row))
-    starts = np.searchsorted(kept.row[order], np.arange(len(numbers) + 1))
-    heads = local[kept.target[order]]
-    return LocalGraph(numbers, starts, heads, kept.edge[order], kept.outbound[order], costs[order])
+    order: NDArray[np.int64] = np.lexsort((joining.edge, costs, joining.row))
+    starts = np.searchsorted(joining.row[order], np.arange(len(numbers) + 1))
+    heads = local[joining.target[order]]
+    return LocalGraph(
+        numbers, starts, heads, joining.edge[order], joining.outbound[order], costs[order]
+    )
 
 
 def _ball(view: MeteredView, centre: int, radius: int, mask: Mask) -> Numbers:
     """The nodes up to a number of steps from a node."""
-    seen = frontier = np.array([centre], np.int64)
+    ball = frontier = np.array([centre], np.int64)
     for _ in range(radius):
         if not len(frontier) or view.turn.expired():
             break
-        found = view.expand(frontier, direction=ANY, types=PATH_TYPES, mask=mask)
-        frontier = np.setdiff1d(found.target, seen)
-        seen = np.union1d(seen, frontier)
-    return seen
+        expansion = view.expand(frontier, direction=ANY, types=PATH_TYPES, mask=mask)
+        frontier = np.setdiff1d(expansion.target, ball)
+        ball = np.union1d(ball, frontier)
+    return ball
 
 
-# The k cheapest loopless paths between two nodes, and the M best among the seeds of a candidate graph. Cost and
-# score both come from -ln(weight x boost), so a strong edge is a short one (X-49). The score of a path is the mean
-# log weight less a penalty for each edge after the first; dividing a sum of logs by length instead would reward
-# long paths (X-48). Lengths are 1 to L: a direct edge is a path (X-47).
+# The k cheapest loopless paths between two nodes, and the M best among the seeds of a candidate
+# graph. Cost and score both come from -ln(weight x boost), so a strong edge is a short one (X-49).
+# The score of a path is the mean log weight less a penalty for each edge after the first; dividing
+# a sum of logs by length instead would reward long paths (X-48). Lengths are 1 to L: a direct edge
+# is a path (X-47).
 ENDS = 8  # candidates that paths are searched between when no seeds are given
 MAX_WORK = 200_000  # entries one search looks at, whatever is left of the turn's
 
@@ -94,14 +104,17 @@ def cheapest_paths(
     boosts: Mapping[str, float] | None = None,
     mask: Mask = OPEN,
 ) -> tuple[FoundPath, ...]:
-    """At most k paths of 1 to `max_hops` edges, cheapest first, then fewest edges, then by edge; `score` is -cost."""
+    """At most k paths of 1 to `max_hops` edges, cheapest first, then fewest edges, then by edge;
+    `score` is -cost.
+    """
     if source == target:
         return ()
     # Half the hops are taken from each side: two small balls instead of one large one.
     near = _ball(view, source, (max_hops + 1) // 2, mask)
     far = _ball(view, target, max_hops // 2, mask)
     graph = among(view, np.concatenate([near, far]), boosts, EPS, mask=mask, fanout=None)
-    return tuple(_rank(list(_search(view, graph, [source], target, k, max_hops, None)))[:k])
+    paths = _search(view, graph, [source], target, k=k, max_hops=max_hops, length_penalty=None)
+    return tuple(_rank(paths)[:k])
 
 
 def get_best_paths(
@@ -115,33 +128,43 @@ def get_best_paths(
     mask: Mask = OPEN,
     rules: PathSettings = PathSettings(),
 ) -> StepResult:
-    """The M best paths of 1 to L edges that join two seeds inside the candidate graph (C35, C37, C47).
+    """The M best paths of 1 to L edges that join two seeds inside the candidate graph (C35, C37,
+    C47).
 
-    Without seeds, the candidates of highest hscore stand in. The bridge cache is asked first; a pair it joins is not
-    searched again.
+    Without seeds, the candidates of highest hscore stand in. The bridge cache is asked first; a
+    pair it joins is not searched again.
     """
-    wanted = sorted(seeds, key=lambda seed: (-seed.score, seed.node))
-    ends = np.array([seed.node for seed in wanted] or candidate_graph.nodes[:ENDS].tolist(), np.int64)
+    ends = candidate_graph.nodes[:ENDS]
+    if seeds:
+        ranked_seeds = sorted(seeds, key=lambda seed: (-seed.score, seed.node))
+        ends = np.array([seed.node for seed in ranked_seeds], np.int64)
     settled = {str(relation): boost for relation, boost in rules.relation_boost.items()}
     boosts = settled if relation_boosts is None else relation_boosts
     # Bridges were computed from the weights as they stand now and with the boosts of the settings.
     usable = mask.is_open and dict(boosts) == settled
     bridged = _bridges(view, ends, M, L, rules.length_penalty) if usable and len(ends) else []
     joined = {frozenset((path.nodes[0], path.nodes[-1])) for path in bridged}
-    within = np.concatenate([candidate_graph.nodes, ends]) if L > 1 else ends  # one edge leads past no other node
-    graph = among(view, within, boosts, rules.eps, mask=mask)
-    found = list(bridged)
+    # One edge leads past no other node.
+    nodes = np.concatenate([candidate_graph.nodes, ends]) if L > 1 else ends
+    graph = among(view, nodes, boosts, rules.eps, mask=mask)
+    paths = list(bridged)
     for place, target in enumerate(ends.tolist()):
         if view.turn.expired():
             break
         # Both ways are one path, so each pair is searched once.
-        sources = [one for one in ends[:place].tolist() if frozenset((one, target)) not in joined]
-        found += _search(view, graph, sources, target, M, L, rules.length_penalty)
-    kept = _rank(found)[:M]
-    return StepResult(tuple(kept), bridges=sum(path.origin == "bridge" for path in kept))
+        sources = [
+            source for source in ends[:place].tolist() if frozenset((source, target)) not in joined
+        ]
+        paths += _search(
+            view, graph, sources, target, k=M, max_hops=L, length_penalty=rules.length_penalty
+        )
+    best = _rank(paths)[:M]
+    return StepResult(tuple(best), bridges=sum(path.origin == "bridge" for path in best))
 
 
-def _bridges(view: MeteredView, ends: Numbers, limit: int, max_hops: int, length_penalty: float) -> list[FoundPath]:
+def _bridges(
+    view: MeteredView, ends: Numbers, limit: int, max_hops: int, length_penalty: float
+) -> list[FoundPath]:
     """Paths computed ahead between the topics of the ends, where they join two of the ends.
 
     A bridge is a document, so each is a read: no more are asked for than paths are wanted.
@@ -151,18 +174,17 @@ def _bridges(view: MeteredView, ends: Numbers, limit: int, max_hops: int, length
     if not len(topics):
         return []
     known = set(ends.tolist())
-    return [
-        FoundPath(
-            bridge.nodes,
-            bridge.edges,
-            bridge.outbound,
-            -value_of(bridge.cost, len(bridge.edges), length_penalty),
-            origin="bridge",
-            why=f"bridge between topics, cost {bridge.cost:.3f} over {len(bridge.edges)} edges",
+    paths = []
+    for bridge in view.bridges(topics, topics, limit=limit):
+        length = len(bridge.edges)
+        if not 1 <= length <= max_hops or not {bridge.nodes[0], bridge.nodes[-1]} <= known:
+            continue
+        score = -value_of(bridge.cost, length, length_penalty)
+        why = f"bridge between topics, cost {bridge.cost:.3f} over {length} edges"
+        paths.append(
+            FoundPath(bridge.nodes, bridge.edges, bridge.outbound, score, origin="bridge", why=why)
         )
-        for bridge in view.bridges(topics, topics, limit=limit)
-        if 1 <= len(bridge.edges) <= max_hops and {bridge.nodes[0], bridge.nodes[-1]} <= known
-    ]
+    return paths
 
 
 def _search(
@@ -170,6 +192,7 @@ def _search(
     graph: LocalGraph,
     sources: Sequence[int],
     target: int,
+    *,
     k: int,
     max_hops: int,
     length_penalty: float | None,
@@ -183,23 +206,29 @@ def _search(
     if limit < 2 * len(graph.heads):
         view.turn.worked(0, capped=True)
         return
-    found, work, capped = best_ways(
-        Edges(graph.starts, graph.heads, graph.costs), starts, np.array([end]),
-        k=k, max_hops=max_hops, penalty=length_penalty, max_work=limit, stop=view.turn.expired,
-    )  # fmt: skip
+    ways, work, capped = best_ways(
+        Edges(graph.starts, graph.heads, graph.costs),
+        starts,
+        np.array([end]),
+        k=k,
+        max_hops=max_hops,
+        penalty=length_penalty,
+        max_work=limit,
+        stop=view.turn.expired,
+    )
     view.turn.worked(work, capped=capped)
-    for one in found:
-        entries = np.array(one.entries, np.int64)
-        yield FoundPath(
-            tuple(graph.numbers[list(one.nodes)].tolist()),
-            tuple(graph.edges[entries].tolist()),
-            tuple(graph.outbound[entries].tolist()),
-            -value_of(one.cost, len(entries), length_penalty),
-            origin="cheapest",
-            why=f"cost {one.cost:.3f} over {len(entries)} edges",
-        )
+    for path in ways:
+        entries = np.array(path.entries, np.int64)
+        nodes = tuple(graph.numbers[list(path.nodes)].tolist())
+        edges = tuple(graph.edges[entries].tolist())
+        outbound = tuple(graph.outbound[entries].tolist())
+        score = -value_of(path.cost, len(entries), length_penalty)
+        why = f"cost {path.cost:.3f} over {len(entries)} edges"
+        yield FoundPath(nodes, edges, outbound, score, origin="cheapest", why=why)
 
 
-def _rank(paths: Sequence[FoundPath]) -> list[FoundPath]:
+def _rank(paths: Iterable[FoundPath]) -> list[FoundPath]:
     """Best first, then fewest edges, then by edge; a path that came twice stands once."""
-    return distinct_paths(sorted(paths, key=lambda path: (-round(path.score, 9), len(path.edges), path.edges)))
+    return distinct_paths(
+        sorted(paths, key=lambda path: (-round(path.score, 9), len(path.edges), path.edges))
+    )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from hades.ports.store import Direction, GraphStore, scan_rows
 from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import EXPLAIN, FoundPassage, FoundPath, Question, Seed
 from hades.retrieval.core.words import ANY, DESCRIBES, MENTIONS, OUT, PATH_TYPES, short_title
-from hades.retrieval.walks.flow import Continuations, FlowRules, spread_flow
+from hades.retrieval.walks.flow import JOINED, Continuations, FlowRules, spread_flow
 from hades.snapshot.remote import OpenView, RemoteView
 from hades.snapshot.view import GraphView
 from hades.telemetry.turn import Caps, Turn
@@ -29,25 +30,32 @@ _MAX_NODES = 2000
 def neighbourhood(
     view: MeteredView, question: Question, seeds: Sequence[Seed], *, limit: int, hops: int = 2
 ) -> tuple[FoundPassage, ...]:
-    """The baseline of path search (GraphRAG): chunks within `hops` steps of the seeds over relations and mentions.
+    """The baseline of path search (GraphRAG): chunks within `hops` steps of the seeds over
+    relations and mentions.
 
     A chunk gets, over every edge that reaches it, the edge's weight times what its near end holds.
     """
-    held = {seed.node: seed.score for seed in sorted(seeds, key=lambda seed: seed.node)}
-    total = dict(held)
+    masses_by_node = {seed.node: seed.score for seed in sorted(seeds, key=lambda seed: seed.node)}
+    total = dict(masses_by_node)
     for _ in range(hops):
-        if not held or view.turn.expired():
+        if not masses_by_node or view.turn.expired():
             break
-        nodes = np.array(sorted(held, key=lambda node: (-held[node], node)), np.int64)
+        nodes = np.array(
+            sorted(masses_by_node, key=lambda node: (-masses_by_node[node], node)), np.int64
+        )
         if len(nodes) > _MAX_NODES:
             view.turn.trimmed(Reason.CAP_EXCEEDED)
             nodes = nodes[:_MAX_NODES]
-        found = view.expand(nodes, direction=ANY, types=(*PATH_TYPES, MENTIONS), fanout=_FANOUT, mask=question.mask)
-        masses = np.array([held[node] for node in nodes.tolist()], np.float64)
-        reached, place = np.unique(found.target, return_inverse=True)
-        passed = np.bincount(place, masses[found.row] * found.weight * _DECAY, len(reached))
-        held = dict(zip(reached.tolist(), passed.tolist(), strict=True))
-        for node, weight in held.items():
+        expansion = view.expand(
+            nodes, direction=ANY, types=(*PATH_TYPES, MENTIONS), fanout=_FANOUT, mask=question.mask
+        )
+        masses = np.array([masses_by_node[node] for node in nodes.tolist()], np.float64)
+        reached, place = np.unique(expansion.target, return_inverse=True)
+        passed_on = np.bincount(
+            place, masses[expansion.row] * expansion.weight * _DECAY, len(reached)
+        )
+        masses_by_node = dict(zip(reached.tolist(), passed_on.tolist(), strict=True))
+        for node, weight in masses_by_node.items():
             total[node] = total.get(node, 0.0) + weight
     numbers = np.array(sorted(total), np.int64)
     chunks = numbers[view.kinds(numbers) == CHUNK] if len(numbers) else numbers
@@ -80,41 +88,45 @@ class Reach:
 
 
 def node_shown(view: GraphView, identifier: str) -> dict[str, Any]:
-    """Everything the graph says about one node: facts, degrees, its topic, its text where it has one."""
+    """Everything the graph says about one node: facts, degrees, its topic, its text where it has
+    one.
+    """
     number = _numbers(view, [identifier])
     facts = view.nodes(number)[0]
     kind = KINDS[int(view.kinds(number)[0])]
-    topic = int(view.clusters_of(number)[0])
-    shown = {
-        **as_json(facts),
-        "degree": {
-            "out": int(view.degree(number, direction=Direction.OUT)[0]),
-            "in": int(view.degree(number, direction=Direction.IN)[0]),
-        },
-        "topic": view.ids(np.array([topic], np.int64))[0] if topic >= 0 else None,
-        "snapshot": view.info.snapshot,
-    }
+    topic = view.clusters_of(number)
+    degree_out = int(view.degree(number, direction=Direction.OUT)[0])
+    degree_in = int(view.degree(number, direction=Direction.IN)[0])
+    shown = as_json(facts)
+    shown["degree"] = {"out": degree_out, "in": degree_in}
+    shown["topic"] = view.ids(topic)[0] if topic[0] >= 0 else None
+    shown["snapshot"] = view.info.snapshot
     if kind in _WITH_TEXT:
         passage = view.passages(number)[0]
         shown |= {"text": passage.text, "title": passage.title, "headings": list(passage.headings)}
     return shown
 
 
-def subgraph(view: GraphView, identifiers: Sequence[str], reach: Reach, mask: Mask = Mask()) -> dict[str, Any]:
+def subgraph(
+    view: GraphView, identifiers: Sequence[str], reach: Reach, mask: Mask = Mask()
+) -> dict[str, Any]:
     """The nodes and edges within reach, heaviest first; `capped` says that there was more."""
     turn = Turn(Caps(reach.nodes + reach.edges, MAX_WORK, MAX_MS))
-    metered = MeteredView(view, turn)
+    metered = MeteredView(view, turn, mask=mask)
     start = _numbers(view, identifiers)
     depth = dict.fromkeys(start.tolist(), 0)
     handles: dict[int, None] = {}
-    frontier, capped = start, False
+    frontier = start
+    capped = False
     for hop in range(1, reach.hops + 1):
         if not len(frontier) or turn.expired():
             break
-        found = metered.expand(frontier, direction=reach.direction, types=reach.types, fanout=reach.fanout, mask=mask)
-        capped = capped or found.capped
+        expansion = metered.expand(
+            frontier, direction=reach.direction, types=reach.types, fanout=reach.fanout, mask=mask
+        )
+        capped = capped or expansion.capped
         fresh: list[int] = []
-        for target, edge in zip(found.target.tolist(), found.edge.tolist(), strict=True):
+        for target, edge in zip(expansion.target.tolist(), expansion.edge.tolist(), strict=True):
             if target not in depth and len(depth) < reach.nodes:
                 depth[target] = hop
                 fresh.append(target)
@@ -125,23 +137,33 @@ def subgraph(view: GraphView, identifiers: Sequence[str], reach: Reach, mask: Ma
         frontier = np.array(fresh, np.int64)
     nodes = metered.nodes(np.array(list(depth), np.int64))
     edges = metered.edges(np.array(list(handles), np.int64))
+    nodes_shown = [
+        as_json(facts) | {"depth": hop} for facts, hop in zip(nodes, depth.values(), strict=False)
+    ]
+    spent = {"reads": turn.reads_spent, "work": turn.work_spent, "ms": round(turn.ms, 3)}
     return {
         "snapshot": view.info.snapshot,
-        "nodes": [{**as_json(facts), "depth": hop} for facts, hop in zip(nodes, depth.values(), strict=False)],
+        "nodes": nodes_shown,
         "edges": [as_json(edge) for edge in edges],
         "capped": capped or turn.expired() or len(nodes) < len(depth),
-        "spent": {"reads": turn.reads_spent, "work": turn.work_spent, "ms": round(turn.ms, 3)},
+        "spent": spent,
     }
 
 
 def topics_shown(store: GraphStore, view: OpenView, limit: int) -> dict[str, Any]:
-    """Super-topics and topics that the view has, largest first; a remote graph is the store itself."""
+    """Super-topics and topics that the view has, largest first; a remote graph is the store
+    itself.
+    """
     rows = list(scan_rows(store, "clusters", columns=_TOPIC_COLUMNS))
     if not isinstance(view, RemoteView):
         numbers = view.number([f"clusters/{row['_key']}" for row in rows]).tolist()
         rows = [row for row, number in zip(rows, numbers, strict=True) if number >= 0]
     topics = [
-        {"id": f"clusters/{row.pop('_key')}", **row, "parent": f"clusters/{row['parent']}" if row["parent"] else None}
+        {
+            "id": f"clusters/{row.pop('_key')}",
+            **row,
+            "parent": f"clusters/{row['parent']}" if row["parent"] else None,
+        }
         for row in rows
     ]
     topics.sort(key=lambda topic: (-topic["level"], -topic["size"], topic["id"]))
@@ -155,36 +177,43 @@ _INTERVALS = ("valid_from", "valid_until", "recorded_at", "retracted_at")
 
 def as_json(facts: NodeFacts | EdgeFacts) -> dict[str, Any]:
     """A node as callers see it; an edge with where it was read and both its intervals."""
+    span = None if facts.span is None else list(facts.span)
     if isinstance(facts, NodeFacts):
         shown = {name: getattr(facts, name) for name in _NODE}
-        return shown | {"kind": str(facts.kind), "span": None if facts.span is None else list(facts.span)}
+        return shown | {"kind": str(facts.kind), "span": span}
     shown = {"id": facts.id, "from": facts.source, "to": facts.target}
     shown |= {name: getattr(facts, name) for name in _EDGE}
-    moments = {name: getattr(facts, name) for name in _INTERVALS}
-    shown["span"] = None if facts.span is None else list(facts.span)
-    return shown | {name: None if one is None else iso(one) for name, one in moments.items()}
+    shown["span"] = span
+    for name in _INTERVALS:
+        moment = getattr(facts, name)
+        shown[name] = None if moment is None else iso(moment)
+    return shown
 
 
 def _numbers(view: GraphView, identifiers: Sequence[str]) -> np.ndarray[Any, np.dtype[np.int64]]:
-    asked = list(dict.fromkeys(identifiers))
-    numbers = view.number(asked)
-    for identifier, number in zip(asked, numbers.tolist(), strict=True):
+    distinct = list(dict.fromkeys(identifiers))
+    numbers = view.number(distinct)
+    for identifier, number in zip(distinct, numbers.tolist(), strict=True):
         if number < 0:
             raise UnknownNode(
-                f"{identifier!r} is not a node of snapshot {view.info.snapshot}; give an id such as entities/name"
+                f"{identifier!r} is not a node of snapshot {view.info.snapshot}; give an id such "
+                "as entities/name"
             )
     return numbers
 
 
-# The path that explains each of the first passages: from what the question names to what the passage is about. Flow
-# runs from the entities that the question names (of the best passage where it names none) to the entities of the
-# ranked passages, over relations only, at most `hops` edges, and is pruned where it runs thin (`flow.py`). The most
-# reliable path with an edge that the passage states explains it. Where no such path is among the first few, the most
-# reliable one that touches it is shown, and the passage says that it states none. A passage of code states what the
-# function or class that it holds is part of. A path may explain several passages; it is returned once, with the rank of
-# the best of them.
+# The path that explains each of the first passages: from what the question names to what the
+# passage is about. Flow runs from the entities that the question names (of the best passage where
+# it names none) to the entities of the ranked passages, over relations only, at most `hops` edges,
+# and is pruned where it runs thin (`flow.py`). The most reliable path with an edge that the passage
+# states explains it. Where no such path is among the first few, the most reliable one that touches
+# it is shown, and the passage says that it states none. A passage of code states what the function
+# or class that it holds is part of. A path may explain several passages; it is returned once, with
+# the rank of the best of them. Paths that join what the question names stand before these and take
+# their room first.
 NAMES = 24  # entities of a passage that a path may end in
-TITLE_VOICE = 10.0  # what the entity of its title, or the function that it holds, counts against one it mentions
+# what the entity of its title, or the function that it holds, counts against one it mentions
+TITLE_VOICE = 10.0
 NEXT_STEPS = 3  # first passages whose own entities a path may also start from
 NEXT_VOICE = 0.3  # what such a path counts against one from what the question names
 LOOKED_AT = 8  # paths of a passage whose edges are read, to find one that the passage states
@@ -198,125 +227,198 @@ NOT_STATED = "paths of {hops} touch what the passage names, but it states no edg
 NO_ROOM = "the paths that lead to it go beyond the plan's graph.fanout"
 
 
+@dataclass(frozen=True)
+class PassageEnds:
+    """Where a path to a passage may end: the entities that it names, with what a path counts that
+    touches them, and the functions or classes that it holds.
+    """
+
+    weights: dict[int, float] = field(default_factory=dict)
+    functions: set[int] = field(default_factory=set)
+
+
+class OfferedPaths(NamedTuple):
+    """The paths that a passage states an edge of or holds a function of, and the others that touch
+    it.
+    """
+
+    stated: list[FoundPath]
+    touching: list[FoundPath]
+
+
 def explain_passages(
     view: MeteredView,
     question: Question,
     sources: Sequence[Seed],
     passages: Sequence[FoundPassage],
-    read: Sequence[Passage],
+    read_passages: Sequence[Passage],
     rules: FlowRules,
     most_starts: int | None = None,
+    joining: Sequence[FoundPath] = (),
+    least: int = 0,
 ) -> tuple[tuple[FoundPath, ...], list[FoundPassage]]:
-    """The most reliable path to each of the passages that were read, best first; `read` are the texts of the first.
+    """The most reliable path to each of the passages that were read, best first. `read_passages`
+    are the texts of the first. The paths in `joining` come before them; `least` asks for more paths
+    of the same flow, where there are any.
 
-    With the passages, each with the edges of the path that leads to it, or with the reason why none does.
+    With the passages, each with the edges of the path that leads to it, or with the reason why none
+    does.
     """
-    first, behind = passages[: len(read)], passages[len(read) :]
-    ends, held = _ends(view, question, first, read)
-    starts = _starts(sources, ends, held)[:most_starts]
-    targets = sorted({node for own in ends for node in own})
+    first = passages[: len(read_passages)]
+    ends = _passage_ends(view, question, first, read_passages)
+    starts = _starts(sources, ends)[:most_starts]
+    targets = sorted(set().union(*(passage_ends.weights for passage_ends in ends)))
     hops = "one edge" if rules.hops == 1 else f"at most {rules.hops} edges"
-    nowhere = NO_WAY.format(hops=hops) if starts and targets else NO_START
-    further = [replace(one, no_path=BEHIND.format(first=len(first))) for one in behind]
+    not_read = BEHIND.format(first=len(first))
+    further = [replace(passage, no_path=not_read) for passage in passages[len(read_passages) :]]
     if view.turn.expired():
-        return (), [*(replace(one, no_path=NO_TIME) for one in first), *further]
-    found = spread_flow(view, question, starts, rules, np.array(targets, np.int64)) if starts and targets else []
-    offered = _offer_paths(view, found, ends, held, read)
+        return (), [*(replace(passage, no_path=NO_TIME) for passage in first), *further]
+    flow_paths: list[FoundPath] = []
+    nowhere = NO_START
+    if starts and targets:
+        flow_paths = spread_flow(view, question, starts, rules, np.array(targets, np.int64))
+        nowhere = NO_WAY.format(hops=hops)
+    offers = _offer_paths(view, flow_paths, ends, read_passages)
     room = Continuations(rules.fanout)
-    paths: dict[frozenset[int], FoundPath] = {}
+    paths = {frozenset(path.edges): path for path in joining if room.admit(path)}
     marked: list[FoundPassage] = []
-    for rank, (passage, own, (stated, touching)) in enumerate(zip(first, ends, offered, strict=True), 1):
-        best = next((path for path in (*stated, *touching) if room.admit(path)), None)
+    for rank, (passage, passage_ends, offered) in enumerate(
+        zip(first, ends, offers, strict=True), 1
+    ):
+        joined = [path for path in offered.stated if frozenset(path.edges) in paths]
+        choices = (*joined, *offered.stated, *offered.touching)
+        best = next((path for path in choices if room.admit(path)), None)
         if best is None:
-            if stated or touching:
+            reason = nowhere if passage_ends.weights else NO_NAME
+            if choices:
                 view.turn.trimmed(Reason.CAP_EXCEEDED)
-            reason = NO_ROOM if stated or touching else nowhere if own else NO_NAME
+                reason = NO_ROOM
             marked.append(replace(passage, no_path=reason))
             continue
-        key, says = frozenset(best.edges), "leads to" if best in stated else "touches what is named in"
-        told = replace(best, score=passage.score, origin=EXPLAIN, why=f"{says} passage {rank}; {best.why}")
-        edges = paths.setdefault(key, told).edges
-        leads = {"explained_by": edges} if best in stated else {"no_path": NOT_STATED.format(hops=hops)}
-        marked.append(replace(passage, **leads))
+        is_stated = best in offered.stated
+        verb = "leads to" if is_stated else "touches what is named in"
+        why = f"{verb} passage {rank}; {best.why}"
+        explanation = replace(best, score=passage.score, origin=EXPLAIN, why=why)
+        edges = frozenset(best.edges)
+        shown = paths.setdefault(edges, explanation)
+        if shown.joins_named and shown.origin != EXPLAIN:
+            paths[edges] = replace(shown, origin=EXPLAIN, why=f"{JOINED}; {why}")
+        if is_stated:
+            marked.append(replace(passage, explained_by=shown.edges))
+        else:
+            marked.append(replace(passage, no_path=NOT_STATED.format(hops=hops)))
+    for path in flow_paths:
+        if len(paths) < least and room.admit(path):
+            paths.setdefault(frozenset(path.edges), path)
     return tuple(paths.values()), [*marked, *further]
 
 
-def _ends(
-    view: MeteredView, question: Question, passages: Sequence[FoundPassage], read: Sequence[Passage]
-) -> tuple[list[dict[int, float]], list[set[int]]]:
-    """For each passage the entities that it names, with what a path counts that touches them; and what code it holds.
+def _passage_ends(
+    view: MeteredView,
+    question: Question,
+    passages: Sequence[FoundPassage],
+    read_passages: Sequence[Passage],
+) -> list[PassageEnds]:
+    """The ends of each passage.
 
     The module of a piece of code says nothing of it: every other piece of the file names it too.
     """
-    nodes = np.array([one.node for one in passages], np.int64)
-    ends: list[dict[int, float]] = [{} for _ in passages]
-    held: list[set[int]] = [set() for _ in passages]
-    if not len(nodes):
-        return ends, held
+    if not passages:
+        return []
+    nodes = np.array([passage.node for passage in passages], np.int64)
     types = [name for name in (MENTIONS, DESCRIBES) if name in view.type_names]
-    found = view.expand(nodes, direction=OUT, types=types, fanout=NAMES, mask=question.mask)
-    holds = view.type_names.index(DESCRIBES) if DESCRIBES in types else None
-    titled = [set(found.tolist()) for found in view.match_whole([short_title(one.title) for one in read])]
-    modules = [_module_entities(view, one) for one in read]
-    columns = (found.row, found.target, found.weight, found.type)
+    expansion = view.expand(nodes, direction=OUT, types=types, fanout=NAMES, mask=question.mask)
+    describes = view.type_names.index(DESCRIBES) if DESCRIBES in types else None
+    matches = view.match_whole([short_title(passage.title) for passage in read_passages])
+    title_entities = [set(numbers.tolist()) for numbers in matches]
+    modules = [_module_entities(view, passage) for passage in read_passages]
+    ends = [PassageEnds() for _ in passages]
+    columns = (expansion.row, expansion.target, expansion.weight, expansion.type)
     for row, target, weight, kind in zip(*(column.tolist() for column in columns), strict=True):
-        if kind == holds:
-            held[row].add(target)
+        if kind == describes:
+            ends[row].functions.add(target)
         elif target in modules[row]:
             continue
-        voice = TITLE_VOICE if kind == holds or target in titled[row] else 1.0
-        ends[row][target] = voice * min(1.0, weight)
-    return ends, held
+        is_subject = kind == describes or target in title_entities[row]
+        ends[row].weights[target] = (TITLE_VOICE if is_subject else 1.0) * min(1.0, weight)
+    return ends
 
 
 def _module_entities(view: MeteredView, passage: Passage) -> set[int]:
-    """The entities that are called as the module of a piece of code, whole or without its first folders."""
+    """The entities that are called as the module of a piece of code, whole or without its first
+    folders.
+    """
     if not (passage.path and passage.lines):
         return set()
     name = passage.path.rpartition(".")[0].replace("/", ".")
-    found = view.match_names(name)
-    return {node for node, end in zip(found.numbers.tolist(), found.ends.tolist(), strict=True) if end == len(name)}
+    matches = view.match_names(name)
+    return {
+        node
+        for node, end in zip(matches.numbers.tolist(), matches.ends.tolist(), strict=True)
+        if end == len(name)
+    }
 
 
-def _starts(sources: Sequence[Seed], ends: Sequence[Mapping[int, float]], held: Sequence[set[int]]) -> list[Seed]:
-    """What the question names, then what the first passages are about: a second step starts where the first ended.
+def _starts(sources: Sequence[Seed], ends: Sequence[PassageEnds]) -> list[Seed]:
+    """What the question names, then what the first passages are about: a second step starts where
+    the first ended.
 
-    Each function or class that a passage holds is a start: what joins it to another passage explains it.
+    Each function or class that a passage holds is a start: what joins it to another passage
+    explains it.
     """
     starts = {seed.node: seed for seed in sources}
-    for place, (own, functions) in enumerate(zip(ends, held, strict=True)):
-        about = [node for node, voice in own.items() if voice > 1.0] or list(own)[:1]
-        for node in functions or (about if place < NEXT_STEPS else ()):
-            starts.setdefault(node, Seed(node, NEXT_VOICE, {"passage": own[node]}))
+    for place, passage_ends in enumerate(ends):
+        weights = passage_ends.weights
+        nodes: Iterable[int] = passage_ends.functions
+        if not nodes and place < NEXT_STEPS:
+            subjects = [node for node, weight in weights.items() if weight > 1.0]
+            nodes = subjects or list(weights)[:1]
+        for node in nodes:
+            starts.setdefault(node, Seed(node, NEXT_VOICE, {"passage": weights[node]}))
     return list(starts.values())
 
 
 def _offer_paths(
     view: MeteredView,
-    found: Sequence[FoundPath],
-    ends: Sequence[Mapping[int, float]],
-    held: Sequence[set[int]],
-    read: Sequence[Passage],
-) -> list[tuple[list[FoundPath], list[FoundPath]]]:
-    """For each passage the paths that it states an edge of or holds a function of, and the others that touch it."""
-    ranked = [_rank_paths(found, own) for own in ends]
-    edges = dict.fromkeys(edge for paths in ranked for path in paths for edge in path.edges)
-    handles = np.array(list(edges)[: view.turn.reads_left // READS_SHARE], np.int64)
-    facts = view.edges(handles) if len(handles) else []
-    stated_in = {handle: one.document_id for handle, one in zip(handles.tolist(), facts, strict=False)}
-    offered: list[tuple[list[FoundPath], list[FoundPath]]] = [([], []) for _ in ranked]
-    for place, (passage, paths) in enumerate(zip(read, ranked, strict=True)):
-        for path in paths if passage.document_id else ():
-            says = any(stated_in.get(edge) == passage.document_id for edge in path.edges)
-            offered[place][0 if says or not held[place].isdisjoint(path.nodes) else 1].append(path)
-    return offered
+    paths: Sequence[FoundPath],
+    ends: Sequence[PassageEnds],
+    read_passages: Sequence[Passage],
+) -> list[OfferedPaths]:
+    """The paths of each passage; some of their edges are read to learn which documents state
+    them.
+    """
+    ranked = [_rank_paths(paths, passage_ends.weights) for passage_ends in ends]
+    edges: dict[int, None] = {}
+    for path in chain.from_iterable(ranked):
+        edges |= dict.fromkeys(path.edges)
+    handles = list(edges)[: view.turn.reads_left // READS_SHARE]
+    facts = view.edges(np.array(handles, np.int64)) if handles else []
+    stated_in = {handle: fact.document_id for handle, fact in zip(handles, facts, strict=False)}
+    offers = [OfferedPaths([], []) for _ in ranked]
+    for passage, passage_ends, near_paths, offered in zip(
+        read_passages, ends, ranked, offers, strict=True
+    ):
+        if not passage.document_id:
+            continue
+        for path in near_paths:
+            is_stated = any(stated_in.get(edge) == passage.document_id for edge in path.edges)
+            if is_stated or not passage_ends.functions.isdisjoint(path.nodes):
+                offered.stated.append(path)
+            else:
+                offered.touching.append(path)
+    return offers
 
 
-def _rank_paths(found: Sequence[FoundPath], own: Mapping[int, float]) -> list[FoundPath]:
-    """The few paths with the most flow that touch what the passage is about, in their end, their start or between.
+def _rank_paths(paths: Sequence[FoundPath], entity_weights: Mapping[int, float]) -> list[FoundPath]:
+    """The few paths with the most flow that touch what the passage is about, in their end, their
+    start or between.
 
     The score of a path is its flow by the weight of where it starts.
     """
-    flows = [(path.score * max(own.get(node, 0.0) for node in path.nodes), path) for path in found]
-    best = sorted((-flow, place) for place, (flow, _) in enumerate(flows) if flow > 0.0)[:LOOKED_AT]
-    return [flows[place][1] for _, place in best]
+    flows: list[tuple[float, FoundPath]] = []
+    for path in paths:
+        weight = max(entity_weights.get(node, 0.0) for node in path.nodes)
+        if path.score * weight > 0.0:
+            flows.append((path.score * weight, path))
+    flows.sort(key=lambda pair: -pair[0])
+    return [path for _, path in flows[:LOOKED_AT]]

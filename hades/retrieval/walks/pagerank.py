@@ -16,8 +16,9 @@ from hades.retrieval.walks.rows import SLICE, Floats, Rows
 from hades.snapshot.view import GraphView
 from schemas.ids import Mask
 
-# Personalized PageRank on the undirected weighted graph: local, bounded in work, with a bound on its error. Damping is
-# the chance to walk on: HippoRAG's .5 by default, .85 for the classical PageRank.
+# Personalized PageRank on the undirected weighted graph: local, bounded in work, with a bound on
+# its error. Damping is the chance to walk on: HippoRAG's .5 by default, .85 for the classical
+# PageRank.
 DAMPING = 0.5
 EPSILON = 1e-5
 MAX_WORK = 2_000_000
@@ -28,8 +29,9 @@ _FINER, _ROUNDS = 0.25, 6  # how epsilon shrinks while the first ranks still mov
 class Ppr:
     """Scores of the nodes that were reached, best first, equal ones by number.
 
-    For every node 0 <= exact - score <= bound * its weighted degree, and the differences of all nodes sum to `residue`,
-    so that scores and residue sum to 1. `bound` is infinite where the work ended before degrees were known.
+    For every node 0 <= exact - score <= bound * its weighted degree, and the differences of all
+    nodes sum to `residue`, so that scores and residue sum to 1. `bound` is infinite where the work
+    ended before degrees were known.
     """
 
     numbers: Numbers
@@ -54,20 +56,23 @@ def personalized_pagerank(
     top: int | None = None,
     stop: Callable[[], bool] = lambda: False,
 ) -> Ppr:
-    """Where a walk is that starts over at `restart` (in proportion to `weights`) with chance 1 - damping a step.
+    """Where a walk is that starts over at `restart` (in proportion to `weights`) with chance 1 -
+    damping a step.
 
-    `factors` multiplies the weights of a type, 0 leaves it out; an adjacency alone knows no types by name. A walk that
-    has not converged after two thirds of the work goes on with the `relaxed_epsilon`, if it is greater: a wider bound
-    that holds everywhere is worth more than a narrow one that holds in some places. With `top` epsilon shrinks until
-    the first `top` nodes no longer change.
-    `stop` is asked every few milliseconds. When the work does not allow a single push the restart nodes come back by
-    weight and degree, with an infinite bound: a defined answer, never an exception (requirement E15).
+    `factors` multiplies the weights of a type, 0 leaves it out; an adjacency alone knows no types
+    by name. A walk that has not converged after two thirds of the work goes on with the
+    `relaxed_epsilon`, if it is greater: a wider bound that holds everywhere is worth more than a
+    narrow one that holds in some places. With `top` epsilon shrinks until the first `top` nodes no
+    longer change. `stop` is asked every few milliseconds. When the work does not allow a single
+    push the restart nodes come back by weight and degree, with an infinite bound: a defined answer,
+    never an exception (requirement E15).
     """
     nodes, mass = _restart(restart, weights)
     if not 0.0 <= damping < 1.0 or epsilon <= 0.0:
         raise BadQuery(f"need 0 <= damping < 1 and epsilon > 0, not {damping} and {epsilon}")
     if not len(nodes):
-        return Ppr(np.empty(0, np.int64), np.empty(0), 0.0, 0.0, 0, False)
+        none = np.empty(0, np.int64)
+        return Ppr(none, np.empty(0), bound=0.0, residue=0.0, work=0, capped=False)
     adjacency = graph if isinstance(graph, Adjacency) else graph.adjacency()
     by_code = np.ones(256)
     if not isinstance(graph, Adjacency):
@@ -75,7 +80,8 @@ def personalized_pagerank(
     when = (int(ALWAYS), int(ALWAYS)) if mask.is_open else moments(mask)
     walk = Walk(Rows(adjacency, by_code, when, shares=False), nodes, mass)
     relaxed = max(relaxed_epsilon or 0.0, epsilon)
-    complete = walk.run(epsilon, damping, max_work * 2 // 3 if relaxed > epsilon else max_work, stop)
+    first_work = max_work * 2 // 3 if relaxed > epsilon else max_work
+    complete = walk.run(epsilon, damping, first_work, stop)
     is_relaxed = not complete and relaxed > epsilon
     if is_relaxed:
         complete = walk.run(relaxed, damping, max_work, stop)
@@ -84,16 +90,20 @@ def personalized_pagerank(
         best = np.sort(_sort(walk.touched, walk.estimate[walk.touched], top)[0])
         if not complete or (first is not None and np.array_equal(first, best)):
             break
-        first, epsilon = best, epsilon * _FINER
+        first = best
+        epsilon *= _FINER
         complete = walk.run(epsilon, damping, max_work, stop)
-    left, degrees = walk.residual[walk.touched], walk.rows.total[walk.touched]
-    left, degrees = left[left > 0.0], degrees[left > 0.0]
-    bound = float((left / degrees).max(initial=0.0)) if degrees.all() else np.inf  # the most for each unit of degree
     numbers, scores = _sort(walk.touched, walk.estimate[walk.touched], None)
     if not len(numbers):
         numbers, scores = _by_degree(walk, damping)
-    residue = max(0.0, 1.0 - float(scores.sum()))
-    return Ppr(numbers, scores, bound, residue, walk.rows.work, not complete)
+    return Ppr(
+        numbers,
+        scores,
+        bound=walk.bound(),
+        residue=max(0.0, 1.0 - float(scores.sum())),
+        work=walk.rows.work,
+        capped=not complete,
+    )
 
 
 @lru_cache(maxsize=64)
@@ -117,14 +127,23 @@ def walk_from(
     epsilon: float,
     relaxed_epsilon: float | None = None,
 ) -> Ppr:
-    """A walk from nodes by their mass, within the work and the time that the turn has left, and counted against it."""
-    found = personalized_pagerank(
-        view, np.array(list(mass), np.int64), np.array(list(mass.values()), np.float64),
-        mask=mask, factors=factors, damping=damping, epsilon=epsilon, relaxed_epsilon=relaxed_epsilon,
-        max_work=max(0, min(max_work, view.turn.work_left)), stop=view.turn.expired,
-    )  # fmt: skip
-    view.turn.worked(found.work, capped=found.capped)
-    return found
+    """A walk from nodes by their mass, within the work and the time that the turn has left, and
+    counted against it.
+    """
+    ppr = personalized_pagerank(
+        view,
+        np.array(list(mass), np.int64),
+        np.array(list(mass.values()), np.float64),
+        mask=mask,
+        factors=factors,
+        damping=damping,
+        epsilon=epsilon,
+        relaxed_epsilon=relaxed_epsilon,
+        max_work=max(0, min(max_work, view.turn.work_left)),
+        stop=view.turn.expired,
+    )
+    view.turn.worked(ppr.work, capped=ppr.capped)
+    return ppr
 
 
 def _sort(numbers: Numbers, scores: Floats, top: int | None) -> tuple[Numbers, Floats]:
@@ -136,72 +155,100 @@ def _sort(numbers: Numbers, scores: Floats, top: int | None) -> tuple[Numbers, F
 
 
 def _by_degree(walk: Walk, damping: float) -> tuple[Numbers, Floats]:
-    """The restart nodes with what a walk leaves there at once, equal ones by degree: the last resort."""
+    """The restart nodes with what a walk leaves there at once, equal ones by degree: the last
+    resort.
+    """
     mass = walk.residual[walk.touched]
     order = np.lexsort((walk.touched, -walk.rows.count(walk.touched), -mass))
     return walk.touched[order], (1.0 - damping) * mass[order]
 
 
 def _restart(restart: Numbers, weights: Floats) -> tuple[Numbers, Floats]:
-    """Distinct restart nodes with weights that sum to 1; a weight that is not positive restarts nowhere."""
-    numbers, mass = np.asarray(restart, np.int64), np.asarray(weights, np.float64)
+    """Distinct restart nodes with weights that sum to 1; a weight that is not positive restarts
+    nowhere.
+    """
+    numbers = np.asarray(restart, np.int64)
+    mass = np.asarray(weights, np.float64)
     if numbers.shape != mass.shape or not np.isfinite(mass).all():
-        raise BadQuery(f"{len(numbers)} restart nodes need as many finite weights, not {mass.shape}")
-    distinct, place = np.unique(numbers[mass > 0], return_inverse=True)
-    total: Floats = np.bincount(place, mass[mass > 0], minlength=len(distinct)).astype(np.float64)
+        raise BadQuery(
+            f"{len(numbers)} restart nodes need as many finite weights, not {mass.shape}"
+        )
+    restarts = mass > 0
+    distinct, place = np.unique(numbers[restarts], return_inverse=True)
+    total: Floats = np.bincount(place, mass[restarts], minlength=len(distinct)).astype(np.float64)
     return distinct, total / max(float(total.sum()), np.finfo(np.float64).tiny)
 
 
-# Forward push: personalized PageRank that touches only what the restart reaches (Andersen, Chung and Lang, 2006).
-# A node that holds more residual than epsilon times its degree keeps a share and pushes the rest to its neighbours,
-# so that at the end, for every node v, 0 <= exact(v) - estimate(v) <= epsilon * degree(v) because the walk is
-# reversible: degree(u) * ppr(u -> v) = degree(v) * ppr(v -> u). All nodes that hold too much push at once, so the
-# result does not depend on how nodes are numbered. Degrees are not stored: a row is read only until its sum shows that
-# the node need not push, and all reading together stays within a constant of 1 / (epsilon * (1 - damping)).
+# Forward push: personalized PageRank that touches only what the restart reaches (Andersen, Chung
+# and Lang, 2006). A node that holds more residual than epsilon times its degree keeps a share and
+# pushes the rest to its neighbours, so that at the end, for every node v, 0 <= exact(v) -
+# estimate(v) <= epsilon * degree(v) because the walk is reversible: degree(u) * ppr(u -> v) =
+# degree(v) * ppr(v -> u). All nodes that hold too much push at once, so the result does not depend
+# on how nodes are numbered. Degrees are not stored: a row is read only until its sum shows that the
+# node need not push, and all reading together stays within a constant of 1 / (epsilon * (1 -
+# damping)).
 
 
 class Walk:
-    """One question's push: `run` it, with a lower epsilon again if need be, then read its `estimate` and `residual`.
+    """One question's push: `run` it, with a lower epsilon again if need be, then read its
+    `estimate` and `residual`.
 
-    `restart` are distinct, `weights` sum to 1. `touched` is every node that was reached, in no order.
+    `restart` are distinct, `weights` sum to 1. `touched` is every node that was reached, in no
+    order.
     """
 
     def __init__(self, rows: Rows, restart: Numbers, weights: Floats) -> None:
-        self.rows, self.touched = rows, restart
-        self.estimate, self.residual = np.zeros(rows.size), np.zeros(rows.size)
-        self._seen = np.zeros(rows.size, np.bool_)
+        self.rows = rows
+        self.touched = restart
+        self.estimate = np.zeros(rows.size)
+        self.residual = np.zeros(rows.size)
+        self._is_touched = np.zeros(rows.size, np.bool_)
         self.residual[restart] = weights
-        self._seen[restart] = True
+        self._is_touched[restart] = True
 
     def run(self, epsilon: float, damping: float, max_work: int, stop: Callable[[], bool]) -> bool:
-        """Push until no node holds more than epsilon times its degree; False when work or clock ended it first."""
+        """Push until no node holds more than epsilon times its degree; False when work or clock
+        ended it first.
+        """
         while True:
-            held = self.residual[self.touched]
-            nodes = self.touched[held > epsilon * self.rows.total[self.touched]]
+            residuals = self.residual[self.touched]
+            nodes = self.touched[residuals > epsilon * self.rows.total[self.touched]]
             self.rows.sum_until(nodes, self.residual[nodes] / epsilon, max_work)
             nodes = nodes[self.residual[nodes] > epsilon * self.rows.total[nodes]]
             if not len(nodes):
                 return True
-            entries = np.cumsum(self.rows.count(nodes))
-            fits = (self.rows.work + entries <= max_work) & np.logical_and.accumulate(self.rows.are_read(nodes))
-            parts = np.split(nodes[fits], np.flatnonzero(np.diff(entries[fits] // SLICE)) + 1)
+            entry_counts = np.cumsum(self.rows.count(nodes))
+            is_known = np.logical_and.accumulate(self.rows.are_read(nodes))
+            fits = (self.rows.work + entry_counts <= max_work) & is_known
+            slices = np.flatnonzero(np.diff(entry_counts[fits] // SLICE)) + 1
+            parts = np.split(nodes[fits], slices)
             if not self._push(parts, damping, stop) or not fits.all():
                 return False
 
+    def bound(self) -> float:
+        """The most residual that a node holds for each unit of its degree."""
+        residuals = self.residual[self.touched]
+        degrees = self.rows.total[self.touched][residuals > 0.0]
+        if not degrees.all():
+            return np.inf
+        return float((residuals[residuals > 0.0] / degrees).max(initial=0.0))
+
     def _push(self, parts: Sequence[Numbers], damping: float, stop: Callable[[], bool]) -> bool:
         """Let nodes push what they hold now, all of them, unless the clock ends it."""
-        held = [self.residual[near] for near in parts]
-        for near, mass in zip(parts, held, strict=True):
-            degree = self.rows.total[near]
+        masses = [self.residual[nodes] for nodes in parts]
+        for nodes, mass in zip(parts, masses, strict=True):
+            degree = self.rows.total[nodes]
             walks_on = np.where(degree > 0.0, damping, 0.0)  # without edges it stays
-            self.estimate[near] += (1.0 - walks_on) * mass
-            self.residual[near] -= mass
-            found = self.rows.read(near)
-            share = found.weight * (walks_on * mass / np.maximum(degree, np.finfo(np.float64).tiny))[found.place]
-            target, share = found.target[share > 0.0], share[share > 0.0]
-            np.add.at(self.residual, target, share)
-            new = np.unique(target[~self._seen[target]])
-            self._seen[new] = True
+            self.estimate[nodes] += (1.0 - walks_on) * mass
+            self.residual[nodes] -= mass
+            entries = self.rows.read(nodes)
+            passed_on = walks_on * mass / np.maximum(degree, np.finfo(np.float64).tiny)
+            share = entries.weight * passed_on[entries.place]
+            gets_some = share > 0.0
+            target = entries.target[gets_some]
+            np.add.at(self.residual, target, share[gets_some])
+            new = np.unique(target[~self._is_touched[target]])
+            self._is_touched[new] = True
             self.touched = np.concatenate([self.touched, new])
             if stop():
                 return False

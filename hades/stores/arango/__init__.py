@@ -1,1 +1,3 @@
-"""ArangoDB behind the store port: python-arango, over AF_UNIX or TCP, with the queries of `aql/`."""
+"""ArangoDB behind the store port: python-arango, over AF_UNIX or TCP, with the queries of
+`aql/`.
+"""

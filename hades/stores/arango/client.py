@@ -5,10 +5,12 @@ from __future__ import annotations
 import logging
 import re
 import socket
-from collections.abc import Callable, Mapping, MutableMapping
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
+from threading import Event, Thread
 from typing import Any, Literal, TypeVar, cast
 
 import numpy as np
@@ -49,14 +51,16 @@ from hades.stores.arango.errors import (
 )
 from schemas.catalogue import Collection
 
-# What a write costs of the server's transaction limit, and how much of the limit one unit of work may take. The
-# server counts, for every key that a transaction writes, the lock (about 230 bytes), the document, and every index
-# entry that is removed and written again. The figures here lie above those of a 3.12 server (a mention 1.8 KB, a
-# relation 2.6 KB, an entity with its vector 5.1 KB), and a unit takes only a share of the limit: `journal` halves
-# one that the server refuses all the same.
+# What a write costs of the server's transaction limit, and how much of the limit one unit of work
+# may take. The server counts, for every key that a transaction writes, the lock (about 230 bytes),
+# the document, and every index entry that is removed and written again. The figures here lie above
+# those of a 3.12 server (a mention 1.8 KB, a relation 2.6 KB, an entity with its vector 5.1 KB),
+# and a unit takes only a share of the limit: `journal` halves one that the server refuses all the
+# same.
 DEFAULT_LIMIT_BYTES = 128 * 1024 * 1024  # up to 3.12.3
 LATER_LIMIT_BYTES, LATER_LIMIT_SINCE = 512 * 1024 * 1024, (3, 12, 4)
-LARGEST_UNIT_BYTES = 32 * 1024 * 1024  # the client holds one unit, and the journal keeps it as one document
+# The client holds one unit, and the journal keeps it as one document.
+LARGEST_UNIT_BYTES = 32 * 1024 * 1024
 DEFAULT_SHARE = 0.25
 WHOLE_SHARE = 0.6  # of the limit, for a write of several units that is applied in one transaction
 OPTION = "transaction.streaming-max-transaction-size"
@@ -70,7 +74,9 @@ Bytes = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class UnitSize:
-    """How much one unit of work may cost: a share of the server's limit, and where the limit is known from."""
+    """How much one unit of work may cost: a share of the server's limit, and where the limit is
+    known from.
+    """
 
     limit_bytes: int = DEFAULT_LIMIT_BYTES
     share: float = DEFAULT_SHARE
@@ -83,23 +89,33 @@ class UnitSize:
 
     @property
     def whole_bytes(self) -> int:
-        """What a write of several units may cost to be applied in one transaction, not piece by piece."""
+        """What a write of several units may cost to be applied in one transaction, not piece by
+        piece.
+        """
         return int(self.limit_bytes * max(self.share, WHOLE_SHARE))
 
 
-def write_costs(kind: Literal["put", "change", "remove"], collection: Collection, table: pa.Table) -> Bytes:
-    """What writing, patching or removing each row costs; for a patch the server writes the whole document again."""
+def write_costs(
+    kind: Literal["put", "change", "remove"], collection: Collection, table: pa.Table
+) -> Bytes:
+    """What writing, patching or removing each row costs; for a patch the server writes the whole
+    document again.
+    """
     entries = len(collection.indexes) + (2 if collection.edge else 0) + 1
-    each = _LOCK_BYTES + _DOCUMENT_BYTES + 2 * _ENTRY_BYTES * entries
+    row_bytes = _LOCK_BYTES + _DOCUMENT_BYTES + 2 * _ENTRY_BYTES * entries
     if kind == "remove":
-        return np.full(table.num_rows, each, dtype=np.int64)
+        return np.full(table.num_rows, row_bytes, dtype=np.int64)
     if kind == "change":
-        each += _TEXT_BYTES if collection.text_fields else 512
-        each += _VECTOR_BYTES if collection.vector_field else 0
-    return json_bytes(table) + each
+        row_bytes += _TEXT_BYTES if collection.text_fields else 512
+        row_bytes += _VECTOR_BYTES if collection.vector_field else 0
+    return json_bytes(table) + row_bytes
 
 
-_SOCKET_VARIABLE = {Mode.READ_ONLY: "ARANGO_RO_UDS", Mode.READ_WRITE: "ARANGO_RW_UDS", Mode.ADMIN: "ARANGO_ADMIN_UDS"}
+_SOCKET_VARIABLE = {
+    Mode.READ_ONLY: "ARANGO_RO_UDS",
+    Mode.READ_WRITE: "ARANGO_RW_UDS",
+    Mode.ADMIN: "ARANGO_ADMIN_UDS",
+}
 
 
 @dataclass(frozen=True)
@@ -115,7 +131,9 @@ class Endpoint:
 
 @dataclass(frozen=True)
 class Account:
-    """A user that `hades provision` makes; `right` is what it may do with the database: `rw` or `ro`."""
+    """A user that `hades provision` makes; `right` is what it may do with the database: `rw` or
+    `ro`.
+    """
 
     user: str
     password: str = field(repr=False)
@@ -136,22 +154,29 @@ class ArangoEndpoints:
     accounts: tuple[Account, ...] = ()
 
     def of(self, mode: Mode) -> Endpoint:
-        """The endpoint of a mode: its socket when one is named, else the URL; `SettingsError` says what to set."""
-        socket = {Mode.READ_ONLY: self.ro_socket, Mode.READ_WRITE: self.rw_socket, Mode.ADMIN: self.admin_socket}[mode]
+        """The endpoint of a mode: its socket when one is named, else the URL; `SettingsError` says
+        what to set.
+        """
+        socket = {
+            Mode.READ_ONLY: self.ro_socket,
+            Mode.READ_WRITE: self.rw_socket,
+            Mode.ADMIN: self.admin_socket,
+        }[mode]
         if socket is not None:
             return Endpoint("http://localhost", Path(socket))
         if self.url is not None:
             return Endpoint(self.url.rstrip("/"))
         raise SettingsError(
-            f"there is no ArangoDB endpoint for mode {mode.value!r}; set {_SOCKET_VARIABLE[mode]} to a socket, "
+            f"there is no ArangoDB endpoint for mode {mode.value!r}; set {_SOCKET_VARIABLE[mode]} "
+            "to a socket, "
             "or HADES_ARANGO_URL to an address"
         )
 
     @property
     def account(self) -> tuple[str, str]:
         """User and password as the driver wants them."""
-        held = self.password
-        secret = held.get_secret_value() if isinstance(held, SecretStr) else held
+        password = self.password
+        secret = password.get_secret_value() if isinstance(password, SecretStr) else password
         return self.user or "root", secret or ""
 
 
@@ -159,12 +184,16 @@ _CONNECTIONS = 10
 
 
 class SingleShotClient(HTTPClient):
-    """Sends each request exactly once, through the circuit breaker; what to repeat is decided above, by meaning.
+    """Sends each request exactly once, through the circuit breaker; what to repeat is decided
+    above, by meaning.
 
-    The driver's own client repeats GETs, and its host resolver repeats every method, so a lost insert runs twice.
+    The driver's own client repeats GETs, and its host resolver repeats every method, so a lost
+    insert runs twice.
     """
 
-    def __init__(self, endpoint: Endpoint, request_timeout_s: float, breaker: CircuitBreaker) -> None:
+    def __init__(
+        self, endpoint: Endpoint, request_timeout_s: float, breaker: CircuitBreaker
+    ) -> None:
         self._endpoint = endpoint
         self._breaker = breaker
         self.request_timeout = request_timeout_s
@@ -172,10 +201,13 @@ class SingleShotClient(HTTPClient):
     def create_session(self, host: str) -> requests.Session:
         """A session for one host whose adapter never retries."""
         session = requests.Session()
-        # Proxies and .netrc of the environment must not see database traffic; TLS may need its certificate bundle.
+        # Proxies and .netrc of the environment must not see database traffic; TLS may need its
+        # certificate bundle.
         session.trust_env = host.startswith("https://")
         path = self._endpoint.unix_socket
-        adapter = _UnixAdapter(path) if path else HTTPAdapter(pool_maxsize=_CONNECTIONS, max_retries=0)
+        adapter = (
+            _UnixAdapter(path) if path else HTTPAdapter(pool_maxsize=_CONNECTIONS, max_retries=0)
+        )
         session.mount("https://", adapter)
         session.mount("http://", adapter)
         return session
@@ -195,7 +227,13 @@ class SingleShotClient(HTTPClient):
         body = data.encode() if isinstance(data, str) else data
         try:
             answer = session.request(
-                method, url, params=params, data=body, headers=headers, auth=auth, timeout=self.request_timeout
+                method,
+                url,
+                params=params,
+                data=body,
+                headers=headers,
+                auth=auth,
+                timeout=self.request_timeout,
             )
         except requests.RequestException as error:
             self._breaker.failed()
@@ -216,7 +254,9 @@ class SingleShotClient(HTTPClient):
         )
 
 
-def _failure(error: requests.RequestException, endpoint: Endpoint, timeout_s: float) -> TransportError:
+def _failure(
+    error: requests.RequestException, endpoint: Endpoint, timeout_s: float
+) -> TransportError:
     reason = error.args[0] if error.args else None
     if isinstance(reason, MaxRetryError):
         reason = reason.reason
@@ -252,7 +292,9 @@ class _UnixConnection(HTTPConnection):
             connection.connect(self._unix_socket)
         except OSError as error:
             connection.close()
-            raise NewConnectionError(self, f"cannot connect to {self._unix_socket}: {error}") from error
+            raise NewConnectionError(
+                self, f"cannot connect to {self._unix_socket}: {error}"
+            ) from error
         self.sock = connection
 
 
@@ -280,6 +322,7 @@ class _UnixAdapter(HTTPAdapter):
 Result = TypeVar("Result")
 Binds = Mapping[str, object]
 MAX_RUNTIME_S, PATIENCE_S = 20.0, 600.0
+TELL_SECONDS = 10
 _UNKNOWN_FUNCTION = 1540
 _MANY_ROWS = 1_000
 _SPARSE_VECTOR_INDEX_SINCE = (3, 12, 6)
@@ -287,11 +330,33 @@ _WRITES = re.compile(r"^\s*(INSERT|UPDATE|REPLACE|REMOVE|UPSERT)\b", re.MULTILIN
 logger = logging.getLogger(__name__)
 
 
-class ArangoSession:
-    """A database handle in one mode. Reads are repeated when the connection fails; writes only as whole units.
+BUILT_HERE: set[str] = set()  # databases that this process builds
 
-    One transaction writes at most `transaction_share` of the server's limit, which is asked of the server unless it is
-    given.
+
+@contextmanager
+def _tell_while_waiting(action: str) -> Iterator[None]:
+    """Log every ten seconds what the server is waited for."""
+    answered = Event()
+
+    def tell() -> None:
+        waited = TELL_SECONDS
+        while not answered.wait(TELL_SECONDS):
+            logger.warning("waiting for the server at %s (%s s)", action, waited)
+            waited += TELL_SECONDS
+
+    Thread(target=tell, daemon=True).start()
+    try:
+        yield
+    finally:
+        answered.set()
+
+
+class ArangoSession:
+    """A database handle in one mode. Reads are repeated when the connection fails; writes only as
+    whole units.
+
+    One transaction writes at most `transaction_share` of the server's limit, which is asked of the
+    server unless it is given.
     """
 
     def __init__(
@@ -309,6 +374,7 @@ class ArangoSession:
     ) -> None:
         self.mode = mode
         self.journal_settled = False
+        self.waits_in_builds = True
         self.before_read: Callable[[], object] = lambda: None
         self._transaction_share = transaction_share
         self._transaction_limit = transaction_limit_bytes
@@ -350,7 +416,9 @@ class ArangoSession:
         return self.run(action, lambda: self._all(db, text, binds, runtime_s), again=inside is None)
 
     def change(self, text: str, binds: Binds, *, inside: Database) -> int:
-        """Run a modifying query inside a transaction; how many rows it touched. The caller runs the unit."""
+        """Run a modifying query inside a transaction; how many rows it touched. The caller runs the
+        unit.
+        """
         self.require_write("writing rows")
         cursor = self.execute(inside, text, binds, MAX_RUNTIME_S, self.batch_rows)
         return int((cursor.statistics() or {}).get("modified", 0))
@@ -367,17 +435,22 @@ class ArangoSession:
     ) -> Result:
         """Do something on the server; `again` says that doing it twice is as good as doing it once.
 
-        `unit` marks a whole transaction, which is begun again when the server lost it; `patient` waits for a server
-        that restarts.
+        `unit` marks a whole transaction, which is begun again when the server lost it; `patient`
+        waits for a server that restarts, as everything does that a build of this process asks.
         """
         if self._closed:
             raise StoreUnavailable(f"{action}: this handle was closed; open the store again")
         with in_our_words(action, writes=writes):
             if not again:
                 return work()
-            if patient:
-                return self._retry.patient().run(work, may_wait)
+            if patient or self._is_of_a_build():
+                with _tell_while_waiting(f"{self.endpoint}: {action}"):
+                    return self._retry.patient().run(work, may_wait)
             return self._retry.run(work, may_repeat_unit if unit else may_repeat)
+
+    def _is_of_a_build(self) -> bool:
+        writes = self.mode is not Mode.READ_ONLY
+        return writes and self.waits_in_builds and self.database_name in BUILT_HERE
 
     def require_write(self, action: str) -> None:
         """Refuse a write through a read-only handle before anything is sent."""
@@ -396,7 +469,9 @@ class ArangoSession:
     @cached_property
     def version(self) -> str:
         """What the server says it is, such as 3.12.8."""
-        return self.run("asking the server's version", lambda: cast(str, self.db.version()), again=True)
+        return self.run(
+            "asking the server's version", lambda: cast(str, self.db.version()), again=True
+        )
 
     @property
     def version_numbers(self) -> tuple[int, ...]:
@@ -405,20 +480,26 @@ class ArangoSession:
 
     @cached_property
     def unit_size(self) -> UnitSize:
-        """How much one transaction may write: by the settings, else by what the server tells, else by assumption."""
+        """How much one transaction may write: by the settings, else by what the server tells, else
+        by assumption.
+        """
         if self._transaction_limit is not None:
             return UnitSize(self._transaction_limit, self._transaction_share, "settings")
-        told = self._options().get(OPTION)
-        if isinstance(told, int) and told > 0:
-            return UnitSize(told, self._transaction_share, "server")
+        limit = self._options().get(OPTION)
+        if isinstance(limit, int) and limit > 0:
+            return UnitSize(limit, self._transaction_share, "server")
         try:
             is_later = self.version_numbers >= LATER_LIMIT_SINCE
-        except StoreError:  # whoever asks for more than the size is told that the server is away
+        except StoreError:  # other calls report that the server is away
             is_later = False
-        return UnitSize(LATER_LIMIT_BYTES if is_later else DEFAULT_LIMIT_BYTES, self._transaction_share)
+        return UnitSize(
+            LATER_LIMIT_BYTES if is_later else DEFAULT_LIMIT_BYTES, self._transaction_share
+        )
 
     def _options(self) -> dict[str, Any]:
-        """The server's options; nothing where this account may not read them (`--server.options-api`)."""
+        """The server's options; nothing where this account may not read them
+        (`--server.options-api`).
+        """
         request = Request(method="get", endpoint="/_admin/options")
         try:
             answer = self._retry.run(lambda: self.db.conn.send_request(request))
@@ -429,7 +510,9 @@ class ArangoSession:
 
     @cached_property
     def has_vector_index(self) -> bool:
-        """Whether the server can make a vector index that passes over rows without a vector (3.12.6, flag set)."""
+        """Whether the server can make a vector index that passes over rows without a vector
+        (3.12.6, flag set).
+        """
         if self.version_numbers < _SPARSE_VECTOR_INDEX_SINCE:
             return False
 
@@ -453,7 +536,9 @@ class ArangoSession:
     def _all(self, db: Database, text: str, binds: Binds, runtime_s: float) -> list[Any]:
         return list(self.execute(db, text, binds, runtime_s, self.batch_rows))
 
-    def execute(self, db: Database, text: str, binds: Binds, runtime_s: float, batch: int, **options: Any) -> Cursor:
+    def execute(
+        self, db: Database, text: str, binds: Binds, runtime_s: float, batch: int, **options: Any
+    ) -> Cursor:
         """Send a query once; failures are the driver's."""
         if is_modifying(text):
             self.require_write("a modifying query")
@@ -469,7 +554,9 @@ class ArangoSession:
             ),
         )
         for warning in cursor.warnings() or ():
-            logger.warning("%s: warning %s: %s", title_of(text), warning.get("code"), warning.get("message"))
+            logger.warning(
+                "%s: warning %s: %s", title_of(text), warning.get("code"), warning.get("message")
+            )
         return cursor
 
     def _connect(self, timeout_s: float, breaker: CircuitBreaker) -> ArangoClient:

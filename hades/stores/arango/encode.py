@@ -19,29 +19,34 @@ from schemas.catalogue import Collection, columns_schema
 from schemas.ids import iso
 from schemas.record import Column, canonical_json
 
-# Arrow rows as JSON documents and back, column by column, losing nothing. Times are texts of fixed width, JSON
-# columns are objects, vectors are numbers that are exactly their float32. A null is not written; a column that is
-# absent or null reads as null.
+# Arrow rows as JSON documents and back, column by column, losing nothing. Times are texts of fixed
+# width, JSON columns are objects, vectors are numbers that are exactly their float32. A null is not
+# written; a column that is absent or null reads as null.
 Document = dict[str, Any]
 _FLOAT_CHARACTERS = 24  # a float32 as a decimal double, with its comma
 _FIRST_YEAR = np.datetime64("0001-01-01", "us").astype(np.int64)
 _LAST_YEAR = np.datetime64("9999-12-31T23:59:59.999999", "us").astype(np.int64)
 
 
-def to_documents(collection: Collection, table: pa.Table, *, keep_nulls: bool = False) -> list[Document]:
+def to_documents(
+    collection: Collection, table: pa.Table, *, keep_nulls: bool = False
+) -> list[Document]:
     """Checked rows as documents. `keep_nulls` is a patch: a null there takes the old value away."""
     columns = {column.name: column for column in collection.columns}
     names = table.column_names
     values = [_to_json(collection, columns[name], table) for name in names]
     if keep_nulls:
         return [dict(zip(names, row, strict=True)) for row in zip(*values, strict=True)]
-    return [
-        {name: value for name, value in zip(names, row, strict=True) if value is not None}
-        for row in zip(*values, strict=True)
-    ]
+    return [_without_nulls(names, row) for row in zip(*values, strict=True)]
 
 
-def to_table(collection: Collection, documents: Sequence[Document], names: Sequence[str]) -> pa.Table:
+def _without_nulls(names: Sequence[str], row: Sequence[Any]) -> Document:
+    return {name: value for name, value in zip(names, row, strict=True) if value is not None}
+
+
+def to_table(
+    collection: Collection, documents: Sequence[Document], names: Sequence[str]
+) -> pa.Table:
     """Documents as rows with these columns in this order."""
     free_form = {column.name for column in collection.columns if column.is_json}
     schema = columns_schema(collection.name, names)
@@ -59,7 +64,9 @@ def to_table(collection: Collection, documents: Sequence[Document], names: Seque
 
 
 def pieces(table: pa.Table, limit_bytes: int) -> Iterator[pa.Table]:
-    """The rows in runs whose documents are about `limit_bytes` of JSON or less; a larger row comes alone."""
+    """The rows in runs whose documents are about `limit_bytes` of JSON or less; a larger row comes
+    alone.
+    """
     if not table.num_rows:
         return
     ends = np.cumsum(json_bytes(table))
@@ -85,7 +92,9 @@ def _to_json(collection: Collection, column: Column, table: pa.Table) -> list[An
 def _times_to_texts(collection: Collection, column: Column, values: pa.Array) -> list[str | None]:
     """As `schemas.ids.iso` writes them, all at once."""
     moments = values.cast(pa.int64())
-    outside = pc.or_(pc.less(moments, pa.scalar(_FIRST_YEAR)), pc.greater(moments, pa.scalar(_LAST_YEAR)))
+    outside = pc.or_(
+        pc.less(moments, pa.scalar(_FIRST_YEAR)), pc.greater(moments, pa.scalar(_LAST_YEAR))
+    )
     row = pc.index(pc.fill_null(outside, False), True).as_py()
     if row >= 0:
         raise BadRows(collection.name, row, f"{column.name} lies outside the years 1 to 9999")
@@ -94,19 +103,28 @@ def _times_to_texts(collection: Collection, column: Column, values: pa.Array) ->
 
 def _vectors_to_lists(values: pa.Array) -> list[list[float] | None]:
     flat = values.flatten().to_numpy(zero_copy_only=False).astype(np.float64).tolist()
-    ends = np.cumsum(pc.fill_null(pc.list_value_length(values), 0).to_numpy(zero_copy_only=False)).tolist()
+    ends = np.cumsum(
+        pc.fill_null(pc.list_value_length(values), 0).to_numpy(zero_copy_only=False)
+    ).tolist()
     starts = [0, *ends[:-1]]
     lists = [flat[start:end] for start, end in zip(starts, ends, strict=True)]
     if not values.null_count:
         return list(lists)
-    return [one if there else None for one, there in zip(lists, values.is_valid().to_pylist(), strict=True)]
+    return [
+        vector if is_valid else None
+        for vector, is_valid in zip(lists, values.is_valid().to_pylist(), strict=True)
+    ]
 
 
 def _to_arrow(values: list[Any], type_: pa.DataType, is_json: bool = False) -> pa.Array:
     if is_json:
-        return pa.array([None if value is None else canonical_json(value) for value in values], type_)
+        return pa.array(
+            [None if value is None else canonical_json(value) for value in values], type_
+        )
     if pa.types.is_timestamp(type_):
-        texts = pa.array([None if value is None else value.removesuffix("Z") for value in values], pa.string())
+        texts = pa.array(
+            [None if value is None else value.removesuffix("Z") for value in values], pa.string()
+        )
         return pc.assume_timezone(texts.cast(pa.timestamp("us")), "UTC").cast(type_)
     if pa.types.is_list(type_) and pa.types.is_floating(type_.value_type):
         return pa.array(values, pa.list_(pa.float64())).cast(type_)
@@ -120,19 +138,25 @@ def json_bytes(table: pa.Table) -> np.ndarray[Any, np.dtype[np.int64]]:
         values = table.column(name).combine_chunks()
         sizes += len(name) + 4
         if pa.types.is_string(values.type):
-            sizes += pc.fill_null(pc.binary_length(values), 0).to_numpy(zero_copy_only=False) * 9 // 8
+            sizes += (
+                pc.fill_null(pc.binary_length(values), 0).to_numpy(zero_copy_only=False) * 9 // 8
+            )
         elif pa.types.is_list(values.type):
             flat = values.flatten()
-            each = max(flat.nbytes // max(len(flat), 1), _FLOAT_CHARACTERS)
-            sizes += pc.fill_null(pc.list_value_length(values), 0).to_numpy(zero_copy_only=False) * each
+            number_bytes = max(flat.nbytes // max(len(flat), 1), _FLOAT_CHARACTERS)
+            sizes += (
+                pc.fill_null(pc.list_value_length(values), 0).to_numpy(zero_copy_only=False)
+                * number_bytes
+            )
         else:
             sizes += 4 * _FLOAT_CHARACTERS
     return sizes
 
 
-# A predicate as bind values: one condition that an index can answer, the rest as a list the query walks. AQL orders
-# text by ICU collation, the port by bytes; so texts are compared through their hexadecimal form, whose order is the
-# same in both. Times are texts of fixed width and digits, for which both orders agree.
+# A predicate as bind values: one condition that an index can answer, the rest as a list the query
+# walks. AQL orders text by ICU collation, the port by bytes; so texts are compared through their
+# hexadecimal form, whose order is the same in both. Times are texts of fixed width and digits, for
+# which both orders agree.
 Kind = Literal["all", "where", "among"]
 
 
@@ -149,24 +173,28 @@ def condition(collection: Collection, where: Predicate) -> Condition:
     terms = row_checks.check_terms(collection, where)
     if not terms:
         return Condition("all", {})
-    own = {"_key", "_from", "_to"} if collection.edge else {"_key"}
-    indexed = own | {index.fields[0] for index in collection.indexes}
+    key_columns = {"_key", "_from", "_to"} if collection.edge else {"_key"}
+    indexed = key_columns | {index.fields[0] for index in collection.indexes}
     for place, term in enumerate(terms):
         if term.column in indexed and term.op in ("==", "in"):
             values = bound_value(term.value if isinstance(term.value, list) else [term.value])
-            rest = [_bind(one) for one in (*terms[:place], *terms[place + 1 :])]
-            return Condition("among", {"column": term.column, "values": values, "terms": rest})
-    return Condition("where", {"terms": [_bind(one) for one in terms]})
+            other_terms = [
+                _bind_term(other_term) for other_term in (*terms[:place], *terms[place + 1 :])
+            ]
+            return Condition(
+                "among", {"column": term.column, "values": values, "terms": other_terms}
+            )
+    return Condition("where", {"terms": [_bind_term(term) for term in terms]})
 
 
 def bound_value(value: object) -> Any:
     """The value of a checked term as the server compares it."""
     if isinstance(value, list):
-        return [bound_value(one) for one in value]
+        return [bound_value(entry) for entry in value]
     return iso(value) if isinstance(value, datetime) else value
 
 
-def _bind(term: Term) -> dict[str, Any]:
+def _bind_term(term: Term) -> dict[str, Any]:
     if term.op in ("is_null", "not_null"):
         return {"column": term.column, "op": term.op}
     if term.op in ("<", "<=", ">", ">=") and isinstance(term.value, str):

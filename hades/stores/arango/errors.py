@@ -23,7 +23,8 @@ from hades.errors import (
 )
 
 # Every code that says "not now". `retry` repeats what may be repeated; here they become words.
-BUSY = frozenset({1200, 18, 28, 29, 1601})  # conflict, lock time-out, locked, deadlock, cursor in use
+# Conflict, lock time-out, locked, deadlock, cursor in use.
+BUSY = frozenset({1200, 18, 28, 29, 1601})
 AWAY = frozenset(
     {
         30,  # the server shuts down
@@ -53,7 +54,9 @@ class TransportError(Exception):
 
 
 class NotSent(TransportError):
-    """The request did not reach the server, or the server said that it does not serve now: nothing was done."""
+    """The request did not reach the server, or the server said that it does not serve now: nothing
+    was done.
+    """
 
 
 class Lost(TransportError):
@@ -61,7 +64,9 @@ class Lost(TransportError):
 
 
 class TimedOut(TransportError):
-    """The answer did not come in time: it may or may not have been done, and waiting again would double the time."""
+    """The answer did not come in time: it may or may not have been done, and waiting again would
+    double the time.
+    """
 
     may_repeat = False
 
@@ -83,15 +88,27 @@ class TooLarge(StoreError):
 
 
 class CursorLost(StoreUnavailable):
-    """The server has dropped an answer that was not read to its end, as it does when it restarts."""
+    """The server has dropped an answer that was not read to its end, as it does when it
+    restarts.
+    """
 
 
 DROPPED = "the server has dropped the open answer; begin the read again"
-_EXPLAINED: tuple[tuple[frozenset[int], type[HadesError], str], ...] = (  # what each code means and what to do
+_EXPLAINED: tuple[
+    tuple[frozenset[int], type[HadesError], str], ...
+] = (  # what each code means and what to do
     (BUSY, StoreBusy, "another writer holds the same rows ({}); nothing was written, try again"),
     (AWAY, StoreUnavailable, "the server cannot serve this now ({}); try again later"),
-    (frozenset({1500}), QueryTimeout, "stopped by the server because it ran too long; ask for less or allow more time"),
-    (frozenset({1228, 1203, 1924}), NotProvisioned, "{}; run `hades provision` with an admin endpoint"),
+    (
+        frozenset({1500}),
+        QueryTimeout,
+        "stopped by the server because it ran too long; ask for less or allow more time",
+    ),
+    (
+        frozenset({1228, 1203, 1924}),
+        NotProvisioned,
+        "{}; run `hades provision` with an admin endpoint",
+    ),
     (
         TRANSACTION_GONE,
         StoreBusy,
@@ -103,7 +120,8 @@ _EXPLAINED: tuple[tuple[frozenset[int], type[HadesError], str], ...] = (  # what
         frozenset({32}),
         TooLarge,
         "more than the server accepts at once ({}); lower HADES_ARANGO_TRANSACTION_SHARE, "
-        "or raise the server's --transaction.streaming-max-transaction-size or --query.memory-limit",
+        "or raise the server's --transaction.streaming-max-transaction-size or "
+        "--query.memory-limit",
     ),
 )
 
@@ -119,22 +137,27 @@ def in_our_words(action: str, *, writes: bool) -> Iterator[None]:
         raise translate(error, action, writes=writes) from error
 
 
-def translate(error: ArangoServerError | ArangoClientError, action: str, *, writes: bool) -> HadesError:
+def translate(
+    error: ArangoServerError | ArangoClientError, action: str, *, writes: bool
+) -> HadesError:
     """The error a caller can act on for one of the server, never with a credential."""
     code, text = error.error_code, error.error_message or error.message
-    for codes, kind, told in _EXPLAINED:
+    for codes, kind, explanation in _EXPLAINED:
         if code in codes:
-            return kind(f"{action}: {told.format(text)}")
+            return kind(f"{action}: {explanation.format(text)}")
     if error.http_code == 401:
         step = "check HADES_ARANGO_USER and HADES_ARANGO_PASSWORD"
         return SettingsError(f"{action}: the server refused the account; {step}")
     if code in _FORBIDDEN or error.http_code == 403:
         if writes:
             return ReadOnly(action)
-        return SettingsError(f"{action}: the account may not read this ({text}); grant it access to the database")
+        return SettingsError(
+            f"{action}: the account may not read this ({text}); grant it access to the database"
+        )
     if code == _BAD_PARAMETER and "vector" in str(text).lower():
         return StoreError(
-            f"{action}: a vector index refuses vectors of another dimension ({text}); run `hades provision` with "
+            f"{action}: a vector index refuses vectors of another dimension ({text}); run `hades "
+            "provision` with "
             "HADES_ARANGO_VECTOR_INDEX=false, write again, then provision with it set"
         )
     return StoreError(f"{action}: the server answered error {code}: {text}")
@@ -143,9 +166,11 @@ def translate(error: ArangoServerError | ArangoClientError, action: str, *, writ
 Result = TypeVar("Result")
 # The server did nothing, or dropped the answer of a read, so the same request may be made again.
 REPEATABLE_CODES = BUSY | AWAY | CURSOR_GONE
-# A unit of work that is as good twice as once is begun again too when the server lost its transaction, as it does when
-# it restarts or another server takes over.
+# A unit of work that is as good twice as once is begun again too when the server lost its
+# transaction, as it does when it restarts or another server takes over.
 UNIT_CODES = REPEATABLE_CODES | TRANSACTION_GONE
+PATIENCE_S = 120.0
+_MOST_ATTEMPTS = 200  # more than fit into the time of a patient wait
 
 
 @dataclass(frozen=True)
@@ -157,10 +182,14 @@ class RetryPolicy:
     factor: float = 2.0
     longest_s: float = 2.0
     sleep: Callable[[float], None] = time.sleep
+    clock: Callable[[], float] = time.monotonic
+    patience_s: float | None = None
 
     def patient(self) -> RetryPolicy:
-        """The same for builds: about two minutes, which a restart or a failover of the server takes."""
-        return replace(self, attempts=max(self.attempts, 20), longest_s=8.0)
+        """The same for builds: about two minutes, which a restart or a failover of the server
+        takes, whether the server refuses at once or answers late.
+        """
+        return replace(self, attempts=_MOST_ATTEMPTS, longest_s=8.0, patience_s=PATIENCE_S)
 
     def pauses(self) -> Iterator[float]:
         """The pause after each failed attempt but the last."""
@@ -170,23 +199,33 @@ class RetryPolicy:
             pause *= self.factor
 
     def run(
-        self, work: Callable[[], Result], may: Callable[[TransportError | ArangoServerError], bool] | None = None
+        self,
+        work: Callable[[], Result],
+        may: Callable[[TransportError | ArangoServerError], bool] | None = None,
     ) -> Result:
-        """The result of `work`, repeated while it fails in a way that `may` be repeated and attempts are left.
+        """The result of `work`, repeated while it fails in a way that `may` be repeated and
+        attempts are left.
 
-        Only for work that is as good twice as once: reads, and writes of rows that carry their keys.
+        Only for work that is as good twice as once: reads, and writes of rows that carry their
+        keys.
         """
+        spent_s = 0.0
         for pause in self.pauses():
+            began = self.clock()
             try:
                 return work()
             except (TransportError, ArangoServerError) as error:
-                if not (may or may_repeat)(error):
+                spent_s += self.clock() - began + pause
+                is_over = self.patience_s is not None and spent_s > self.patience_s
+                if is_over or not (may or may_repeat)(error):
                     raise
             self.sleep(pause)
         return work()
 
 
-def may_repeat(error: TransportError | ArangoServerError, codes: frozenset[int] = REPEATABLE_CODES) -> bool:
+def may_repeat(
+    error: TransportError | ArangoServerError, codes: frozenset[int] = REPEATABLE_CODES
+) -> bool:
     """Whether the same request may succeed when it is made again at once."""
     return error.may_repeat if isinstance(error, TransportError) else error.error_code in codes
 
@@ -198,14 +237,24 @@ def may_repeat_unit(error: TransportError | ArangoServerError) -> bool:
 
 def may_wait(error: TransportError | ArangoServerError) -> bool:
     """Whether a build waits and begins the unit again, whatever kept the server from answering."""
-    return not isinstance(error, NotArango) if isinstance(error, TransportError) else may_repeat_unit(error)
+    return (
+        not isinstance(error, NotArango)
+        if isinstance(error, TransportError)
+        else may_repeat_unit(error)
+    )
 
 
 class CircuitBreaker:
-    """Opens after `failures` transport failures in a row; then one trial per `cool_down_s` decides if it closes."""
+    """Opens after `failures` transport failures in a row; then one trial per `cool_down_s` decides
+    if it closes.
+    """
 
     def __init__(
-        self, *, failures: int = 5, cool_down_s: float = 10.0, clock: Callable[[], float] = time.monotonic
+        self,
+        *,
+        failures: int = 5,
+        cool_down_s: float = 10.0,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._failures = failures
         self._cool_down_s = cool_down_s
@@ -215,15 +264,21 @@ class CircuitBreaker:
         self._next_trial_at: float | None = None
 
     def before_request(self) -> None:
-        """Let a request pass or refuse it with `CircuitOpen`; of several after the cool-down only one passes."""
+        """Let a request pass or refuse it with `CircuitOpen`; of several after the cool-down only
+        one passes.
+        """
         with self._lock:
             if self._next_trial_at is None:
                 return
             now = self._clock()
-            left = self._next_trial_at - now
-            if left > 0:
-                raise CircuitOpen(f"the server failed {self._in_a_row} times in a row; next try in {left:.1f} s")
-            # Booking the next trial already now keeps a trial that is never heard of again from blocking the rest.
+            seconds_left = self._next_trial_at - now
+            if seconds_left > 0:
+                raise CircuitOpen(
+                    f"the server failed {self._in_a_row} times in a row; next try in "
+                    f"{seconds_left:.1f} s"
+                )
+            # Booking the next trial already now keeps a trial that is never heard of again from
+            # blocking the rest.
             self._next_trial_at = now + self._cool_down_s
 
     def succeeded(self) -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import logging
 import re
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cached_property, partial
 from itertools import chain
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import pyarrow as pa
@@ -44,19 +44,26 @@ _SEARCH_S = 0.8  # for one search by vector, of a turn that has two seconds
 _SLOW_S = 60.0  # how long a search by vector that took too long is left out
 _PROBES = 20  # lists of the vector index looked into; the server's default of 1 misses too much
 _LEAST_S = 0.05  # that a question to the server gets, however late it is
-_ROW_EDGES = 1_000  # the heaviest edges of a node where hops are fetched; few nodes have more
 _EDGES = 40_000  # of one turn
 _FEW_EDGES = 30  # edges of neighbours of a node come too where both have fewer ...
-_BEYOND = 6_000  # ... and than this, shared among the nodes asked for: a question to the server is worth more than they
-_STARTS, _PASSAGES = 10, 50  # nodes of a kind, and passages, whose edges are fetched with their rows
-_CLOSE = 100  # nodes of a kind by vector, and passages by words whose vectors are fetched with their rows
+# ... and than this, shared among the nodes asked for: a question to the server is worth more than
+# they
+_BEYOND = 6_000
+_STARTS, _PASSAGES = (
+    10,
+    50,
+)  # nodes of a kind, and passages, whose edges are fetched with their rows
+# nodes of a kind by vector, and passages by words whose vectors are fetched with their rows
+_CLOSE = 100
 _SAMPLE = 5_000  # rows that tell which models made the vectors of a collection
 _EDGE_COLUMNS = (
     *("_id", "_key", "_from", "_to", "type", "weight", "provenance", "label"),
     *("valid_from", "valid_until", "recorded_at", "retracted_at"),
 )
 _COLUMNS = ("_id", "_key", *dict.fromkeys(chain.from_iterable(NODE_COLUMNS.values())))
-_LIGHT = tuple(one for one in _COLUMNS if one not in ("embedding", "token_signs"))  # a tenth of a row
+_LIGHT = tuple(
+    column for column in _COLUMNS if column not in ("embedding", "token_signs")
+)  # a tenth of a row
 _JOINED = re.compile(r"\w+(?:[.,:;'’·]\w+)+")
 logger = logging.getLogger(__name__)
 
@@ -67,14 +74,19 @@ class ArangoView:
     `open_whole` opens a view of one state for turns that meet a half-applied write, or gives None.
     """
 
-    def __init__(self, store: ArangoStore, open_whole: Callable[[], GraphView | None] = lambda: None) -> None:
+    def __init__(
+        self, store: ArangoStore, open_whole: Callable[[], GraphView | None] = lambda: None
+    ) -> None:
         self.store = store
         self.open_whole = open_whole
         self._slow_until = 0.0
+        self._slow_searches = 0  # in a row
 
     @cached_property
     def info(self) -> ViewInfo:
-        """See `RemoteView.info`. Counted once; the snapshot is called live because it has no version."""
+        """See `RemoteView.info`. Counted once; the snapshot is called live because it has no
+        version.
+        """
         models = {}
         for kind in KINDS:
             if require(kind.value).vector_field is not None:
@@ -85,7 +97,9 @@ class ArangoView:
         nodes = {kind.value: self.store.count(kind.value) for kind in KINDS}
         edges = {name: self.store.count(name) for name in EDGES}
         strange = has_other_analyzer(self.store.session)
-        return ViewInfo("live", nodes, edges, models, parts=parts_of(self.store), has_other_analyzer=strange)
+        return ViewInfo(
+            "live", nodes, edges, models, parts=parts_of(self.store), has_other_analyzer=strange
+        )
 
     def around(
         self,
@@ -97,24 +111,24 @@ class ArangoView:
         hops: int = HOPS,
         mask: Mask = Mask(),
     ) -> Neighbourhood:
-        """See `RemoteView.around`: searches, hops over edges, then the rows, in at most eight questions."""
+        """See `RemoteView.around`: searches, then rows and edges; with hops, edges hop by hop and
+        then the rows.
+        """
         until = None if seconds is None else budget_seconds() + seconds
         fetched = _Fetched(mask, adds_up=not hops)
         try:
-            known_kinds = [one for one in near if one.partition("/")[0] in (*KINDS, "documents")]
-            found, trips = self._find_seeds(texts, known_kinds, until), 1
-            fetched.saw_write = found["writing"]
+            started = self._search(texts, vectors, model, near, until)
+            fetched.saw_write = started.saw_write
+            fetched.lacks_nearest = started.lacks_nearest
             fetched.held.names.update(texts)
             fetched.held.texts.update(texts)
-            seeds, starts = dict.fromkeys(found["seeds"]), _first_of_each_kind(found["seeds"])
-            best = {one for one in _first_of_each_kind(found["seeds"], _CLOSE) if one.startswith(f"{Kind.CHUNK}/")}
-            if vectors:
-                close, asked = self._find_near(vectors, model)
-                fetched.lacks_nearest = budget_seconds() < self._slow_until
-                seeds.update(dict.fromkeys(close))
-                starts |= _first_of_each_kind(close)
-                best.update(close)
-                trips += asked
+            trips = 1
+            by_words, by_vector = started.by_words, started.by_vector
+            seeds = dict.fromkeys([*by_words, *by_vector])
+            starts = _first_of_each_kind(by_words) | _first_of_each_kind(by_vector)
+            promising = _first_of_each_kind(by_words, _CLOSE)
+            best = {node for node in promising if node.startswith(f"{Kind.CHUNK}/")}
+            best.update(by_vector)
             if not hops:
                 self._read(fetched, Parts(rows={*seeds}, edges=starts, vectors=best), until)
                 return self._assemble(fetched, trips + 1)
@@ -126,39 +140,83 @@ class ArangoView:
                 trips += 1
                 frontier = fetched.nodes - fetched.held.edges
             rows = {*seeds} | fetched.nodes
-            topics = {one.partition("/")[2] for one in rows if one.startswith(f"{Kind.CLUSTER}/")}
-            self._read(fetched, Parts(rows=rows, vectors=rows, documents=fetched.cited, topics=topics), until)
+            topics = {
+                node.partition("/")[2] for node in rows if node.startswith(f"{Kind.CLUSTER}/")
+            }
+            self._read(
+                fetched,
+                Parts(rows=rows, vectors=rows, documents=fetched.cited, topics=topics),
+                until,
+            )
             return self._assemble(fetched, trips + 1)
         except QueryTimeout:
             return replace(self._assemble(_Fetched(mask), 0), is_late=True)
 
-    def further(self, found: Neighbourhood, seconds: float | None = None) -> Neighbourhood:
+    def further(self, neighbourhood: Neighbourhood, seconds: float | None = None) -> Neighbourhood:
         until = None if seconds is None else budget_seconds() + seconds
-        missing, trips = found.view.missing(), found.round_trips + 1
+        missing, trips = neighbourhood.view.missing(), neighbourhood.round_trips + 1
         try:
-            if missing.texts and trips < QUESTIONS:
-                missing.rows.update(self._find_seeds(sorted(missing.texts), [], until)["seeds"])
-                found.fetched.held.texts.update(missing.texts)
+            if (missing.texts or missing.names) and trips < QUESTIONS:
+                texts = sorted(missing.texts)
+                searched = self._find_seeds(texts, {*texts, *missing.names}, (), until)
+                missing.rows.update(searched["seeds"])
+                missing.edges.update(searched["named"])
+                neighbourhood.fetched.held.texts.update(missing.texts)
                 trips += 1
-            self._read(found.fetched, missing, until)
+            self._read(neighbourhood.fetched, missing, until)
         except QueryTimeout:
-            return replace(found, is_late=True)
-        return self._assemble(found.fetched, trips)
+            return replace(neighbourhood, is_late=True)
+        return self._assemble(neighbourhood.fetched, trips)
 
-    def _ask_until(self, until: float | None, text: str, binds: dict[str, Any], action: str) -> list[Any]:
-        """All rows of a query that ends at the moment `until`; None: as late as the session allows."""
-        left = None if until is None else max(_LEAST_S, until - budget_seconds())
-        return self.store.session.query(text, binds, action=action, runtime_s=left)
+    def _ask_until(
+        self, until: float | None, text: str, binds: dict[str, Any], action: str
+    ) -> list[Any]:
+        """All rows of a query that ends at the moment `until`; None: as late as the session
+        allows.
+        """
+        seconds_left = None if until is None else max(_LEAST_S, until - budget_seconds())
+        return self.store.session.query(text, binds, action=action, runtime_s=seconds_left)
 
     @cached_property
     def words(self) -> dict[Kind, WordCounts]:
-        """How rare words are in the graph, as its last build counted them; nothing before the first."""
+        """How rare words are in the graph, as its last build counted them; nothing before the
+        first.
+        """
         counted = complete(self.store, WORDS)
-        return {} if counted is None else {Kind(one): WordCounts.from_json(own) for one, own in counted.report.items()}
+        return (
+            {}
+            if counted is None
+            else {
+                Kind(kind): WordCounts.from_json(counts) for kind, counts in counted.report.items()
+            }
+        )
 
-    def _find_seeds(self, texts: Sequence[str], near: Sequence[str], until: float | None) -> dict[str, Any]:
+    def _search(
+        self,
+        texts: Sequence[str],
+        vectors: Sequence[NDArray[np.float32]],
+        model: str,
+        near: Sequence[str],
+        until: float | None,
+    ) -> _Searched:
+        """What a turn starts from, by words and by vector at the same time."""
+        known_kinds = [node for node in near if node.partition("/")[0] in (*KINDS, "documents")]
+        with ThreadPoolExecutor(1) as pool:
+            nearest = pool.submit(self._find_near, vectors, model)
+            by_words = self._find_seeds(texts, texts, known_kinds, until)
+            by_vector = nearest.result()
+        return _Searched(by_words["seeds"], by_vector or [], by_words["writing"], by_vector is None)
+
+    def _find_seeds(
+        self,
+        texts: Iterable[str],
+        naming: Iterable[str],
+        near: Sequence[str],
+        until: float | None,
+    ) -> dict[str, Any]:
+        """Nodes that share words with the texts, and entities that the texts of `naming` name."""
         binds = {
-            "names": sorted({name for text in texts for name in names_in(text)}),
+            "names": sorted({name for text in naming for name in names_in(text)}),
             "name_analyzer": NAME_ANALYZER,
             "texts": [f"{with_search_words(text)} {' '.join(_parted(text))}" for text in texts],
             "analyzer": ANALYZER,
@@ -167,61 +225,82 @@ class ArangoView:
             "texts_limit": _TEXT_HITS,
             "limit": _HITS,
         }
-        found = self._ask_until(until, load("view/find_seeds"), binds, "searching names and words")
-        return cast(dict[str, Any], found[0])
+        rows = self._ask_until(until, load("view/find_seeds"), binds, "searching names and words")
+        return cast(dict[str, Any], rows[0])
 
-    def _find_near(self, vectors: Sequence[NDArray[np.float32]], model: str) -> tuple[list[str], int]:
-        """Ids, and how many questions it took; none for a while where the server takes too long for one."""
+    def _find_near(self, vectors: Sequence[NDArray[np.float32]], model: str) -> list[str] | None:
+        """Ids, nearest first; None where the server takes too long, and for a while after it did so
+        twice in a row.
+        """
+        if not vectors:
+            return []
         if budget_seconds() < self._slow_until:
-            return [], 0
-        asked = [one.astype(float).tolist() for one in vectors]
+            return None
+        plain_vectors = [vector.astype(float).tolist() for vector in vectors]
         binds: dict[str, Any] = {"model": model, "limit": _CLOSE}
         query = partial(self.store.session.query, runtime_s=_SEARCH_S)
         try:
-            known = [kind for kind in (Kind.CHUNK, Kind.ENTITY, Kind.CLUSTER) if self.info.models.get(kind.value)]
+            known = [
+                kind
+                for kind in (Kind.CHUNK, Kind.ENTITY, Kind.CLUSTER)
+                if self.info.models.get(kind.value)
+            ]
             kinds = [require(kind.value) for kind in known]
-            if not self.store.approximate or not all(is_indexed(self.store.session, kind) for kind in kinds):
-                return query(load("view/find_near"), {**binds, "vectors": asked}, action="comparing vectors"), 1
-            found: list[str] = []
+            nearest: list[str] = []
+            if not self.store.approximate or not all(
+                is_indexed(self.store.session, kind) for kind in kinds
+            ):
+                kinds = []
+                nearest = query(
+                    load("view/find_near"),
+                    {**binds, "vectors": plain_vectors},
+                    action="comparing vectors",
+                )
             for kind in kinds:
-                own = {"@collection": kind.name, "field": kind.vector_field, "vector": asked[0], "probes": _PROBES}
-                found += query(load("view/find_near_by_index"), {**binds, **own}, action="searching by vector")
-            return found, len(kinds)
+                index_binds = {
+                    "@collection": kind.name,
+                    "field": kind.vector_field,
+                    "vector": plain_vectors[0],
+                    "probes": _PROBES,
+                }
+                nearest += query(
+                    load("view/find_near_by_index"),
+                    {**binds, **index_binds},
+                    action="searching by vector",
+                )
         except QueryTimeout:
-            self._slow_until = budget_seconds() + _SLOW_S
-            logger.warning("comparing all vectors takes too long; build a vector index (docs/arangodb.md)")
-            return [], 1
+            self._slow_searches += 1
+            if self._slow_searches > 1:
+                self._slow_until = budget_seconds() + _SLOW_S
+                logger.warning(
+                    "comparing all vectors takes too long; build a vector index (docs/arangodb.md)"
+                )
+            return None
+        self._slow_searches = 0
+        return nearest
 
     def _read(self, fetched: _Fetched, parts: Parts, until: float | None) -> None:
-        """Fetch parts of the graph in one question; topics, which are few, always with their vectors."""
-        held, mask = fetched.held, fetched.mask
-        parts.vectors.update(one for one in parts.rows if one.startswith(f"{Kind.CLUSTER}/"))
-        moments = {name: None if (one := getattr(mask, name)) is None else iso(one) for name in ("as_of", "known_at")}
-        binds = {
-            "nodes": sorted(parts.edges),
-            "known": sorted(held.edges - fetched.cut),
-            "deeper": min(_FEW_EDGES, _BEYOND // max(1, len(parts.edges))) if fetched.adds_up else 0,
-            "summed": sorted({*fetched.sums} | held.edges),
-            "adds_up": fetched.adds_up,
-            **moments,
-            "fanout": _EDGES if fetched.adds_up else _ROW_EDGES,
-            "limit": max(0, fetched.room),
-            "edge_columns": _EDGE_COLUMNS,
-            "ids": sorted(parts.rows | parts.vectors),
-            "columns": _COLUMNS,
-            "light": _LIGHT,
-            "full": sorted(parts.vectors),
-            "names": sorted({name for text in parts.names for name in names_in(text)}),
-            "name_analyzer": NAME_ANALYZER,
-            "wait": self.store.wait_for_view,
-            "most_named": _HITS,
-            "stated": sorted(parts.stated),
-            "documents": sorted(parts.documents),
-            "topics": sorted(parts.topics | held.topics if parts.topics else ()),
-        }
-        fetched.take(parts, self._ask_until(until, load("view/read_part"), binds, "reading a part of the graph")[0])
+        """Fetch parts of the graph, all at the same time; topics, which are few, always with their
+        vectors.
+        """
+        parts.vectors.update(node for node in parts.rows if node.startswith(f"{Kind.CLUSTER}/"))
+        answers = self._ask_at_once(_questions(fetched, parts), until)
+        fetched.take(parts, answers)
         if fetched.saw_write and (whole := self.open_whole()) is not None:
             raise WriteUnderWay(whole)
+
+    def _ask_at_once(
+        self, questions: Mapping[str, dict[str, Any]], until: float | None
+    ) -> dict[str, list[Any]]:
+        """The rows of each query by its name; the wait is that of the slowest."""
+        with ThreadPoolExecutor(max(1, len(questions))) as pool:
+            pending = {
+                name: pool.submit(
+                    self._ask_until, until, load(name), binds, "reading a part of the graph"
+                )
+                for name, binds in questions.items()
+            }
+            return {name: rows.result() for name, rows in pending.items()}
 
     def _assemble(self, fetched: _Fetched, trips: int) -> Neighbourhood:
         folder = MemoryFolder()
@@ -235,6 +314,65 @@ class ArangoView:
         return Neighbourhood(view, trips, is_cut, saw_write=fetched.saw_write, fetched=fetched)
 
 
+class _Searched(NamedTuple):
+    """Ids that words and vectors found, best first of each kind; whether a large write is being
+    applied, and whether the search by vector was left out.
+    """
+
+    by_words: list[str]
+    by_vector: list[str]
+    saw_write: bool
+    lacks_nearest: bool
+
+
+def _questions(fetched: _Fetched, parts: Parts) -> dict[str, dict[str, Any]]:
+    """The queries that fetch these parts, each with its binds; what is not wanted is not asked."""
+    questions: dict[str, dict[str, Any]] = {}
+    fetched_parts, mask = fetched.held, fetched.mask
+    if parts.edges:
+        nodes = sorted(parts.edges)
+        questions["view/read_edges"] = {
+            "nodes": nodes,
+            "known": sorted(fetched_parts.edges - fetched.cut),
+            "limit": max(0, fetched.room),
+            "columns": _EDGE_COLUMNS,
+        }
+    if parts.edges and fetched.adds_up:
+        questions["view/read_beyond"] = {
+            "nodes": nodes,
+            "summed": sorted({*fetched.sums} | fetched_parts.edges),
+            "deeper": min(_FEW_EDGES, _BEYOND // len(nodes)),
+            "as_of": None if mask.as_of is None else iso(mask.as_of),
+            "known_at": None if mask.known_at is None else iso(mask.known_at),
+            "columns": _EDGE_COLUMNS,
+        }
+    if parts.rows or parts.vectors or parts.documents:
+        questions["view/read_rows"] = {
+            "keys": _keys_by_kind(parts.rows | parts.vectors),
+            "columns": _COLUMNS,
+            "light": _LIGHT,
+            "full": dict.fromkeys(sorted(parts.vectors), True),
+            "documents": sorted(parts.documents),
+        }
+    if parts.topics or parts.stated:
+        questions["view/read_bridges"] = {
+            "topics": sorted(parts.topics | fetched_parts.topics if parts.topics else ()),
+            "stated": sorted(parts.stated),
+            "columns": _EDGE_COLUMNS,
+        }
+    return questions
+
+
+def _keys_by_kind(ids: Iterable[str]) -> dict[str, list[str]]:
+    """Keys of nodes by their collection, each in order."""
+    keys: dict[str, list[str]] = {kind.value: [] for kind in KINDS}
+    for identifier in sorted(ids):
+        kind, _, key = identifier.partition("/")
+        if kind in keys:  # a document that a question is asked from is no node
+            keys[kind].append(key)
+    return keys
+
+
 def _parted(text: str) -> list[str]:
     """The words of what the server takes for one, such as a number with a comma."""
     return [word for joined in _JOINED.findall(text) for word in words(joined)]
@@ -243,16 +381,21 @@ def _parted(text: str) -> list[str]:
 def _first_of_each_kind(seeds: Iterable[str], passages: int = _PASSAGES) -> set[str]:
     """The best nodes that were found of each kind: a walk starts from some of them."""
     ranked: dict[str, list[str]] = {}
-    for one in seeds:
-        ranked.setdefault(one.partition("/")[0], []).append(one)
-    return {one for kind, own in ranked.items() for one in own[: passages if kind == Kind.CHUNK else _STARTS]}
+    for node in seeds:
+        ranked.setdefault(node.partition("/")[0], []).append(node)
+    return {
+        node
+        for kind, nodes in ranked.items()
+        for node in nodes[: passages if kind == Kind.CHUNK else _STARTS]
+    }
 
 
 class _Fetched:
-    """All that was fetched for a question, as publishing scans it. A node without its row is there with its key alone.
+    """All that was fetched for a question, as publishing scans it. A node without its row is there
+    with its key alone.
 
-    `adds_up`: sums of edges are fetched for nodes whose edges are not. `cut` are nodes whose edges did not all fit.
-    `lacks_nearest`: the search by vector was left out.
+    `adds_up`: sums of edges are fetched for nodes whose edges are not. `cut` are nodes whose edges
+    did not all fit. `lacks_nearest`: the search by vector was left out.
     """
 
     def __init__(self, mask: Mask, *, adds_up: bool = False) -> None:
@@ -274,43 +417,61 @@ class _Fetched:
         """How many rows of a collection are there."""
         return len(self._keys.get(name, ()))
 
-    def take(self, asked: Parts, found: dict[str, Any]) -> None:
-        """Add an answer of the server."""
-        self.held.add(asked)
-        self.held.edges.update(found["whole"])
-        self.held.rows.update(one["_id"] for one in found["nodes"])
-        self.held.documents.update(one["_id"] for one in found["sources"])
-        self.saw_write |= found["writing"]
-        for node, sums in found["sums"]:
-            own = self.sums[node] = {}
-            for kind, weight in sums:
-                own[kind] = own.get(kind, 0.0) + weight
-        ends = Counter(one[end] for one in found["edges"] for end in ("_from", "_to"))
-        fanout = _EDGES if self.adds_up else _ROW_EDGES
-        whole = {*asked.edges, *found["whole"]}
-        self.cut.update(whole if len(found["edges"]) >= self.room else ())
-        self.cut.update(one for one in whole if ends[one] >= fanout)
-        for one in {*ends, *found["themes"], *(row["_id"] for row in found["nodes"])} - self.nodes:
-            self.nodes.add(one)
-            kind, _, key = one.partition("/")
+    def take(self, requested: Parts, answers: Mapping[str, list[Any]]) -> None:
+        """Add the answers of the server, by the name of the query."""
+        edges = answers.get("view/read_edges", [])
+        is_full = len(edges) >= self.room
+        self.held.add(requested)
+        for beyond in answers.get("view/read_beyond", ()):
+            self.held.edges.update(beyond["whole"])
+            self._take_sums(beyond["sums"])
+            edges = [*edges, *beyond["edges"]]
+        for bridged in answers.get("view/read_bridges", ()):
+            edges = [*edges, *bridged["edges"]]
+            self._add("bridge_cache", bridged["bridges"])
+        if is_full:
+            self.cut.update(requested.edges)
+        edges_before = sum(map(self.count, EDGES))
+        for edge in edges:
+            self._name(edge["_from"])
+            self._name(edge["_to"])
+            self._add(edge["_id"].partition("/")[0], [edge])
+            self.cited.update(filter(None, [(edge.get("provenance") or {}).get("doc")]))
+        self.room -= sum(map(self.count, EDGES)) - edges_before
+        for rows in answers.get("view/read_rows", ()):
+            self._take_rows(rows, requested.vectors)
+
+    def _take_sums(self, sums: Sequence[Sequence[Any]]) -> None:
+        for node, edge_type, weight, _number in sums:
+            of_node = self.sums.setdefault(node, {})
+            of_node[edge_type] = of_node.get(edge_type, 0.0) + weight
+
+    def _take_rows(self, answer: dict[str, Any], with_vectors: Set[str]) -> None:
+        self.saw_write |= answer["writing"]
+        self._add("documents", answer["sources"])
+        self.held.documents.update(row["_id"] for row in answer["sources"])
+        self.held.rows.update(row["_id"] for row in answer["nodes"])
+        for topic in answer["themes"]:
+            self._name(topic)
+        for row in answer["nodes"]:
+            self._name(row["_id"])
+            kind = row["_id"].partition("/")[0]
+            self._add(kind, [row], again=row["_id"] in with_vectors)
+
+    def _name(self, node: str) -> None:
+        """A node is there, with its key alone until its row comes."""
+        if node not in self.nodes:
+            self.nodes.add(node)
+            kind, _, key = node.partition("/")
             self._named.setdefault(kind, set()).add(key)
-        self.cited.update(doc for one in found["edges"] if (doc := (one.get("provenance") or {}).get("doc")))
-        before = sum(map(self.count, EDGES))
-        for name, rows in (("documents", found["sources"]), ("bridge_cache", found["bridges"])):
-            self._add(name, rows)
-        for one in found["nodes"]:
-            self._add(one["_id"].partition("/")[0], [one], again=one["_id"] in asked.vectors)
-        for one in found["edges"]:
-            self._add(one["_id"].partition("/")[0], [one])
-        self.room -= sum(map(self.count, EDGES)) - before
 
     def _add(self, name: str, rows: Sequence[dict[str, Any]], again: bool = False) -> None:
         """New rows; of those that are there, with `again`, what came now."""
         known, new = self._keys.setdefault(name, set()), self._new.setdefault(name, {})
-        for one in rows:
-            if again or one["_key"] not in known:
-                known.add(one["_key"])
-                new[one["_key"]] = one
+        for row in rows:
+            if again or row["_key"] not in known:
+                known.add(row["_key"])
+                new[row["_key"]] = row
 
     def scan(self, name: str, *, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """The rows in key order; what came since the last scan is converted."""

@@ -19,6 +19,7 @@ from hades.ports.store import Check, ProvisionReport, RowStore
 from hades.stores import row_checks
 from hades.stores.arango import write
 from hades.stores.arango.client import Account, ArangoSession
+from hades.stores.arango.cluster import check_cluster, is_cluster
 from schemas.catalogue import (
     ALL,
     ANALYZER,
@@ -34,7 +35,6 @@ from schemas.catalogue import (
 
 OLDEST, ADVISED = (3, 12, 0), (3, 12, 4)
 CLOCK_S = 5.0
-_COORDINATOR = "COORDINATOR"
 
 
 class WrongServer(StoreError):
@@ -42,75 +42,96 @@ class WrongServer(StoreError):
 
 
 def check_server(session: ArangoSession) -> None:
-    """Refuse a server that is too old, or a database of a cluster that spreads collections over servers.
+    """Refuse a server that is too old, or a database of a cluster that spreads collections over
+    servers.
 
     Order and atomic commits need one server.
     """
     if session.version_numbers < OLDEST:
         raise WrongServer(
-            f"the server is ArangoDB {session.version}; HADES needs 3.12.0, better 3.12.9 or newer: upgrade the server"
+            f"the server is ArangoDB {session.version}; HADES needs 3.12.0, better 3.12.9 or "
+            "newer: upgrade the server"
         )
     sharding = _sharding(session)
     if sharding is not None and sharding != "single":
         raise WrongServer(
-            f"the database {session.database_name} is sharded ({sharding or 'flexible'}), expected OneShard; "
-            "move it away or choose another HADES_ARANGO_DATABASE, and let `hades provision` create it"
+            f"the database {session.database_name} is sharded ({sharding or 'flexible'}), expected "
+            "OneShard; "
+            "move it away or choose another HADES_ARANGO_DATABASE, and let `hades provision` "
+            "create it"
         )
 
 
 def findings(session: ArangoSession) -> Iterator[Check]:
     """Everything that can be asked with this account."""
     old = session.version_numbers < ADVISED
-    yield Check("server version", "warn" if old else "ok", session.version, _old(session) if old else "")
+    yield Check(
+        "server version",
+        "warn" if old else "ok",
+        session.version,
+        _note_on_old_server(session) if old else "",
+    )
     sharding = _sharding(session)
     if sharding in (None, "single"):
         yield Check("sharding", "ok", sharding or "a single server")
     else:
         step = "let `hades provision` create a database of its own"
         yield Check("sharding", "fail", sharding or "flexible", step)
-    yield _clock(session)
-    yield _rights(session)
+    yield from check_cluster(session)
+    yield _check_clock(session)
+    yield _check_rights(session)
     size = session.unit_size
     yield Check(
         "transaction limit",
         "ok",
-        f"{size.limit_bytes // 2**20} MiB ({size.source}); one unit writes at most {size.unit_bytes // 2**20} MiB",
+        f"{size.limit_bytes // 2**20} MiB ({size.source}); one unit writes at most "
+        f"{size.unit_bytes // 2**20} MiB",
     )
-    left = write.complete_writes(session)
-    if left is None:
+    unfinished = write.complete_writes(session)
+    if unfinished is None:
         yield Check("write journal", "fail", "missing", "hades provision")
-    elif left:
-        yield Check("write journal", "warn", f"{len(left)} unfinished writes", "the next build or ingest finishes them")
+    elif unfinished:
+        yield Check(
+            "write journal",
+            "warn",
+            f"{len(unfinished)} unfinished writes",
+            "the next build or ingest finishes them",
+        )
     else:
         yield Check("write journal", "ok", "nothing unfinished")
 
 
-def _clock(session: ArangoSession) -> Check:
+def _check_clock(session: ArangoSession) -> Check:
     began = time.time()
-    said = session.query(load("maintenance/read_clock"), {}, action="asking the server's time")[0] / 1000
-    skew = said - (began + time.time()) / 2
+    query, action = load("maintenance/read_clock"), "asking the server's time"
+    server_time = session.query(query, {}, action=action)[0] / 1000
+    skew = server_time - (began + time.time()) / 2
     if abs(skew) > CLOCK_S:
-        step = "set both clocks by NTP: validity intervals are compared with the time of this machine"
+        step = (
+            "set both clocks by NTP: validity intervals are compared with the time of this machine"
+        )
         return Check("clock", "warn", f"the server's clock differs by {skew:+.1f} s", step)
     return Check("clock", "ok", f"within {CLOCK_S:.0f} s")
 
 
-def _rights(session: ArangoSession) -> Check:
+def _check_rights(session: ArangoSession) -> Check:
     user = session.user
     try:
-        held = session.db.permission(user, session.database_name)
+        right = session.db.permission(user, session.database_name)
     except ArangoServerError:
         return Check("rights", "ok", f"{user}; which rights, the server does not tell this account")
-    if held == "none":
+    if right == "none":
         step = f"grant {user} `ro` (questions) or `rw` (builds) on {session.database_name}"
         return Check("rights", "fail", f"{user} may not read the database", step)
-    return Check("rights", "ok", f"{user} has {held} on {session.database_name}")
+    return Check("rights", "ok", f"{user} has {right} on {session.database_name}")
 
 
 def _sharding(session: ArangoSession) -> str | None:
-    """How a cluster's database is sharded; None on a single server or where the account may not ask."""
+    """How a cluster's database is sharded; None on a single server or where the account may not
+    ask.
+    """
     try:
-        if session.db.role() != _COORDINATOR:
+        if not is_cluster(session):
             return None
         properties = cast(dict[str, Any], session.db.properties())
     except ArangoServerError:
@@ -118,10 +139,12 @@ def _sharding(session: ArangoSession) -> str | None:
     return str(properties.get("sharding") or "")
 
 
-def _old(session: ArangoSession) -> str:
+def _note_on_old_server(session: ArangoSession) -> str:
     return (
-        f"the server is ArangoDB {session.version}. Off on it: the vector index (searches compare every vector), and "
-        "transactions larger than 128 MiB unless the server allows more. A deployment created before 3.12.4 can become "
+        f"the server is ArangoDB {session.version}. Off on it: the vector index (searches compare "
+        "every vector), and "
+        "transactions larger than 128 MiB unless the server allows more. A deployment created "
+        "before 3.12.4 can become "
         "read-only later: upgrade to 3.12.9 or newer before production"
     )
 
@@ -130,31 +153,39 @@ _EVERY_COLLECTION = "*"
 
 
 def make_accounts(session: ArangoSession, accounts: Sequence[Account]) -> Iterator[str]:
-    """Make the accounts that are missing, give each its password and its rights on this database; names of new ones."""
-    wanted = [account for account in accounts if account.user != session.user]
-    if not wanted:
+    """Make the accounts that are missing, give each its password and its rights on this database;
+    names of new ones.
+    """
+    to_make = [account for account in accounts if account.user != session.user]
+    if not to_make:
         return
     system = session.system_database()
-    held = {one["username"] for one in _list(session, "users", system.users)}
-    for account in wanted:
-        write = system.update_user if account.user in held else system.create_user
+    users = {user["username"] for user in _list_existing(session, "users", system.users)}
+    for account in to_make:
+        write = system.update_user if account.user in users else system.create_user
         session.run(
             f"making the user {account.user}",
             partial(write, account.user, password=account.password, active=True),
             again=False,
             writes=True,
         )
-        for collection in (None, _EVERY_COLLECTION):  # a right on the database alone says nothing of its collections
+        # A right on the database alone says nothing of its collections.
+        for collection in (None, _EVERY_COLLECTION):
             grant = partial(
-                system.update_permission, account.user, account.right, session.database_name, collection=collection
+                system.update_permission,
+                account.user,
+                account.right,
+                session.database_name,
+                collection=collection,
             )
             session.run(f"granting {account.user} {account.right}", grant, again=True, writes=True)
-        if account.user not in held:
+        if account.user not in users:
             yield f"user {account.user} ({account.right} on {session.database_name})"
 
 
 _THERE_ALREADY = frozenset({1207, 1925})  # a database, collection, view or graph of that name
-Missing = tuple[str, Callable[[], object]]  # something declared that the server does not have, and how to make it
+# Something declared that the server does not have, and how to make it.
+Missing = tuple[str, Callable[[], object]]
 
 
 @dataclass(frozen=True)
@@ -165,43 +196,63 @@ class Analyzer:
     properties: dict[str, Any]
     features: tuple[str, ...]
 
-    def is_same(self, held: dict[str, Any]) -> bool:
+    def is_same(self, described: dict[str, Any]) -> bool:
         """Whether one that the server describes does the same."""
-        properties = held.get("properties") or {}
-        return (
-            held.get("type") == self.type
-            and set(held.get("features", ())) == set(self.features)
-            and all(properties.get(name) == value for name, value in self.properties.items())
-            and not properties.get("edgeNgram")
-        )
+        if described.get("type") != self.type:
+            return False
+        if set(described.get("features", ())) != set(self.features):
+            return False
+        properties = described.get("properties") or {}
+        if properties.get("edgeNgram"):
+            return False
+        return all(properties.get(name) == value for name, value in self.properties.items())
 
 
 _FOLDED: dict[str, Any] = {"locale": "en", "case": "lower", "accent": False}
 ANALYZERS = {
-    ANALYZER: Analyzer("text", {**_FOLDED, "stemming": True, "stopwords": []}, ("frequency", "norm", "position")),
+    ANALYZER: Analyzer(
+        "text", {**_FOLDED, "stemming": True, "stopwords": []}, ("frequency", "norm", "position")
+    ),
     NAME_ANALYZER: Analyzer("norm", _FOLDED, ("frequency", "norm")),
 }
 
 
-def provision(session: ArangoSession, only: str | None = None, *, vector_index: bool = False) -> ProvisionReport:
+def provision(
+    session: ArangoSession,
+    only: str | None = None,
+    *,
+    replicas: int | None = None,
+    vector_index: bool = False,
+) -> ProvisionReport:
     """Make what is missing, in an order in which each thing finds what it needs."""
     created: list[str] = []
-    for name, make in missing(session, only):
-        session.run(f"creating {name}", partial(_create, make), again=True, writes=True)
+    for name, make in missing(session, only, replicas):
+        session.run(f"creating {name}", partial(_create_if_missing, make), again=True, writes=True)
         created.append(name)
     part = hold_part(session)
-    notes = [*([_old(session)] if session.version_numbers < ADVISED else []), *notes_on(part)]
+    notes = list(notes_on(part))
+    if session.version_numbers < ADVISED:
+        notes.insert(0, _note_on_old_server(session))
     if vector_index:
         notes += make_vector_indexes(session, created, part)
     else:  # one that nobody asks costs writes, and refuses vectors of another dimension
-        dropped = [one.name for one in collections_in(part) if one.vector_field is not None and _drop(session, one)]
-        told = "was dropped, for HADES_ARANGO_VECTOR_INDEX is not set"
-        notes += [f"the vector index of {name} {told}" for name in dropped]
+        dropped = [
+            collection.name
+            for collection in collections_in(part)
+            if collection.vector_field is not None and _drop_vector_index(session, collection)
+        ]
+        reason = "was dropped, for HADES_ARANGO_VECTOR_INDEX is not set"
+        notes += [f"the vector index of {name} {reason}" for name in dropped]
+    if replicas is not None and f"database {session.database_name}" not in created:
+        notes.append(
+            f"the database {session.database_name} was there already and keeps its copies; "
+            "--replicas counts for a new one"
+        )
     created += make_accounts(session, session.accounts)
     return ProvisionReport(tuple(created), tuple(notes))
 
 
-def _create(make: Callable[[], object]) -> None:
+def _create_if_missing(make: Callable[[], object]) -> None:
     """Make a thing; it may be there since, for another made it or the first answer was lost."""
     try:
         make()
@@ -215,34 +266,48 @@ def hold_part(session: ArangoSession) -> str:
     return part_of(_collection_kinds(session, session.patient_db))
 
 
-def missing(session: ArangoSession, only: str | None = None) -> Iterator[Missing]:
-    """What is declared and not there, lazily: later things are looked for after earlier ones were made."""
+def missing(
+    session: ArangoSession, only: str | None = None, replicas: int | None = None
+) -> Iterator[Missing]:
+    """What is declared and not there, lazily: later things are looked for after earlier ones were
+    made. `replicas` says on how many servers of a cluster each row of a new database is.
+    """
     if not _database_exists(session):
-        # One shard: custom shard keys would forbid the content-addressed `_key`s. A single server ignores it.
-        make = partial(session.system_database().create_database, session.database_name, sharding="single")
+        # One shard: custom shard keys would forbid the content-addressed `_key`s. A single server
+        # ignores it.
+        make = partial(
+            session.system_database().create_database,
+            session.database_name,
+            sharding="single",
+            replication_factor=replicas,
+            write_concern=None if replicas is None else replicas // 2 + replicas % 2,
+        )
         yield f"database {session.database_name}", make
     check_server(session)
     db = session.patient_db
     part = only or hold_part(session)
     yield from _missing_collections(session, db, part)
-    if write.COLLECTION not in _collection_kinds(session, db):  # the store's own, for writes of several transactions
+    # The store's own, for writes of several transactions.
+    if write.COLLECTION not in _collection_kinds(session, db):
         yield f"collection {write.COLLECTION}", partial(db.create_collection, write.COLLECTION)
-    there = _collection_kinds(session, db)
-    wanted = {one.name: [(index.fields, index.sparse) for index in one.indexes] for one in collections_in(part)}
-    for name, indexes in {write.COLLECTION: write.INDEXES, **wanted}.items():
-        if name in there and indexes:
-            yield from _missing_indexes(session, db, name, indexes)
+    kinds = _collection_kinds(session, db)
+    if write.COLLECTION in kinds:
+        yield from _missing_indexes(session, db, write.COLLECTION, write.INDEXES)
+    for collection in collections_in(part):
+        if collection.name in kinds and collection.indexes:
+            indexes = [(index.fields, index.sparse) for index in collection.indexes]
+            yield from _missing_indexes(session, db, collection.name, indexes)
     yield from _missing_analyzers(session, db)
     yield from _missing_views(session, db, part)
-    present = {graph["name"] for graph in _list(session, "graphs", db.graphs)}
+    present = {graph["name"] for graph in _list_existing(session, "graphs", db.graphs)}
     for graph in graphs_in(part):
         if graph.name not in present:
             yield f"graph {graph.name}", partial(_create_graph, db, graph)
 
 
-def _list(session: ArangoSession, what: str, ask: Callable[[], object]) -> list[Any]:
+def _list_existing(session: ArangoSession, kind: str, ask: Callable[[], object]) -> list[Any]:
     """What the server has of a kind."""
-    return session.run(f"listing {what}", lambda: cast(list[Any], ask()), again=True)
+    return session.run(f"listing {kind}", lambda: cast(list[Any], ask()), again=True)
 
 
 def _database_exists(session: ArangoSession) -> bool:
@@ -253,55 +318,86 @@ def _database_exists(session: ArangoSession) -> bool:
     return True
 
 
-def _missing_collections(session: ArangoSession, db: StandardDatabase, part: str) -> Iterator[Missing]:
+def _missing_collections(
+    session: ArangoSession, db: StandardDatabase, part: str
+) -> Iterator[Missing]:
     kinds = _collection_kinds(session, db)
     for collection in collections_in(part):
-        wanted = "edge" if collection.edge else "document"
-        held = kinds.get(collection.name)
-        if held is None:
+        expected = "edge" if collection.edge else "document"
+        kind = kinds.get(collection.name)
+        if kind is None:
             make = partial(db.create_collection, collection.name, edge=collection.edge is not None)
             yield f"collection {collection.name}", make
-        elif held != wanted:
+        elif kind != expected:
             raise WrongServer(
-                f"{collection.name} is a {held} collection, expected {wanted}; move it away and provision again"
+                f"{collection.name} is a {kind} collection, expected {expected}; move it away and "
+                "provision again"
             )
 
 
 def _collection_kinds(session: ArangoSession, db: StandardDatabase) -> dict[str, str]:
-    return {one["name"]: one["type"] for one in _list(session, "collections", db.collections)}
+    return {
+        collection["name"]: collection["type"]
+        for collection in _list_existing(session, "collections", db.collections)
+    }
 
 
 def _missing_indexes(
-    session: ArangoSession, db: StandardDatabase, name: str, wanted: Iterable[tuple[tuple[str, ...], bool]]
+    session: ArangoSession,
+    db: StandardDatabase,
+    name: str,
+    declared: Iterable[tuple[tuple[str, ...], bool]],
 ) -> Iterator[Missing]:
     """Indexes of a collection, each as its fields and whether it is sparse."""
     documents = db.collection(name)
-    listed = _list(session, "indexes", documents.indexes)
-    held = {(tuple(one["fields"]), bool(one.get("sparse"))) for one in listed if one["type"] == "persistent"}
-    for fields, sparse in wanted:
-        if (fields, sparse) not in held:
+    listed = _list_existing(session, "indexes", documents.indexes)
+    existing = {
+        (tuple(index["fields"]), bool(index.get("sparse")))
+        for index in listed
+        if index["type"] == "persistent"
+    }
+    for fields, sparse in declared:
+        if (fields, sparse) not in existing:
             kind = {"type": "persistent", "sparse": sparse, "unique": False, "inBackground": True}
-            make = partial(documents.add_index, {**kind, "name": f"by_{'_'.join(fields)}", "fields": list(fields)})
+            make = partial(
+                documents.add_index,
+                {**kind, "name": f"by_{'_'.join(fields)}", "fields": list(fields)},
+            )
             yield f"index {name}({', '.join(fields)})", make
 
 
 def _missing_analyzers(session: ArangoSession, db: StandardDatabase) -> Iterator[Missing]:
-    """Requirement X-37: our own analyzers; one of such a name is used only when it does the same."""
-    own = f"{session.database_name}::"  # one of _system is seen everywhere and is not this database's
-    held = {one["name"].removeprefix(own): one for one in _list(session, "analyzers", db.analyzers)}
-    for name, wanted in ANALYZERS.items():
-        if name not in held:
-            make = partial(db.create_analyzer, name, wanted.type, wanted.properties, list(wanted.features))
+    """Requirement X-37: our own analyzers; one of such a name is used only when it does the
+    same.
+    """
+    # One of _system is seen everywhere and is not this database's.
+    prefix = f"{session.database_name}::"
+    existing = {
+        analyzer["name"].removeprefix(prefix): analyzer
+        for analyzer in _list_existing(session, "analyzers", db.analyzers)
+    }
+    for name, declared in ANALYZERS.items():
+        if name not in existing:
+            make = partial(
+                db.create_analyzer,
+                name,
+                declared.type,
+                declared.properties,
+                list(declared.features),
+            )
             yield f"analyzer {name}", make
-        elif not wanted.is_same(held[name]):
+        elif not declared.is_same(existing[name]):
             raise WrongServer(
-                f"the analyzer {name} exists with another definition; remove it and the views that use it, "
+                f"the analyzer {name} exists with another definition; remove it and the views that "
+                "use it, "
                 "then provision again"
             )
 
 
 def has_other_analyzer(session: ArangoSession) -> bool:
-    """Whether a declared analyzer is missing or defined otherwise; False where the account may not ask."""
+    """Whether a declared analyzer is missing or defined otherwise; False where the account may not
+    ask.
+    """
     try:
         return any(True for _ in _missing_analyzers(session, session.db))
     except WrongServer:
@@ -311,50 +407,62 @@ def has_other_analyzer(session: ArangoSession) -> bool:
 
 
 def _missing_views(session: ArangoSession, db: StandardDatabase, part: str) -> Iterator[Missing]:
-    present = {one["name"] for one in _list(session, "views", db.views)}
+    present = {view["name"] for view in _list_existing(session, "views", db.views)}
     for collection in collections_in(part):
         if collection.view is None:
             continue
         links = {
             collection.name: {
                 "includeAllFields": False,
-                "fields": {field: {"analyzers": names} for field, names in _analyzers_of(collection).items()},
+                "fields": {
+                    field: {"analyzers": names}
+                    for field, names in _analyzers_of(collection).items()
+                },
             }
         }
         if collection.view not in present:
             make = partial(db.create_view, collection.view, "arangosearch", {"links": links})
             yield f"view {collection.view}", make
-        elif not _covers(session, db, collection):
-            yield f"fields of view {collection.view}", partial(db.update_view, collection.view, {"links": links})
+        elif not _has_fields(session, db, collection):
+            yield (
+                f"fields of view {collection.view}",
+                partial(db.update_view, collection.view, {"links": links}),
+            )
 
 
 def _analyzers_of(collection: Collection) -> dict[str, list[str]]:
-    """How each field in the view of a collection is found: by its words, whole as a name, or both."""
-    wanted = {field: [ANALYZER] for field in (*collection.text_fields, *collection.described_in)}
+    """How each field in the view of a collection is found: by its words, whole as a name, or
+    both.
+    """
+    analyzers = {field: [ANALYZER] for field in (*collection.text_fields, *collection.described_in)}
     for field in collection.name_fields:
-        wanted[field] = [*wanted.get(field, ()), NAME_ANALYZER]
-    return wanted
+        analyzers[field] = [*analyzers.get(field, ()), NAME_ANALYZER]
+    return analyzers
 
 
-def _covers(session: ArangoSession, db: StandardDatabase, collection: Collection) -> bool:
-    view = session.run("reading a view", lambda: cast(dict[str, Any], db.view(str(collection.view))), again=True)
-    fields = view.get("links", {}).get(collection.name, {}).get("fields", {})
-    return all(
-        {name.rpartition("::")[2] for name in fields.get(field, {}).get("analyzers", ())} == set(names)
-        for field, names in _analyzers_of(collection).items()
+def _has_fields(session: ArangoSession, db: StandardDatabase, collection: Collection) -> bool:
+    view = session.run(
+        "reading a view", lambda: cast(dict[str, Any], db.view(str(collection.view))), again=True
     )
+    fields = view.get("links", {}).get(collection.name, {}).get("fields", {})
+    for field, analyzers in _analyzers_of(collection).items():
+        indexed_by = fields.get(field, {}).get("analyzers", ())
+        if {name.rpartition("::")[2] for name in indexed_by} != set(analyzers):
+            return False
+    return True
 
 
 def _create_graph(db: StandardDatabase, graph: Graph) -> None:
-    shapes = {name: declared.edge for name in graph.edges if (declared := collection_named(name)) and declared.edge}
-    definitions = [
-        {
-            "edge_collection": name,
-            "from_vertex_collections": sorted(shape.sources),
-            "to_vertex_collections": sorted(shape.targets),
-        }
-        for name, shape in shapes.items()
-    ]
+    definitions = []
+    for name in graph.edges:
+        collection = collection_named(name)
+        if collection and collection.edge:
+            definition = {
+                "edge_collection": name,
+                "from_vertex_collections": sorted(collection.edge.sources),
+                "to_vertex_collections": sorted(collection.edge.targets),
+            }
+            definitions.append(definition)
     db.create_graph(graph.name, edge_definitions=definitions)
 
 
@@ -368,26 +476,34 @@ def problems(session: ArangoSession, store: RowStore) -> Iterator[str]:
         yield str(error)
 
 
-def make_vector_indexes(session: ArangoSession, created: list[str], part: str = ALL) -> Iterator[str]:
-    """Make the vector index of each collection that holds vectors by now; notes say why one was not made.
+def make_vector_indexes(
+    session: ArangoSession, created: list[str], part: str = ALL
+) -> Iterator[str]:
+    """Make the vector index of each collection that holds vectors by now; notes say why one was not
+    made.
 
     One that was made for vectors of another dimension is dropped and made again.
     """
     if not session.has_vector_index:
-        yield f"the server ({session.version}) makes no vector index that passes over rows without one; search is exact"
+        yield (
+            f"the server ({session.version}) makes no vector index that passes over rows "
+            "without one; search is exact"
+        )
         return
     for collection in collections_in(part):
         if collection.vector_field is None:
             continue
         binds = {"@collection": collection.name, "field": str(collection.vector_field)}
         action = f"counting vectors of {collection.name}"
-        counted = session.query(load("maintenance/count_vectors"), binds, action=action, patient=True)
-        held: dict[int, int] = {one["dimension"]: one["vectors"] for one in counted}
+        counted = session.query(
+            load("maintenance/count_vectors"), binds, action=action, patient=True
+        )
+        vector_counts: dict[int, int] = {row["dimension"]: row["vectors"] for row in counted}
         indexes = _vector_indexes(session, session.patient_db.collection(collection.name))
-        if indexes and [one["params"]["dimension"] for one in indexes] == list(held):
+        if indexes and [index["params"]["dimension"] for index in indexes] == list(vector_counts):
             continue
-        _drop(session, collection)
-        note = _make(session, collection, held)
+        _drop_vector_index(session, collection)
+        note = _make_vector_index(session, collection, vector_counts)
         if note is None:
             created.append(f"vector index {collection.name}({collection.vector_field})")
         else:
@@ -395,47 +511,74 @@ def make_vector_indexes(session: ArangoSession, created: list[str], part: str = 
 
 
 def is_indexed(session: ArangoSession, collection: Collection) -> bool:
-    """Whether the collection has a vector index that answers; asked of the server until it says yes."""
+    """Whether the collection has a vector index that answers; asked of the server until it says
+    yes.
+    """
     if collection.name not in session.vector_indexed:
-        found = _vector_indexes(session, session.db.collection(collection.name))
-        if not any(one.get("training_state", one.get("trainingState", "ready")) == "ready" for one in found):
+        indexes = _vector_indexes(session, session.db.collection(collection.name))
+        states = [
+            index.get("training_state", index.get("trainingState", "ready")) for index in indexes
+        ]
+        if "ready" not in states:
             return False
         session.vector_indexed.add(collection.name)
     return True
 
 
-def _drop(session: ArangoSession, collection: Collection) -> bool:
+def _drop_vector_index(session: ArangoSession, collection: Collection) -> bool:
     documents = session.patient_db.collection(collection.name)
-    found = _vector_indexes(session, documents)
-    for index in found:
+    indexes = _vector_indexes(session, documents)
+    for index in indexes:
         drop = partial(documents.delete_index, index["id"], ignore_missing=True)
-        session.run(f"dropping the vector index of {collection.name}", drop, again=True, writes=True)
+        session.run(
+            f"dropping the vector index of {collection.name}", drop, again=True, writes=True
+        )
     session.vector_indexed.discard(collection.name)
-    return bool(found)
+    return bool(indexes)
 
 
-def _make(session: ArangoSession, collection: Collection, held: dict[int, int]) -> str | None:
+def _make_vector_index(
+    session: ArangoSession, collection: Collection, vector_counts: dict[int, int]
+) -> str | None:
     field = str(collection.vector_field)
-    if not held:
-        return f"{collection.name} has no vectors yet; provision again after loading for a vector index"
-    if len(held) > 1:
-        dimensions = ", ".join(map(str, sorted(held)))
-        return f"{collection.name} holds vectors of dimensions {dimensions}; an index takes one, so search is exact"
-    ((dimension, vectors),) = held.items()
-    data = {
+    if not vector_counts:
+        return (
+            f"{collection.name} has no vectors yet; provision again after loading for a vector "
+            "index"
+        )
+    if len(vector_counts) > 1:
+        dimensions = ", ".join(map(str, sorted(vector_counts)))
+        return (
+            f"{collection.name} holds vectors of dimensions {dimensions}; an index takes one, "
+            "so search is exact"
+        )
+    ((dimension, vectors),) = vector_counts.items()
+    definition = {
         "type": "vector",
         "name": f"near_{field}",
         "fields": [field],
         "sparse": True,
-        # The rule of thumb for lists: four times the square root, never more than there are vectors.
-        "params": {"metric": "cosine", "dimension": dimension, "nLists": min(vectors, round(4 * math.sqrt(vectors)))},
+        # The rule of thumb for lists: four times the square root, never more than there are
+        # vectors.
+        "params": {
+            "metric": "cosine",
+            "dimension": dimension,
+            "nLists": min(vectors, round(4 * math.sqrt(vectors))),
+        },
     }
     documents = session.patient_db.collection(collection.name)
     session.run(
-        f"creating the vector index of {collection.name}", lambda: documents.add_index(data), again=False, writes=True
+        f"creating the vector index of {collection.name}",
+        lambda: documents.add_index(definition),
+        again=False,
+        writes=True,
     )
     return None
 
 
 def _vector_indexes(session: ArangoSession, documents: StandardCollection) -> list[dict[str, Any]]:
-    return [index for index in _list(session, "indexes", documents.indexes) if index["type"] == "vector"]
+    return [
+        index
+        for index in _list_existing(session, "indexes", documents.indexes)
+        if index["type"] == "vector"
+    ]

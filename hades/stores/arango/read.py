@@ -19,7 +19,13 @@ from hades.snapshot.facts import runs_of_words
 from hades.stores.arango import encode
 from hades.stores.arango.client import PATIENCE_S, ArangoSession, Binds
 from hades.stores.arango.encode import Condition
-from hades.stores.arango.errors import CURSOR_GONE, DROPPED, TRANSACTION_GONE, CursorLost, TransportError
+from hades.stores.arango.errors import (
+    CURSOR_GONE,
+    DROPPED,
+    TRANSACTION_GONE,
+    CursorLost,
+    TransportError,
+)
 from schemas.catalogue import Collection
 
 SCAN_RUNTIME_S = 6 * 3600.0  # a scan lasts as long as the phase that consumes it
@@ -29,14 +35,22 @@ _VAIN_REPEATS = 5
 
 
 def _batches(
-    session: ArangoSession, text: str, binds: Binds, action: str, batch: int, inside: Database | None
+    session: ArangoSession,
+    text: str,
+    binds: Binds,
+    action: str,
+    batch: int,
+    inside: Database | None,
 ) -> Iterator[list[Any]]:
     live = inside is None
     patient = live and session.mode is not Mode.READ_ONLY
     db = session.patient_db if inside is None else inside
     options = {"stream": live, "ttl": SCAN_IDLE_S, "allow_retry": live}
     cursor = session.run(
-        action, lambda: session.execute(db, text, binds, SCAN_RUNTIME_S, batch, **options), again=live, patient=patient
+        action,
+        lambda: session.execute(db, text, binds, SCAN_RUNTIME_S, batch, **options),
+        again=live,
+        patient=patient,
     )
     try:
         while True:
@@ -79,28 +93,35 @@ class Scope:
     unit: TransactionDatabase | None = None
     bare: bool = False
 
-    def query(self, text: str, binds: Binds, action: str, runtime_s: float | None = None) -> list[Any]:
-        """All rows of a reading query; the server may work on it so long, by default as long as the session allows."""
+    def query(
+        self, text: str, binds: Binds, action: str, runtime_s: float | None = None
+    ) -> list[Any]:
+        """All rows of a reading query; the server may work on it so long, by default as long as the
+        session allows.
+        """
         if self.unit is None:
             self.session.before_read()
-        return self.session.query(text, binds, action=action, inside=self.unit, bare=self.bare, runtime_s=runtime_s)
+        return self.session.query(
+            text, binds, action=action, inside=self.unit, bare=self.bare, runtime_s=runtime_s
+        )
 
     def stream(self, text: str, binds: Binds, action: str, batch: int) -> Iterator[list[Any]]:
         """The rows of a scan in batches, in key order, from the snapshot the query began with.
 
-        Outside a transaction the server computes rows as they are fetched. A lost batch is fetched again, and a build
-        waits for a slow or restarting server as it does with writes. A server that restarted has dropped the answer:
-        the rows after the last key (`after`, its bytes in hexadecimal) are asked for again, and are those of that
-        moment. Inside a transaction the server computes all rows at once, and a fetch does not tell it that the
-        transaction is in use: a query that does nothing tells it.
+        Outside a transaction the server computes rows as they are fetched. A lost batch is fetched
+        again, and a build waits for a slow or restarting server as it does with writes. A server
+        that restarted has dropped the answer: the rows after the last key (`after`, its bytes in
+        hexadecimal) are asked for again, and are those of that moment. Inside a transaction the
+        server computes all rows at once, and a fetch does not tell it that the transaction is in
+        use: a query that does nothing tells it.
         """
         if self.unit is None:
             self.session.before_read()
         last, in_vain = "", 0
         while True:
             try:
-                after = {**binds, "after": last.encode().hex() or None}
-                for rows in _batches(self.session, text, after, action, batch, self.unit):
+                page_binds = {**binds, "after": last.encode().hex() or None}
+                for rows in _batches(self.session, text, page_binds, action, batch, self.unit):
                     last, in_vain = rows[-1]["_key"], 0
                     yield rows
                 return
@@ -122,62 +143,81 @@ KEYS_PER_QUERY = 5_000
 def keys_where(scope: Scope, collection: Collection, narrowed: Condition) -> list[str]:
     """Keys of the rows that satisfy a predicate, in key order."""
     text, binds = scan_query(collection, narrowed, ["_key"])
-    found = scope.query(text, {**binds, "after": None}, f"looking for rows of {collection.name}", PATIENCE_S)
-    return [row["_key"] for row in found]
+    rows = scope.query(
+        text, {**binds, "after": None}, f"looking for rows of {collection.name}", PATIENCE_S
+    )
+    return [row["_key"] for row in rows]
 
 
 def missing_keys(scope: Scope, collection: str, keys: Sequence[str]) -> set[str]:
     """Which of these keys name no row of the collection."""
     missing: set[str] = set()
-    for some in chunks(keys, KEYS_PER_QUERY):
-        binds = {"@collection": collection, "keys": list(some)}
-        missing.update(scope.query(load("rows/list_missing"), binds, f"looking for rows of {collection}"))
+    for batch in chunks(keys, KEYS_PER_QUERY):
+        binds = {"@collection": collection, "keys": list(batch)}
+        missing.update(
+            scope.query(load("rows/list_missing"), binds, f"looking for rows of {collection}")
+        )
     return missing
 
 
 def scan_batches(
     scope: Scope, collection: Collection, narrowed: Condition, names: list[str], batch_rows: int
 ) -> Iterator[pa.RecordBatch]:
-    """Batches of exactly `batch_rows`, made of smaller answers: as JSON a row is many times its size as Arrow."""
-    held: list[pa.Table] = []
+    """Batches of exactly `batch_rows`, made of smaller answers: as JSON a row is many times its
+    size as Arrow.
+    """
+    tables: list[pa.Table] = []
     rows_held = 0
-    wide = any(column.is_vector or column.name == "text" for column in collection.columns if column.name in names)
+    wide = any(
+        column.is_vector or column.name == "text"
+        for column in collection.columns
+        if column.name in names
+    )
     answer_rows = min(batch_rows, scope.session.batch_rows if wide else scope.session.narrow_rows)
     query = scan_query(collection, narrowed, names)
     for documents in scope.stream(*query, f"scanning {collection.name}", answer_rows):
-        held.append(encode.to_table(collection, documents, names))
+        tables.append(encode.to_table(collection, documents, names))
         rows_held += len(documents)
         if rows_held >= batch_rows:
-            whole = pa.concat_tables(held).combine_chunks()
+            whole = pa.concat_tables(tables).combine_chunks()
             yield from whole.slice(0, batch_rows).to_batches()
-            rest = whole.slice(batch_rows)
-            held, rows_held = ([rest], rest.num_rows) if rest.num_rows else ([], 0)
-    if held:
-        yield from pa.concat_tables(held).combine_chunks().to_batches()
+            remainder = whole.slice(batch_rows)
+            tables, rows_held = ([remainder], remainder.num_rows) if remainder.num_rows else ([], 0)
+    if tables:
+        yield from pa.concat_tables(tables).combine_chunks().to_batches()
 
 
 def scan_query(collection: Collection, narrowed: Condition, names: list[str]) -> tuple[str, Binds]:
-    """The query for these columns of the rows that satisfy a predicate; it wants the key `after` which to begin."""
+    """The query for these columns of the rows that satisfy a predicate; it wants the key `after`
+    which to begin.
+    """
     text = load("rows/scan_among" if narrowed.kind == "among" else "rows/scan_where")
     return text, {"@collection": collection.name, "columns": names, "terms": [], **narrowed.binds}
 
 
 def names_in(text: str) -> list[str]:
     """Every name that the text may spell, as the server stores names."""
-    runs = runs_of_words(text)
-    return sorted({one for start, end, form in runs for one in (form, *_spellings(text, start, end))})
+    names: set[str] = set()
+    for start, end, form in runs_of_words(text):
+        names.update((form, *_spellings(text, start, end)))
+    return sorted(names)
 
 
 def _spellings(text: str, start: int, end: int) -> Iterator[str]:
-    """A run of words as a name would be stored: as written, and with the sign beside it on either side."""
-    before = start - 1 if start and not text[start - 1].isspace() else start
-    after = end + 1 if end < len(text) and not text[end].isspace() else end
-    for first in {before, start}:
-        for last in {end, after}:
+    """A run of words as a name would be stored: as written, and with the sign beside it on either
+    side.
+    """
+    first_start = start - 1 if start and not text[start - 1].isspace() else start
+    last_end = end + 1 if end < len(text) and not text[end].isspace() else end
+    for first in {first_start, start}:
+        for last in {end, last_end}:
             yield _analyse(text[first:last])
 
 
 def _analyse(text: str) -> str:
-    """What `NAME_ANALYZER` makes of a text: lower case, accents taken off, the rest composed as it was."""
+    """What `NAME_ANALYZER` makes of a text: lower case, accents taken off, the rest composed as it
+    was.
+    """
     letters = unicodedata.normalize("NFD", text.lower())
-    return unicodedata.normalize("NFC", "".join(one for one in letters if unicodedata.category(one) != "Mn"))
+    plain = "".join(letter for letter in letters if unicodedata.category(letter) != "Mn")
+    return unicodedata.normalize("NFC", plain)

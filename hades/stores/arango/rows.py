@@ -40,28 +40,34 @@ class ArangoRows(RowStore):
         return self._each_batch(collection, rows, "change")
 
     def delete(self, collection: str, *, keys: Iterable[str] = (), where: Predicate = ()) -> int:
-        wanted = sorted(set(keys))
-        rules.refuse_both(collection, wanted, where)
+        sorted_keys = sorted(set(keys))
+        rules.refuse_both(collection, sorted_keys, where)
         target = self._to_write(collection)
         if where:
             narrowed = condition(target, where)
             return self._in_unit(
                 target,
-                lambda scope: write.remove_keys(scope, target, read.keys_where(scope, target, narrowed)),
+                lambda scope: write.remove_keys(
+                    scope, target, read.keys_where(scope, target, narrowed)
+                ),
                 patient=True,
             )
-        if wanted:
-            return self._in_unit(target, lambda scope: write.remove_keys(scope, target, wanted))
+        if sorted_keys:
+            return self._in_unit(
+                target, lambda scope: write.remove_keys(scope, target, sorted_keys)
+            )
         return 0
 
-    def get(self, collection: str, keys: Sequence[str], *, columns: Sequence[str] | None = None) -> pa.Table:
+    def get(
+        self, collection: str, keys: Sequence[str], *, columns: Sequence[str] | None = None
+    ) -> pa.Table:
         target = self._to_read(collection)
         names = rules.check_columns(target, columns)
         tables = [columns_schema(collection, names).empty_table()]
-        for some in read.chunks(sorted(set(keys)), read.KEYS_PER_QUERY):
+        for batch in read.chunks(sorted(set(keys)), read.KEYS_PER_QUERY):
             documents = self._scope.query(
                 load("rows/get_rows"),
-                {"@collection": target.name, "keys": list(some), "columns": names},
+                {"@collection": target.name, "keys": list(batch), "columns": names},
                 f"reading {target.name} by key",
             )
             tables.append(encode.to_table(target, documents, names))
@@ -83,7 +89,14 @@ class ArangoRows(RowStore):
         return read.scan_batches(self._scope, target, narrowed, names, batch_rows)
 
     def last(
-        self, collection: str, *, same: Term, by: str, at_most: object, limit: int, columns: Sequence[str] | None = None
+        self,
+        collection: str,
+        *,
+        same: Term,
+        by: str,
+        at_most: object,
+        limit: int,
+        columns: Sequence[str] | None = None,
     ) -> pa.Table:
         target = self._to_read(collection)
         equality, bound = rules.check_last(target, same, by, at_most)
@@ -98,18 +111,24 @@ class ArangoRows(RowStore):
             "limit": limit,
             "columns": names,
         }
-        documents = self._scope.query(load("rows/list_last"), binds, f"reading the last rows of {target.name}")
+        documents = self._scope.query(
+            load("rows/list_last"), binds, f"reading the last rows of {target.name}"
+        )
         return encode.to_table(target, documents, names)
 
     def marks(self, collections: Sequence[str]) -> dict[str, str]:
-        """See `RowStore.marks`: a server's revisions differ between replicas, so nothing is promised."""
+        """See `RowStore.marks`: a server's revisions differ between replicas, so nothing is
+        promised.
+        """
         return {}
 
     def count(self, collection: str, *, where: Predicate = ()) -> int:
         target = self._to_read(collection)
         narrowed = condition(target, where)
         binds = {"@collection": target.name, **narrowed.binds}
-        return int(self._scope.query(load(_COUNTS[narrowed.kind]), binds, f"counting {target.name}")[0])
+        return int(
+            self._scope.query(load(_COUNTS[narrowed.kind]), binds, f"counting {target.name}")[0]
+        )
 
     def _to_read(self, name: str) -> Collection:
         return rules.require(name)
@@ -119,14 +138,15 @@ class ArangoRows(RowStore):
         collection = rules.require(name)
         if self._writable is not None and name not in self._writable:
             raise BadQuery(
-                f"this transaction was opened for {', '.join(sorted(self._writable))}, not for {name}; name it too"
+                f"this transaction was opened for {', '.join(sorted(self._writable))}, not for "
+                f"{name}; name it too"
             )
         return collection
 
     def _each_batch(self, name: str, rows: Rows, kind: Kind) -> int:
         collection, written = self._to_write(name), 0
-        for given in rules.as_tables(rows):
-            table = rules.prepare(collection, given, partial=kind == "change")
+        for batch in rules.as_tables(rows):
+            table = rules.prepare(collection, batch, partial=kind == "change")
             if table.num_rows:
                 self.write_batch(collection, table, kind)
             written += table.num_rows
@@ -137,7 +157,9 @@ class ArangoRows(RowStore):
         act = write.put if kind == "put" else write.change
         self._in_unit(collection, lambda scope: act(scope, collection, table))
 
-    def _in_unit(self, collection: Collection, work: Callable[[Scope], Result], *, patient: bool = False) -> Result:
+    def _in_unit(
+        self, collection: Collection, work: Callable[[Scope], Result], *, patient: bool = False
+    ) -> Result:
         """Do it in the transaction we are in, or in one of its own."""
         action = f"writing {collection.name}"
         if self._scope.unit is not None:
@@ -149,15 +171,21 @@ class ArangoRows(RowStore):
         return in_unit(self.session, action, [collection.name], alone, patient=patient)
 
 
-# Writes of any size: queued, checked against what is stored and queued, and done in units the server accepts. No
-# transaction is open while the caller computes or reads, so none can expire. What was queued is written before a read
-# of the same collection and at the end: in one transaction where it fits, through the journal where it does not.
+# Writes of any size: queued, checked against what is stored and queued, and done in units the
+# server accepts. No transaction is open while the caller computes or reads, so none can expire.
+# What was queued is written before a read of the same collection and at the end: in one transaction
+# where it fits, through the journal where it does not.
 
 
 class BulkRows(ArangoRows):
     """A `RowStore` that queues its writes; see `GraphStore.bulk`."""
 
-    def __init__(self, scope: Scope, writable: frozenset[str], unfinished: Callable[[RowStore], object] | None) -> None:
+    def __init__(
+        self,
+        scope: Scope,
+        writable: frozenset[str],
+        unfinished: Callable[[RowStore], object] | None,
+    ) -> None:
         super().__init__(scope, writable)
         self._unfinished = unfinished
         self._unit_bytes = self.session.unit_size.unit_bytes
@@ -175,16 +203,16 @@ class BulkRows(ArangoRows):
 
     def delete(self, collection: str, *, keys: Iterable[str] = (), where: Predicate = ()) -> int:
         target = self._to_write(collection)
-        wanted = sorted(set(keys))
-        rules.refuse_both(collection, wanted, where)
+        stored_keys = sorted(set(keys))
+        rules.refuse_both(collection, stored_keys, where)
         if where:
-            wanted = list(scan_values(self, collection, "_key", where=where))
-        elif wanted:
-            missing = self._missing(collection, wanted)
-            wanted = [key for key in wanted if key not in missing]
-        if wanted:
-            self._enqueue(target, pa.table({"_key": pa.array(wanted, pa.string())}), "remove")
-        return len(wanted)
+            stored_keys = list(scan_values(self, collection, "_key", where=where))
+        elif stored_keys:
+            missing = self._missing(collection, stored_keys)
+            stored_keys = [key for key in stored_keys if key not in missing]
+        if stored_keys:
+            self._enqueue(target, pa.table({"_key": pa.array(stored_keys, pa.string())}), "remove")
+        return len(stored_keys)
 
     def _to_read(self, name: str) -> Collection:
         """See `ArangoRows`; what is queued is written when it touches the collection."""
@@ -196,9 +224,13 @@ class BulkRows(ArangoRows):
         return super()._to_read(name)
 
     def write_batch(self, collection: Collection, table: pa.Table, kind: Kind) -> None:
-        """Queue rows; those that could not be written later, when part of the whole is done, are refused now."""
+        """Queue rows; those that could not be written later, when part of the whole is done, are
+        refused now.
+        """
         if kind == "change":
-            rules.refuse_unknown(collection, table, self._missing(collection.name, table.column("_key").to_pylist()))
+            rules.refuse_unknown(
+                collection, table, self._missing(collection.name, table.column("_key").to_pylist())
+            )
         elif collection.edge:
             rules.check_stored_ends(collection, table, self._missing)
         self._enqueue(collection, table, kind)
@@ -236,7 +268,9 @@ class BulkRows(ArangoRows):
             start, spent = stop, int(ends[stop - 1])
 
     def _seal(self) -> None:
-        """Keep what is queued as a piece of the journal, so that no more than one unit is held here."""
+        """Keep what is queued as a piece of the journal, so that no more than one unit is held
+        here.
+        """
         if self._journal.is_empty:
             write.remove_abandoned(self.session)
         self._journal.add(self._queue, self._queued_bytes)

@@ -1,4 +1,6 @@
-"""Stream transactions, never left in doubt without saying so; and the lease of the one command that builds."""
+"""Stream transactions, never left in doubt without saying so; and the lease of the one command that
+builds.
+"""
 
 from __future__ import annotations
 
@@ -15,13 +17,15 @@ from arango.database import StandardDatabase, TransactionDatabase
 from arango.exceptions import TransactionAbortError, TransactionCommitError, TransactionStatusError
 
 from hades.errors import NotProvisioned, StoreBusy, StoreError, StoreUnavailable
-from hades.stores.arango.client import ArangoSession
+from hades.stores.arango.client import BUILT_HERE, ArangoSession
 from hades.stores.arango.errors import Lost, NotSent, TimedOut, TransportError, may_repeat
 
 Result = TypeVar("Result")
-IDLE_S = 55.0  # the server gives a transaction up after 60 idle seconds, and may answer a later commit with success
+# the server gives a transaction up after 60 idle seconds, and may answer a later commit with
+# success
+IDLE_S = 55.0
 _SETTLED_S = 0.25
-_ASKED = 20
+_STATUS_REQUESTS = 20
 
 
 class Unit(TransactionDatabase):
@@ -62,10 +66,11 @@ def in_unit(
     *,
     patient: bool = False,
 ) -> Result:
-    """Do some writing in a transaction of its own. Repeated whole when another writer or a restart was in the way.
+    """Do some writing in a transaction of its own. Repeated whole when another writer or a restart
+    was in the way.
 
-    `work` must be as good twice as once, also after a commit nobody can vouch for; nothing of a failed round stays, so
-    it meets the store as it found it.
+    `work` must be as good twice as once, also after a commit nobody can vouch for; nothing of a
+    failed round stays, so it meets the store as it found it.
     """
     session.require_write(action)
 
@@ -88,7 +93,10 @@ def in_unit(
 def commit(unit: Unit, action: str) -> None:
     """Keep what was written. When the answer is lost, the server is asked what became of it."""
     if unit.idle_s > IDLE_S:
-        raise NotSent(f"{action}: the transaction was idle for {unit.idle_s:.0f} s, and the server has given it up")
+        raise NotSent(
+            f"{action}: the transaction was idle for {unit.idle_s:.0f} s, and the server has given "
+            "it up"
+        )
     try:
         unit.commit_transaction()
     except (Lost, TimedOut) as error:
@@ -97,30 +105,33 @@ def commit(unit: Unit, action: str) -> None:
 
 
 def give_up(unit: Unit) -> None:
-    """Undo what was written. A transaction that cannot be reached any more is undone by the server by itself."""
+    """Undo what was written. A transaction that cannot be reached any more is undone by the server
+    by itself.
+    """
     with suppress(TransportError, TransactionAbortError):
         unit.abort_transaction()
 
 
 def _was_kept(unit: Unit, action: str) -> bool:
-    """What became of a commit that was not answered, asked until the server says the same twice."""
-    said, last = "", None
-    for _ in range(_ASKED):
+    """Whether a commit without an answer was kept: the status that the server gives twice."""
+    previous, last = "", None
+    for _ in range(_STATUS_REQUESTS):
         try:
             status = unit.transaction_status()
             if status == "running":  # the first request did not arrive, or is still being worked on
                 _commit_again(unit)
-            if status == said and status != "running":
+            if status == previous and status != "running":
                 return status == "committed"
-            said = status
+            previous = status
         except (TransportError, TransactionStatusError, TransactionCommitError) as error:
             last = error
-            if not may_repeat(error):  # a server that restarts is asked again, one that lost the transaction is not
+            # A server that restarts is asked again, one that lost the transaction is not.
+            if not may_repeat(error):
                 break
         time.sleep(_SETTLED_S)
     raise Doubt(
-        f"{action}: the server was lost while it committed, so it is not known whether the change was kept; "
-        "read the rows again before repeating it"
+        f"{action}: the server was lost while it committed, so it is not known whether the change "
+        "was kept; read the rows again before repeating it"
     ) from last
 
 
@@ -132,19 +143,25 @@ def _commit_again(unit: Unit) -> None:
             raise
 
 
-# The one that builds: a document that its holder renews. Who waits takes it over when it has not been renewed for a
-# while of the waiting process's own clock, so the clocks of two machines need not agree.
+# The lease of a build is a document that its holder renews. A waiting process takes it over when it
+# was not renewed for a while by the waiting process's own clock, so the clocks of two machines need
+# not agree.
 
 _LEASES, _BUILDER = "write_journal", "builder"
 
 
 class BuildLease:
-    """The right to build in a database; a silent holder is replaced when the server has undone what it left open."""
+    """The right to build in a database; a silent holder is replaced when the server has undone what
+    it left open.
+    """
 
-    def __init__(self, session: ArangoSession, renewed_seconds: float = 5.0, expires_seconds: float = 65.0) -> None:
+    def __init__(
+        self, session: ArangoSession, renewed_seconds: float = 5.0, expires_seconds: float = 65.0
+    ) -> None:
         self._session, self._renewed, self._expires = session, renewed_seconds, expires_seconds
+        session.waits_in_builds = False  # a renewal that is late is made by the next one
         self._token = uuid.uuid4().hex
-        self._seen, self._looked, self._quiet = "", 0.0, 0.0
+        self._last_beat, self._checked_at, self._silent_seconds = "", 0.0, 0.0
         self._ended, self._is_lost = Event(), False
         self._renewer: Thread | None = None
         self._former: Any = None  # what the signal that stops this thread did before
@@ -153,24 +170,30 @@ class BuildLease:
         """Take it: None, or who holds it."""
         try:
             read = partial(self._session.db.collection(_LEASES).get, _BUILDER)
-            held = cast(dict[str, Any] | None, self._session.run("reading who builds", read, again=True))
-        except NotProvisioned:  # nobody builds there, and whoever tries hears of it
+            lease = cast(
+                dict[str, Any] | None,
+                self._session.run("reading who builds", read, again=True, patient=True),
+            )
+        except NotProvisioned:  # nobody builds there; a build reports it
             return None
-        if held is not None and not self._is_expired(held["beat"]):
-            return str(held["who"])
-        other = self._write(who, replaces=held["beat"] if held else None)
-        if other is None:
-            if current_thread() is main_thread():  # SIGINT is ignored in what a shell starts in the background
+        if lease is not None and not self._is_expired(lease["beat"]):
+            return str(lease["who"])
+        holder = self._write(who, replaces=lease["beat"] if lease else None)
+        if holder is None:
+            # SIGINT is ignored in what a shell starts in the background.
+            if current_thread() is main_thread():
                 self._former = signal.signal(signal.SIGUSR1, lambda *_: self._require())
             self._renewer = Thread(target=self._renew, args=(who,), daemon=True)
             self._renewer.start()
-        return other
+            BUILT_HERE.add(self._session.database_name)
+        return holder
 
     def close(self) -> None:
         """Let go of it; raises `StoreBusy` where another process has taken it over meanwhile."""
         self._ended.set()
         if self._renewer is None:
             return
+        BUILT_HERE.discard(self._session.database_name)
         try:
             self._renewer.join()
             self._require()
@@ -183,15 +206,21 @@ class BuildLease:
     def _require(self) -> None:
         if self._is_lost:
             raise StoreBusy(
-                f"this build was silent for more than {self._expires:g} s and another has begun; run it again"
+                f"this build was silent for more than {self._expires:g} s and another has begun; "
+                "run it again"
             )
 
     def _is_expired(self, beat: str) -> bool:
-        """Whether its holder was silent too long; a pause of this process does not count as silence."""
+        """Whether its holder was silent too long; a pause of this process does not count as
+        silence.
+        """
         now = time.monotonic()
-        self._quiet = self._quiet + min(now - self._looked, 1.0) if beat == self._seen else 0.0
-        self._seen, self._looked = beat, now
-        return self._quiet >= self._expires
+        if beat == self._last_beat:
+            self._silent_seconds += min(now - self._checked_at, 1.0)
+        else:
+            self._silent_seconds = 0.0
+        self._last_beat, self._checked_at = beat, now
+        return self._silent_seconds >= self._expires
 
     def _renew(self, who: str) -> None:
         while not self._ended.wait(self._renewed):
@@ -203,19 +232,26 @@ class BuildLease:
                     return
 
     def _write(self, who: str, replaces: str | None = "") -> str | None:
-        """Renew a lease of ours, or end it without `who`. With `replaces`, take the one of this beat; None: a free one.
+        """Renew a lease of ours, or end it without `who`. With `replaces`, take the one of this
+        beat; None: a free one.
 
         None, or who holds it.
         """
 
         def work(unit: Unit) -> str | None:
             leases = unit.collection(_LEASES)
-            held = cast(dict[str, Any] | None, leases.get(_BUILDER))
-            if (held or {}).get("beat") != replaces and (held or {}).get("token") != self._token:
-                return str(held["who"]) if held else "nobody"
+            stored = cast(dict[str, Any] | None, leases.get(_BUILDER))
+            lease = stored or {"who": "nobody"}
+            if lease.get("beat") != replaces and lease.get("token") != self._token:
+                return str(lease["who"])
             if who:
-                lease = {"_key": _BUILDER, "token": self._token, "who": who, "beat": uuid.uuid4().hex}
-                leases.insert(lease, overwrite_mode="replace", silent=True)
+                renewed = {
+                    "_key": _BUILDER,
+                    "token": self._token,
+                    "who": who,
+                    "beat": uuid.uuid4().hex,
+                }
+                leases.insert(renewed, overwrite_mode="replace", silent=True)
             else:
                 leases.delete(_BUILDER, silent=True)
             return None

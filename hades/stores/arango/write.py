@@ -11,7 +11,12 @@ from functools import partial
 from typing import Any, Literal
 
 import pyarrow as pa
-from arango.exceptions import ArangoServerError, DocumentDeleteError, DocumentInsertError, DocumentUpdateError
+from arango.exceptions import (
+    ArangoServerError,
+    DocumentDeleteError,
+    DocumentInsertError,
+    DocumentUpdateError,
+)
 
 from aql import load
 from hades.errors import NotProvisioned
@@ -28,23 +33,36 @@ _GONE = 1202
 
 
 def put(scope: Scope, collection: Collection, table: pa.Table, *, checked: bool = False) -> None:
-    """Insert or replace prepared rows; the ends of edges are looked for in the same transaction, or were `checked`."""
+    """Insert or replace prepared rows; the ends of edges are looked for in the same transaction, or
+    were `checked`.
+    """
     if collection.edge and not checked:
         rules.check_stored_ends(collection, table, partial(missing_keys, scope))
     for piece in encode.pieces(table, REQUEST_BYTES):
         documents = encode.to_documents(collection, piece)
         answers = _documents(scope, collection).insert_many(documents, overwrite_mode="replace")
-        failed = [one for one in answers if isinstance(one, ArangoServerError)]  # the driver returns them as values
+        # The driver returns errors as values.
+        failed = [answer for answer in answers if isinstance(answer, ArangoServerError)]
         if failed:
             raise failed[0]
 
 
-def update(scope: Scope, collection: Collection, table: pa.Table, passed_over: Sequence[int] = (_GONE,)) -> None:
-    """Set the given columns of rows that were checked; rows that fail with these codes are passed over."""
+def update(
+    scope: Scope, collection: Collection, table: pa.Table, passed_over: Sequence[int] = (_GONE,)
+) -> None:
+    """Set the given columns of rows that were checked; rows that fail with these codes are passed
+    over.
+    """
     for piece in encode.pieces(table, REQUEST_BYTES):
         documents = encode.to_documents(collection, piece, keep_nulls=True)
-        answers = _documents(scope, collection).update_many(documents, check_rev=False, merge=False, keep_none=True)
-        failed = [one for one in answers if isinstance(one, ArangoServerError) and one.error_code not in passed_over]
+        answers = _documents(scope, collection).update_many(
+            documents, check_rev=False, merge=False, keep_none=True
+        )
+        failed = [
+            answer
+            for answer in answers
+            if isinstance(answer, ArangoServerError) and answer.error_code not in passed_over
+        ]
         if failed:
             raise failed[0]
 
@@ -61,9 +79,11 @@ def remove_keys(scope: Scope, collection: Collection, keys: Sequence[str]) -> in
     assert scope.unit is not None
     return sum(
         scope.session.change(
-            load("rows/delete_keys"), {"@collection": collection.name, "keys": list(some)}, inside=scope.unit
+            load("rows/delete_keys"),
+            {"@collection": collection.name, "keys": list(batch)},
+            inside=scope.unit,
         )
-        for some in chunks(keys, KEYS_PER_QUERY)
+        for batch in chunks(keys, KEYS_PER_QUERY)
     )
 
 
@@ -72,14 +92,19 @@ def _documents(scope: Scope, collection: Collection) -> Any:
     return scope.unit.collection(collection.name)
 
 
-# A write larger than one unit: first kept in the database as pieces, then applied. Nothing of it is visible before
-# the last piece and the head that counts them are stored. From then on it happens whatever is killed. All pieces
-# are applied in one transaction where the server's limit has room for them, so that readers see the state before or
-# the state after. A larger write is applied piece by piece: each piece goes, in the transaction that applies it,
-# and whoever writes or builds next applies the rest first. Several processes may apply the same pieces at once: a
-# piece that is gone was applied.
+# A write larger than one unit: first kept in the database as pieces, then applied. Nothing of it is
+# visible before the last piece and the head that counts them are stored. From then on it happens
+# whatever is killed. All pieces are applied in one transaction where the server's limit has room
+# for them, so that readers see the state before or the state after. A larger write is applied piece
+# by piece: each piece goes, in the transaction that applies it, and whoever writes or builds next
+# applies the rest first. Several processes may apply the same pieces at once: a piece that is gone
+# was applied.
 COLLECTION = "write_journal"
-INDEXES: tuple[tuple[tuple[str, ...], bool], ...] = ((("pieces",), True), (("write",), True), (("written",), True))
+INDEXES: tuple[tuple[tuple[str, ...], bool], ...] = (
+    (("pieces",), True),
+    (("write",), True),
+    (("written",), True),
+)
 Kind = Literal["put", "change", "remove"]
 _ABANDONED_S = 24 * 3600.0
 _MISSING, _TAKEN = 1202, 1210
@@ -87,7 +112,9 @@ _MISSING, _TAKEN = 1202, 1210
 
 @dataclass(frozen=True)
 class Operation:
-    """Rows of one collection to put or change, or to remove by the column `_key`; checked before."""
+    """Rows of one collection to put or change, or to remove by the column `_key`; checked
+    before.
+    """
 
     kind: Kind
     collection: str
@@ -100,7 +127,9 @@ class PieceGone(Exception):
 
 @dataclass(frozen=True)
 class Head:
-    """A write that is complete in the journal: its id, how many pieces, what they cost together, where they write."""
+    """A write that is complete in the journal: its id, how many pieces, what they cost together,
+    where they write.
+    """
 
     write: str
     pieces: int
@@ -125,24 +154,29 @@ class Journal:
         return not self._pieces
 
     def add(self, operations: Sequence[Operation], cost: int) -> None:
-        """Keep a piece: what one transaction will apply, and what it costs of the server's limit."""
+        """Keep a piece: what one transaction will apply, and what it costs of the server's
+        limit.
+        """
         document = {
-            "_key": _piece(self._write, self._pieces),
+            "_key": _piece_key(self._write, self._pieces),
             "write": self._write,
             "written": time.time(),
-            "operations": [[one.kind, one.collection, _pack(one.rows)] for one in operations],
+            "operations": [
+                [operation.kind, operation.collection, _pack(operation.rows)]
+                for operation in operations
+            ],
         }
-        _insert(self._session, document)
+        _insert_document(self._session, document)
         self._pieces += 1
         self._cost += cost
-        self._collections.update(one.collection for one in operations)
+        self._collections.update(operation.collection for operation in operations)
 
     def complete(self) -> None:
         """From here on the write happens; apply it."""
         self._is_complete = True
         head = Head(self._write, self._pieces, self._cost, tuple(sorted(self._collections)))
         document = {"pieces": head.pieces, "cost": head.cost, "collections": head.collections}
-        _insert(self._session, {"_key": head.write, **document})
+        _insert_document(self._session, {"_key": head.write, **document})
         apply(self._session, head)
 
     def discard(self) -> None:
@@ -153,7 +187,9 @@ class Journal:
                 self._session,
                 "giving up a write",
                 [COLLECTION],
-                lambda unit: self._session.change(load("journal/delete_pieces"), binds, inside=unit),
+                lambda unit: self._session.change(
+                    load("journal/delete_pieces"), binds, inside=unit
+                ),
             )
 
 
@@ -164,29 +200,41 @@ def apply(session: ArangoSession, head: Head) -> None:
     for number in range(head.pieces):
         operations = _read_piece(session, head.write, number)
         if operations is not None:
-            key = _piece(head.write, number)
+            key = _piece_key(head.write, number)
             gone = [key, head.write] if number == head.pieces - 1 else [key]
             write_unit(session, operations, gone)
 
 
 def write_unit(
-    session: ArangoSession, operations: Sequence[Operation], gone: Sequence[str] = (), *, part: str | None = None
+    session: ArangoSession,
+    operations: Sequence[Operation],
+    gone: Sequence[str] = (),
+    *,
+    part: str | None = None,
 ) -> None:
-    """Do the operations in one transaction, in halves where the server finds it too large; then `gone` goes with it.
+    """Do the operations in one transaction, in halves where the server finds it too large; then
+    `gone` goes with it.
 
-    `part` is the piece that these operations are the first half of. A piece that is not there any more was applied by
-    somebody else: nothing is done.
+    `part` is the piece that these operations are the first half of. A piece that is not there any
+    more was applied by somebody else: nothing is done.
     """
-    names = sorted({one.collection for one in operations} | ({COLLECTION} if gone or part else set()))
+    names = sorted(
+        {operation.collection for operation in operations}
+        | ({COLLECTION} if gone or part else set())
+    )
 
     def work(unit: Unit) -> None:
         for key in gone:
-            _hold(partial(unit.collection(COLLECTION).delete, key, silent=True))
+            _claim_piece(partial(unit.collection(COLLECTION).delete, key, silent=True))
         if part is not None:  # held until the commit, so that nobody applies later pieces meanwhile
-            _hold(partial(unit.collection(COLLECTION).update, {"_key": part, "halved": True}, silent=True))
+            _claim_piece(
+                partial(
+                    unit.collection(COLLECTION).update, {"_key": part, "halved": True}, silent=True
+                )
+            )
         scope = Scope(session, unit, bare=True)
-        for one in operations:
-            _do(scope, one)
+        for operation in operations:
+            _apply_operation(scope, operation)
 
     try:
         in_unit(session, f"writing {', '.join(names)}", names, work, patient=True)
@@ -207,20 +255,22 @@ def finish(session: ArangoSession, *, again: bool = False) -> int:
     """
     if session.journal_settled and not again:
         return 0
-    found = complete_writes(session)
-    for head in found or ():
+    heads = complete_writes(session)
+    for head in heads or ():
         apply(session, head)
     session.journal_settled = True
-    return len(found or ())
+    return len(heads or ())
 
 
 def complete_writes(session: ArangoSession) -> list[Head] | None:
     """Writes that are complete and not applied; None where the database has no journal yet."""
     try:
-        rows = session.query(load("journal/list_complete"), {}, action="reading the write journal")
+        rows = session.query(load("journal/list_complete"), {}, action="opening the database")
     except NotProvisioned:
         return None
-    return [Head(write, pieces, cost, tuple(collections)) for write, pieces, cost, collections in rows]
+    return [
+        Head(write, pieces, cost, tuple(collections)) for write, pieces, cost, collections in rows
+    ]
 
 
 def remove_abandoned(session: ArangoSession) -> None:
@@ -236,7 +286,9 @@ def remove_abandoned(session: ArangoSession) -> None:
 
 
 def _apply_at_once(session: ArangoSession, head: Head) -> bool:
-    """Apply all pieces in one transaction; False where the server finds that too large or a piece is gone."""
+    """Apply all pieces in one transaction; False where the server finds that too large or a piece
+    is gone.
+    """
 
     def work(unit: Unit) -> None:
         scope = Scope(session, unit, bare=True)
@@ -244,10 +296,14 @@ def _apply_at_once(session: ArangoSession, head: Head) -> bool:
             operations = _read_piece(session, head.write, number)
             if operations is None:
                 raise PieceGone
-            _hold(partial(unit.collection(COLLECTION).delete, _piece(head.write, number), silent=True))
-            for one in operations:
-                _do(scope, one)
-        _hold(partial(unit.collection(COLLECTION).delete, head.write, silent=True))
+            _claim_piece(
+                partial(
+                    unit.collection(COLLECTION).delete, _piece_key(head.write, number), silent=True
+                )
+            )
+            for operation in operations:
+                _apply_operation(scope, operation)
+        _claim_piece(partial(unit.collection(COLLECTION).delete, head.write, silent=True))
 
     names = [*head.collections, COLLECTION]
     try:
@@ -259,21 +315,21 @@ def _apply_at_once(session: ArangoSession, head: Head) -> bool:
 
 def _read_piece(session: ArangoSession, write: str, number: int) -> list[Operation] | None:
     """What a piece holds; None where somebody has applied it."""
-    read = partial(session.patient_db.collection(COLLECTION).get, _piece(write, number))
+    read = partial(session.patient_db.collection(COLLECTION).get, _piece_key(write, number))
     document: Any = session.run("reading the write journal", read, again=True)
     if document is None:
         return None
     return [
-        Operation(kind, name, pa.ipc.open_stream(base64.b64decode(data)).read_all())
-        for kind, name, data in document["operations"]
+        Operation(kind, name, pa.ipc.open_stream(base64.b64decode(packed)).read_all())
+        for kind, name, packed in document["operations"]
     ]
 
 
-def _piece(write: str, number: int) -> str:
+def _piece_key(write: str, number: int) -> str:
     return f"{write}-{number:06d}"
 
 
-def _insert(session: ArangoSession, document: dict[str, Any]) -> None:
+def _insert_document(session: ArangoSession, document: dict[str, Any]) -> None:
     def insert() -> None:
         try:
             session.patient_db.collection(COLLECTION).insert(document, silent=True)
@@ -281,10 +337,12 @@ def _insert(session: ArangoSession, document: dict[str, Any]) -> None:
             if error.error_code != _TAKEN:  # the first answer was lost: it is there
                 raise
 
-    session.run("keeping a large write in the journal", insert, again=True, writes=True, patient=True)
+    session.run(
+        "keeping a large write in the journal", insert, again=True, writes=True, patient=True
+    )
 
 
-def _hold(touch: Callable[[], object]) -> None:
+def _claim_piece(touch: Callable[[], object]) -> None:
     """Change a piece inside the transaction, or say that it is gone."""
     try:
         touch()
@@ -294,7 +352,7 @@ def _hold(touch: Callable[[], object]) -> None:
         raise
 
 
-def _do(scope: Scope, operation: Operation) -> None:
+def _apply_operation(scope: Scope, operation: Operation) -> None:
     collection = rules.require(operation.collection)
     if operation.kind == "put":
         put(scope, collection, operation.rows, checked=True)
@@ -308,13 +366,16 @@ def _halves(operations: Sequence[Operation]) -> tuple[Sequence[Operation], Seque
     """The same in two parts, in order: of several operations half each, of one half of its rows."""
     if middle := len(operations) // 2:
         return operations[:middle], operations[middle:]
-    (one,) = operations
-    half = one.rows.num_rows // 2
-    return [replace(one, rows=one.rows.slice(0, half))] if half else [], [replace(one, rows=one.rows.slice(half))]
+    (operation,) = operations
+    half = operation.rows.num_rows // 2
+    first = [replace(operation, rows=operation.rows.slice(0, half))] if half else []
+    return first, [replace(operation, rows=operation.rows.slice(half))]
 
 
 def _pack(table: pa.Table) -> str:
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
+    with pa.ipc.new_stream(
+        sink, table.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")
+    ) as writer:
         writer.write_table(table.combine_chunks())
     return base64.b64encode(sink.getvalue()).decode()

@@ -22,7 +22,8 @@ Lend = Callable[[], AbstractContextManager[sqlite3.Connection]]
 
 
 class SqliteRows(RowStore):
-    """A `RowStore` whose operations run on connections that are lent to it, to read one state of the file or to write.
+    """A `RowStore` whose operations run on connections that are lent to it, to read one state of
+    the file or to write.
 
     The transaction of a connection belongs to the lender.
     """
@@ -33,45 +34,53 @@ class SqliteRows(RowStore):
     def upsert(self, collection: str, rows: Rows) -> int:
         target = row_checks.require(collection)
         written = 0
-        for given in row_checks.as_tables(rows):
-            table = row_checks.prepare(target, given)
+        for batch in row_checks.as_tables(rows):
+            table = row_checks.prepare(target, batch)
             with self._writing() as connection:
                 if target.edge:
-                    row_checks.check_stored_ends(target, table, partial(_missing, connection))
-                _put(connection, target, table)
+                    row_checks.check_stored_ends(target, table, partial(_missing_keys, connection))
+                _upsert_rows(connection, target, table)
             written += table.num_rows
         return written
 
     def patch(self, collection: str, rows: Rows) -> int:
         target = row_checks.require(collection)
         written = 0
-        for given in row_checks.as_tables(rows):
-            table = row_checks.prepare(target, given, partial=True)
+        for batch in row_checks.as_tables(rows):
+            table = row_checks.prepare(target, batch, partial=True)
             names = [name for name in table.column_names if name != "_key"]
             changes = ", ".join(f"{quote(name)} = ?" for name in [*names, REV])
             statement = f"UPDATE {quote(collection)} SET {changes} WHERE _key = ?"
             with self._writing() as connection:
-                missing = set(_missing(connection, collection, table.column("_key").to_pylist()))
+                missing = set(
+                    _missing_keys(connection, collection, table.column("_key").to_pylist())
+                )
                 row_checks.refuse_unknown(target, table, missing)
-                _write(connection, target, statement, table.select([*names, "_key"]), rev_at=len(names))
+                _write_rows(
+                    connection, target, statement, table.select([*names, "_key"]), rev_at=len(names)
+                )
             written += table.num_rows
         return written
 
     def delete(self, collection: str, *, keys: Iterable[str] = (), where: Predicate = ()) -> int:
         target = row_checks.require(collection)
-        wanted = sorted(set(keys))
-        row_checks.refuse_both(collection, wanted, where)
+        sorted_keys = sorted(set(keys))
+        row_checks.refuse_both(collection, sorted_keys, where)
         if where:
             condition, values = predicate(row_checks.check_terms(target, where))
-        elif wanted:
-            condition, values = _AMONG, [json_text(wanted)]
+        elif sorted_keys:
+            condition, values = _AMONG, [json_text(sorted_keys)]
         else:
             return 0
         with self._writing() as connection:
             _next_revision(connection, target)
-            return connection.execute(f"DELETE FROM {quote(collection)} WHERE {condition}", values).rowcount
+            return connection.execute(
+                f"DELETE FROM {quote(collection)} WHERE {condition}", values
+            ).rowcount
 
-    def get(self, collection: str, keys: Sequence[str], *, columns: Sequence[str] | None = None) -> pa.Table:
+    def get(
+        self, collection: str, keys: Sequence[str], *, columns: Sequence[str] | None = None
+    ) -> pa.Table:
         target = row_checks.require(collection)
         names = tuple(row_checks.check_columns(target, columns))
         with self._reading() as connection:
@@ -95,27 +104,41 @@ class SqliteRows(RowStore):
     def _scan(
         self, collection: Collection, terms: Sequence[Term], names: tuple[str, ...], batch_rows: int
     ) -> Iterator[pa.RecordBatch]:
-        """Rows that satisfy the terms, in key order; rows that are written meanwhile do not disturb the order."""
+        """Rows that satisfy the terms, in key order; rows that are written meanwhile do not disturb
+        the order.
+        """
         with self._reading() as connection:
             if terms:
                 condition, values = predicate(terms)
-                statement = f"SELECT _key FROM {quote(collection.name)} WHERE {condition} ORDER BY _key"
+                statement = (
+                    f"SELECT _key FROM {quote(collection.name)} WHERE {condition} ORDER BY _key"
+                )
                 keys = [key for (key,) in connection.execute(statement, values)]
                 yield from _rows_of(connection, collection, keys, names, batch_rows)
                 return
-            after, rest = "", "WHERE _key > ? ORDER BY _key LIMIT ?"
-            while (batch := _select(connection, collection, names, rest, [after, batch_rows])).num_rows:
+            last_key, clause = "", "WHERE _key > ? ORDER BY _key LIMIT ?"
+            while True:
+                batch = _select(connection, collection, names, clause, [last_key, batch_rows])
+                if not batch.num_rows:
+                    return
                 yield batch
-                after = batch.column("_key")[-1].as_py()
+                last_key = batch.column("_key")[-1].as_py()
 
     def marks(self, collections: Sequence[str]) -> dict[str, str]:
         """See `RowStore.marks`: the revision of the last write."""
         with self._reading() as connection:
-            held = dict(connection.execute("SELECT name, value FROM counter").fetchall())
-        return {row_checks.require(name).name: str(held.get(name, 0)) for name in collections}
+            revisions = dict(connection.execute("SELECT name, value FROM counter").fetchall())
+        return {row_checks.require(name).name: str(revisions.get(name, 0)) for name in collections}
 
     def last(
-        self, collection: str, *, same: Term, by: str, at_most: object, limit: int, columns: Sequence[str] | None = None
+        self,
+        collection: str,
+        *,
+        same: Term,
+        by: str,
+        at_most: object,
+        limit: int,
+        columns: Sequence[str] | None = None,
     ) -> pa.Table:
         target = row_checks.require(collection)
         condition, values = predicate(row_checks.check_last(target, same, by, at_most))
@@ -123,12 +146,16 @@ class SqliteRows(RowStore):
         names = tuple(row_checks.check_columns(target, columns))
         order = f"ORDER BY {quote(by)} DESC, _key DESC LIMIT ?"
         with self._reading() as connection:
-            batch = _select(connection, target, names, f"WHERE {condition} {order}", [*values, limit])
+            batch = _select(
+                connection, target, names, f"WHERE {condition} {order}", [*values, limit]
+            )
         return pa.Table.from_batches([batch])
 
     def count(self, collection: str, *, where: Predicate = ()) -> int:
         condition, values = predicate(row_checks.check_terms(row_checks.require(collection), where))
-        statement = f"SELECT count(*) FROM {quote(collection)}" + (f" WHERE {condition}" if where else "")
+        statement = f"SELECT count(*) FROM {quote(collection)}"
+        if where:
+            statement += f" WHERE {condition}"
         with self._reading() as connection:
             total: int = connection.execute(statement, values).fetchone()[0]
         return total
@@ -139,20 +166,28 @@ def rows_through(connection: sqlite3.Connection) -> SqliteRows:
     return SqliteRows(lambda: nullcontext(connection), lambda: nullcontext(connection))
 
 
-def _put(connection: sqlite3.Connection, collection: Collection, table: pa.Table) -> None:
+def _upsert_rows(connection: sqlite3.Connection, collection: Collection, table: pa.Table) -> None:
     """Insert rows or replace those of the same keys; they were checked."""
     names = [*collection.schema.names, REV]
     columns, places = ", ".join(map(quote, names)), ", ".join("?" * len(names))
-    changes = ", ".join(f"{quote(name)} = excluded.{quote(name)}" for name in names if name != "_key")
+    changes = ", ".join(
+        f"{quote(name)} = excluded.{quote(name)}" for name in names if name != "_key"
+    )
     statement = f"INSERT INTO {quote(collection.name)} ({columns}) VALUES ({places})"
     statement += f" ON CONFLICT (_key) DO UPDATE SET {changes}"
-    _write(connection, collection, statement, table.select(collection.schema.names))
+    _write_rows(connection, collection, statement, table.select(collection.schema.names))
 
 
-def _write(
-    connection: sqlite3.Connection, collection: Collection, statement: str, table: pa.Table, rev_at: int | None = None
+def _write_rows(
+    connection: sqlite3.Connection,
+    collection: Collection,
+    statement: str,
+    table: pa.Table,
+    rev_at: int | None = None,
 ) -> None:
-    """Run a statement for every row, with the store's next revision as the last value, or at that place."""
+    """Run a statement for every row, with the store's next revision as the last value, or at that
+    place.
+    """
     revision = _next_revision(connection, collection)
     columns = [tables.to_sql(column.combine_chunks()) for column in table.columns]
     columns.insert(len(columns) if rev_at is None else rev_at, [revision] * table.num_rows)
@@ -167,7 +202,11 @@ def _next_revision(connection: sqlite3.Connection, collection: Collection) -> in
 
 
 def _rows_of(
-    connection: sqlite3.Connection, collection: Collection, keys: Sequence[str], names: tuple[str, ...], batch_rows: int
+    connection: sqlite3.Connection,
+    collection: Collection,
+    keys: Sequence[str],
+    names: tuple[str, ...],
+    batch_rows: int,
 ) -> Iterator[pa.RecordBatch]:
     for start in range(0, len(keys), batch_rows):
         part = json_text(keys[start : start + batch_rows])
@@ -175,17 +214,25 @@ def _rows_of(
 
 
 def _select(
-    connection: sqlite3.Connection, collection: Collection, names: tuple[str, ...], rest: str, values: Sequence[object]
+    connection: sqlite3.Connection,
+    collection: Collection,
+    names: tuple[str, ...],
+    clause: str,
+    values: Sequence[object],
 ) -> pa.RecordBatch:
     columns = ", ".join(map(quote, names))
-    rows = connection.execute(f"SELECT {columns} FROM {quote(collection.name)} {rest}", values).fetchall()
+    rows = connection.execute(
+        f"SELECT {columns} FROM {quote(collection.name)} {clause}", values
+    ).fetchall()
     return tables.to_batch(rows, columns_schema(collection.name, names))
 
 
-def _missing(connection: sqlite3.Connection, collection: str, keys: Sequence[str]) -> list[str]:
-    found = connection.execute(
+def _missing_keys(
+    connection: sqlite3.Connection, collection: str, keys: Sequence[str]
+) -> list[str]:
+    missing = connection.execute(
         "SELECT value FROM json_each(?) AS asked "
         f"WHERE NOT EXISTS (SELECT 1 FROM {quote(collection)} WHERE _key = asked.value)",
         (json_text(keys),),
     )
-    return [key for (key,) in found]
+    return [key for (key,) in missing]

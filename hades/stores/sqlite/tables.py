@@ -1,4 +1,6 @@
-"""A collection as a SQL table: its columns and indexes, rows from and to Arrow, predicates as SQL."""
+"""A collection as a SQL table: its columns and indexes, rows from and to Arrow, predicates as
+SQL.
+"""
 
 from __future__ import annotations
 
@@ -16,32 +18,44 @@ from hades.ports.store import Term
 from schemas.catalogue import Collection
 from schemas.ids import microseconds
 
-# Times are microseconds since 1970, vectors are float32 in a BLOB, lists and structures are JSON; everything else is
-# a value of SQLite. Vectors and long texts stand last in a row, so that reading other columns passes over them.
+# Times are microseconds since 1970, vectors are float32 in a BLOB, lists and structures are JSON;
+# everything else is a value of SQLite. Vectors and long texts stand last in a row, so that reading
+# other columns passes over them.
 REV = "_rev"  # the number of the write that a row is of
 
 
 def create_table(connection: sqlite3.Connection, collection: Collection) -> bool:
     """Make the table, or add the columns that the catalogue gained; whether the table is new."""
-    held = table_columns(connection, collection.name)
-    ordered = sorted(collection.columns, key=lambda one: (one.is_vector, one.name == "text"))
-    if not held:
-        columns = ", ".join(f"{quote(one.name)} {_sql_type(one.type)}" for one in ordered if one.name != "_key")
+    existing = table_columns(connection, collection.name)
+    ordered = sorted(
+        collection.columns, key=lambda column: (column.is_vector, column.name == "text")
+    )
+    if not existing:
+        columns = ", ".join(
+            f"{quote(column.name)} {_sql_type(column.type)}"
+            for column in ordered
+            if column.name != "_key"
+        )
         connection.execute(
-            f"CREATE TABLE {quote(collection.name)} (row_id INTEGER PRIMARY KEY, _key TEXT NOT NULL UNIQUE, "
-            f"{REV} INTEGER NOT NULL, {columns}) STRICT"
+            f"CREATE TABLE {quote(collection.name)} (row_id INTEGER PRIMARY KEY, "
+            f"_key TEXT NOT NULL UNIQUE, {REV} INTEGER NOT NULL, {columns}) STRICT"
         )
     for column in ordered:
-        if held and column.name not in held:
+        if existing and column.name not in existing:
             name = quote(column.name)
-            connection.execute(f"ALTER TABLE {quote(collection.name)} ADD COLUMN {name} {_sql_type(column.type)}")
+            connection.execute(
+                f"ALTER TABLE {quote(collection.name)} ADD COLUMN {name} {_sql_type(column.type)}"
+            )
             if column.default is not None:
                 value = to_sql(pa.array([column.default], column.type))
                 connection.execute(f"UPDATE {quote(collection.name)} SET {name} = ?", value)
     for fields in _indexes(collection):
-        name, columns = "_".join([collection.name, "by", *fields]), ", ".join(map(quote, fields))
-        connection.execute(f"CREATE INDEX IF NOT EXISTS {quote(name)} ON {quote(collection.name)} ({columns})")
-    return not held
+        name = "_".join([collection.name, "by", *fields])
+        columns = ", ".join(map(quote, fields))
+        connection.execute(
+            f"CREATE INDEX IF NOT EXISTS {quote(name)} ON {quote(collection.name)} ({columns})"
+        )
+    return not existing
 
 
 def table_columns(connection: sqlite3.Connection, name: str) -> tuple[str, ...]:
@@ -50,9 +64,11 @@ def table_columns(connection: sqlite3.Connection, name: str) -> tuple[str, ...]:
 
 
 def _indexes(collection: Collection) -> list[tuple[str, ...]]:
-    """Broad indexes are left out: reading the table is faster than finding a large share of it row by row."""
-    found = [index.fields for index in collection.indexes if not index.broad]
-    return [*found, ("_from",), ("_to",)] if collection.edge else found
+    """Broad indexes are left out: reading the table is faster than finding a large share of it row
+    by row.
+    """
+    indexes = [index.fields for index in collection.indexes if not index.broad]
+    return [*indexes, ("_from",), ("_to",)] if collection.edge else indexes
 
 
 def predicate(terms: Sequence[Term]) -> tuple[str, list[Any]]:
@@ -65,7 +81,7 @@ def predicate(terms: Sequence[Term]) -> tuple[str, list[Any]]:
         elif term.op == "in":
             assert isinstance(term.value, list)
             parts.append(f"{column} IN (SELECT value FROM json_each(?))")
-            values.append(json_text([_sql_value(one) for one in term.value]))
+            values.append(json_text([_sql_value(value) for value in term.value]))
         elif term.op == "starts_with":
             prefix = str(term.value)
             parts.append(f"{column} >= ? AND substr(CAST({column} AS BLOB), 1, ?) = ?")
@@ -83,11 +99,14 @@ def to_sql(values: pa.Array) -> list[Any]:
         return list(values.cast(pa.int64()).to_pylist())
     if pa.types.is_list(kind) and pa.types.is_floating(kind.value_type):
         flat = values.flatten().to_numpy(zero_copy_only=False).astype("<f4")
-        ends = np.cumsum(pc.fill_null(pc.list_value_length(values), 0).to_numpy(zero_copy_only=False)).tolist()
-        there = values.is_valid().to_pylist()
-        return [flat[a:b].tobytes() if one else None for a, b, one in zip([0, *ends], ends, there, strict=False)]
+        lengths = pc.fill_null(pc.list_value_length(values), 0).to_numpy(zero_copy_only=False)
+        ends = np.cumsum(lengths).tolist()
+        spans = zip([0, *ends], ends, values.is_valid().to_pylist(), strict=False)
+        return [flat[start:end].tobytes() if is_valid else None for start, end, is_valid in spans]
     if pa.types.is_nested(kind):
-        return [None if one is None else orjson.dumps(one).decode() for one in values.to_pylist()]
+        return [
+            None if value is None else orjson.dumps(value).decode() for value in values.to_pylist()
+        ]
     return list(values.to_pylist())
 
 
@@ -96,15 +115,18 @@ def to_arrow(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
     if pa.types.is_timestamp(kind):
         return pa.array(values, pa.int64()).cast(kind)
     if pa.types.is_boolean(kind):
-        return pa.array([None if one is None else bool(one) for one in values], kind)
+        return pa.array([None if value is None else bool(value) for value in values], kind)
     if pa.types.is_list(kind) and pa.types.is_floating(kind.value_type):
-        flat = np.frombuffer(b"".join(one for one in values if one is not None), "<f4")
-        lengths = [0 if one is None else len(one) // 4 for one in values]
+        flat = np.frombuffer(b"".join(blob for blob in values if blob is not None), "<f4")
+        lengths = [0 if blob is None else len(blob) // 4 for blob in values]
         offsets = pa.array(np.concatenate(([0], np.cumsum(lengths))).astype(np.int32))
-        absent = pa.array([one is None for one in values], pa.bool_())
-        return pa.ListArray.from_arrays(offsets, pa.array(flat, kind.value_type), type=kind, mask=absent)
+        absent = pa.array([blob is None for blob in values], pa.bool_())
+        return pa.ListArray.from_arrays(
+            offsets, pa.array(flat, kind.value_type), type=kind, mask=absent
+        )
     if pa.types.is_nested(kind):
-        return pa.array(orjson.loads(f"[{','.join('null' if one is None else one for one in values)}]"), kind)
+        texts = ("null" if text is None else text for text in values)
+        return pa.array(orjson.loads(f"[{','.join(texts)}]"), kind)
     return pa.array(values, kind)
 
 

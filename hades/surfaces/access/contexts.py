@@ -18,7 +18,7 @@ from hades.memory.memory import Memory
 from hades.ports.graph import DocumentFilter
 from hades.ports.services import Embedder, utc_now
 from hades.ports.store import GraphStore, Mode
-from hades.retrieval.answer.absence import written_filters
+from hades.retrieval.answer.absence_certificate import written_filters
 from hades.retrieval.answers import Answers, retrieve_version
 from hades.retrieval.cached_answers import CachedAnswers, CachedTurn
 from hades.retrieval.core.types import clamp
@@ -26,24 +26,40 @@ from hades.retrieval.turn_result import TurnLog, UnknownQuery, log_of, read_log,
 from hades.settings.tree import Settings
 from hades.surfaces.access.limits import Caller, Door, Limits, Rates, Tokens
 from hades.telemetry.logs import Audit
-from hades.wiring import open_answers, open_embedder, open_language_model, open_memory, open_store, open_written_store
+from hades.wiring import (
+    open_answers,
+    open_briefly,
+    open_embedder,
+    open_language_model,
+    open_memory,
+    open_store,
+    open_written_store,
+)
 from schemas.answer import Retrieval, Telemetry
 from schemas.plan import Plan, Profile, Reason
 from schemas.telemetry import QueryLog
 
-BUSY_SECONDS = 2.0  # a build may hold the store for longer; the end of a command does not wait for it
-OFFERED = (Profile.ONLINE, Profile.AGENT, Profile.PATHS, Profile.LONG)  # the others are for builds and evaluation
+# A build may hold the store for longer; the end of a command does not wait for it.
+BUSY_SECONDS = 2.0
+# The other profiles are for builds and evaluation.
+OFFERED = (Profile.ONLINE, Profile.AGENT, Profile.PATHS, Profile.LONG)
 
-# A caller who may see a part of the corpus asks questions and nothing else, and is not told what the rest cost.
+# A caller who may see a part of the corpus asks questions and nothing else, and does not learn what
+# the rest cost.
 LIMITED = frozenset({"query", "answer"})
-_UNTOLD: dict[str, Any] = {"excluded": None, "telemetry": Telemetry().model_dump(mode="json"), "hierarchy": []}
+_HIDDEN: dict[str, Any] = {
+    "excluded": None,
+    "telemetry": Telemetry().model_dump(mode="json"),
+    "hierarchy": [],
+}
 
 
 class CallContext:
-    """The context of one command or task in this process: everything is opened when it is first used.
+    """The context of one command or task in this process: everything is opened when it is first
+    used.
 
-    `lend_answers` gives the graph that a process keeps open; `logs_turns` writes the turns to the store. `limit` is the
-    part of the corpus that the caller may see; None: all of it.
+    `lend_answers` gives the graph that a process keeps open; `logs_turns` writes the turns to the
+    store. `limit` is the part of the corpus that the caller may see; None: all of it.
     """
 
     limit: DocumentFilter | None = None
@@ -57,8 +73,11 @@ class CallContext:
         logs_turns: bool = True,
         mode: Mode = Mode.READ_WRITE,
     ) -> None:
-        self.settings, self.who = settings, who
-        self._lend_answers, self._logs_turns, self._mode = lend_answers, logs_turns, mode
+        self.settings = settings
+        self.who = who
+        self._lend_answers = lend_answers
+        self._logs_turns = logs_turns
+        self._mode = mode
         self._opened = ExitStack()
         self._turns: list[Retrieval] = []
 
@@ -99,27 +118,35 @@ class CallContext:
         return only if self.limit is None else replace(only or DocumentFilter(), within=self.limit)
 
     def ask(
-        self, query: str, *, plan: Mapping[str, Any] | None = None, version: str | None = None, **options: Any
+        self,
+        query: str,
+        *,
+        plan: Mapping[str, Any] | None = None,
+        version: str | None = None,
+        **options: Any,
     ) -> CachedTurn:
         """Answer a question and log the turn; `version` is the id of a snapshot or a time."""
-        found = retrieve_version(self.answers, query, version, plan=plan, **options)
-        if self._logs_turns and found.snapshot:
-            self._turns.append(found)
-        return CachedTurn(found.model_dump_json().encode(), found.query_id)
+        answer = retrieve_version(self.answers, query, version, plan=plan, **options)
+        if self._logs_turns and answer.snapshot:
+            self._turns.append(answer)
+        return CachedTurn(answer.model_dump_json().encode(), answer.query_id)
 
     def find_turn(self, query_id: str) -> QueryLog:
         """The log of a turn."""
         return read_log(self.readable, query_id)
 
     def flush_turns(self) -> str:
-        """Write the turns that are not in the store yet; a sentence where another writer holds the store."""
-        turns, self._turns = self._turns, []
+        """Write the turns that are not in the store yet; a sentence where another writer holds the
+        store.
+        """
+        turns = self._turns
+        self._turns = []
         if not turns:
             return ""
         try:
-            with closing(open_store(self.settings, Mode.READ_WRITE, BUSY_SECONDS)) as store:
-                for found in turns:
-                    write_log(store, log_of(found, utc_now()))
+            with closing(open_briefly(self.settings, Mode.READ_WRITE, BUSY_SECONDS)) as store:
+                for turn in turns:
+                    write_log(store, log_of(turn, utc_now()))
         except StoreError as error:
             return f"The turn was not logged, so it cannot be judged or explained: {error}"
         return ""
@@ -131,10 +158,11 @@ class CallContext:
 
 
 class Service:
-    """What a process serves through one door: what it opens once for all calls, tokens, audit, how often one may come.
+    """What a process serves through one door: what it opens once for all calls, tokens, audit, how
+    often one may come.
 
-    One that only reads holds no handle that could write (`writable` is None) and writes no cache to disk. The cache in
-    RAM is its own.
+    One that only reads holds no handle that could write (`writable` is None) and writes no cache to
+    disk. The cache in RAM is its own.
     """
 
     def __init__(
@@ -144,8 +172,11 @@ class Service:
         limits: Limits = Limits(),
         on_answer: Callable[[Retrieval], None] = lambda answer: None,
     ) -> None:
-        self.settings, self.door, self.limits = settings, door, limits
-        self.tokens, self.audit = Tokens(settings.home), Audit(settings.home / "logs")
+        self.settings = settings
+        self.door = door
+        self.limits = limits
+        self.tokens = Tokens(settings.home)
+        self.audit = Audit(settings.home / "logs")
         self.rates = Rates(limits.per_second, limits.burst)
         writes = door.mode is not Mode.READ_ONLY
         self.writable = open_written_store(settings, door.mode) if writes else None
@@ -166,7 +197,9 @@ class Service:
         )
 
     def token_caller(self, headers: Mapping[str, str]) -> Caller | None:
-        """The owner of the token that a request carries; None where it carries none of this home."""
+        """The owner of the token that a request carries; None where it carries none of this
+        home.
+        """
         kind, _, text = headers.get("authorization", "").partition(" ")
         return self.tokens.caller(text.strip()) if kind.lower() == "bearer" else None
 
@@ -178,12 +211,18 @@ class Service:
 
 
 class ServiceContext(CallContext):
-    """The context of one call of a service. A call that only reads never gets a handle that could write."""
+    """The context of one call of a service. A call that only reads never gets a handle that could
+    write.
+    """
 
-    def __init__(self, service: Service, who: str, mode: Mode, limit: DocumentFilter | None = None) -> None:
+    def __init__(
+        self, service: Service, who: str, mode: Mode, limit: DocumentFilter | None = None
+    ) -> None:
         super().__init__(service.settings, who, mode=mode)
-        self.limit, self._service = limit, service
-        self.answers, self.readable = service.answers, service.readable
+        self.limit = limit
+        self._service = service
+        self.answers = service.answers
+        self.readable = service.readable
         if (embedder := service.answers.tools.embedder) is not None:
             self.embedder = embedder
 
@@ -196,7 +235,8 @@ class ServiceContext(CallContext):
     @cached_property
     def memory(self) -> Memory:
         """The memory, opened for what the capability may do."""
-        reads, tools = self._mode is Mode.READ_ONLY, self.answers.tools
+        reads = self._mode is Mode.READ_ONLY
+        tools = self.answers.tools
         return Memory(
             self.readable if reads else self.writable,
             tools.embedder,
@@ -213,7 +253,12 @@ class ServiceContext(CallContext):
         return rag
 
     def ask(
-        self, query: str, *, plan: Mapping[str, Any] | None = None, version: str | None = None, **options: Any
+        self,
+        query: str,
+        *,
+        plan: Mapping[str, Any] | None = None,
+        version: str | None = None,
+        **options: Any,
     ) -> CachedTurn:
         """Answer from the cache where possible, within the caps that a service offers."""
         limited = None if plan is None else limit_plan(plan)
@@ -222,15 +267,21 @@ class ServiceContext(CallContext):
         reply = self._service.cached.ask(query, version=version, plan=limited, **options)
         if self.limit is None:
             return reply
-        passages = [{**one, "no_path": ""} for one in reply.document["passages"]]  # a hidden path is one too
-        return replace(reply, text=orjson.dumps({**reply.document, **_UNTOLD, "passages": passages}))
+        # A path that is hidden is a path too, so no passage says that it has none.
+        passages = [{**passage, "no_path": ""} for passage in reply.document["passages"]]
+        document = {**reply.document, **_HIDDEN, "passages": passages}
+        return replace(reply, text=orjson.dumps(document))
 
     def find_turn(self, query_id: str) -> QueryLog:
-        """The log of a turn; a caller who may see a part of the corpus finds turns that were limited to it."""
-        found = self._service.turns.find(query_id)
-        if self.limit is not None and found.results["filters"].get("within") != written_filters(self.limit):
+        """The log of a turn; a caller who may see a part of the corpus finds turns that were
+        limited to it.
+        """
+        turn = self._service.turns.find(query_id)
+        if self.limit is None:
+            return turn
+        if turn.results["filters"].get("within") != written_filters(self.limit):
             raise UnknownQuery(f"no query has the id {query_id!r}; an answer carries its id")
-        return found
+        return turn
 
     def flush_turns(self) -> str:
         """Wait until every logged turn can be read from the store."""
@@ -239,9 +290,12 @@ class ServiceContext(CallContext):
 
 
 def limit_plan(plan: Mapping[str, Any]) -> Plan:
-    """The plan within the caps that a service offers; a larger profile is lowered to the online one."""
-    given = {name: part for name, part in plan.items() if name != "reasons"}  # reasons are the service's to give
-    profile = given.get("profile", Profile.ONLINE)
+    """The plan within the caps that a service offers; a larger profile is lowered to the online
+    one.
+    """
+    # Reasons are the service's to give.
+    requested = {name: part for name, part in plan.items() if name != "reasons"}
+    profile = requested.get("profile", Profile.ONLINE)
     if profile in OFFERED or profile not in list(Profile):
-        return clamp(given)
-    return clamp({**given, "reasons": (Reason.PLAN_CLAMPED,)}, Profile.ONLINE)
+        return clamp(requested)
+    return clamp({**requested, "reasons": (Reason.PLAN_CLAMPED,)}, Profile.ONLINE)

@@ -1,4 +1,6 @@
-"""How a capability is declared: a function, whose parameters are the request, and where each surface offers it."""
+"""How a capability is declared: a function, whose parameters are the request, and where each
+surface offers it.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ Reply = Document | CachedTurn
 
 
 class Request(BaseModel):
-    """The parameters of a capability. Unknown names are refused, so that a misspelling is noticed."""
+    """The parameters of a capability. Unknown names are refused, so that a misspelling is
+    noticed.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 
@@ -35,8 +39,8 @@ class Request(BaseModel):
 class Shell:
     """How a field is written on the command line, where that is not `--field-name VALUE`.
 
-    `read` turns the text (or list of texts) into the value of the field. `parts` names the options of a nested model's
-    fields.
+    `read` turns the text (or list of texts) into the value of the field. `parts` names the options
+    of a nested model's fields.
     """
 
     flags: tuple[str, ...] = ()
@@ -49,7 +53,8 @@ class Shell:
 
 @dataclass(frozen=True)
 class Cli:
-    """A command, in the words of the capability's name: its positional fields, and the option that names who answers.
+    """A command, in the words of the capability's name: its positional fields, and the option that
+    names who answers.
 
     `options` are parameters of its view. `succeeds`: exit code 0, else 1.
     """
@@ -62,10 +67,11 @@ class Cli:
 
 @dataclass(frozen=True)
 class Rest:
-    """A route. Fields named in the path are read there, the others from the query string (GET) or the body (POST).
+    """A route. Fields named in the path are read there, the others from the query string (GET) or
+    the body (POST).
 
-    `part` is the part of the reply that is sent as the body, where clients expect it without its envelope. A search may
-    be sent both ways: as a POST, and as a GET with the same fields.
+    `part` is the part of the reply that is sent as the body, where clients expect it without its
+    envelope. A search may be sent both ways: as a POST, and as a GET with the same fields.
     """
 
     method: Literal["GET", "POST"]
@@ -83,7 +89,8 @@ class Rest:
 class Mcp:
     """A tool: its result class, and the field of it that a model reads in place of JSON.
 
-    `null_when_unknown` is the field that is null when memory holds no such thing: to an agent that is no error.
+    `null_when_unknown` is the field that is null when memory holds no such thing: to an agent that
+    is no error.
     """
 
     name: str
@@ -96,7 +103,9 @@ class Mcp:
 
 @dataclass(frozen=True, eq=False)
 class Capability:
-    """One thing that HADES can do. A surface that does not offer it is None; `task` names its Prefect task."""
+    """One thing that HADES can do. A surface that does not offer it is None; `task` names its
+    Prefect task.
+    """
 
     name: str
     mode: AccessMode
@@ -136,21 +145,26 @@ def capability(
     base: type[Request] = Request,
     also: type[Request] = Request,
 ) -> Callable[[Callable[..., Any]], Capability]:
-    """Declare a function as a capability: the parameters after the context become the fields of its request.
+    """Declare a function as a capability: the parameters after the context become the fields of its
+    request.
 
-    `offered` are the mode that it needs (`ro` unless given) and the surfaces that offer it. `base` holds rules of
-    several fields. The fields of `also` follow; the function takes them as `**`.
+    `offered` are the mode that it needs (`ro` unless given) and the surfaces that offer it. `base`
+    holds rules of several fields. The fields of `also` follow; the function takes them as `**`.
     """
-    surfaces: dict[str, Any] = {type(one).__name__.lower(): one for one in offered}
+    surfaces: dict[str, Any] = {type(surface).__name__.lower(): surface for surface in offered}
     mode: AccessMode = surfaces.pop("str", "ro")
 
     def declare(function: Callable[..., Any]) -> Capability:
         hints = get_type_hints(function, include_extras=True)
-        fields: dict[str, Any] = {
-            one.name: hints[one.name] if one.default is inspect.Parameter.empty else (hints[one.name], one.default)
-            for one in list(inspect.signature(function).parameters.values())[1:]
-            if one.kind is not inspect.Parameter.VAR_KEYWORD
-        } | {name: (field.annotation, field) for name, field in also.model_fields.items()}
+        fields: dict[str, Any] = {}
+        for field_name, parameter in list(inspect.signature(function).parameters.items())[1:]:
+            if parameter.kind is inspect.Parameter.VAR_KEYWORD:
+                continue
+            if parameter.default is inspect.Parameter.empty:
+                fields[field_name] = hints[field_name]
+            else:
+                fields[field_name] = (hints[field_name], parameter.default)
+        fields |= {name: (field.annotation, field) for name, field in also.model_fields.items()}
         title = "".join(part.title() for part in name.replace("_", ".").split("."))
         request = create_model(f"{title}Request", __base__=base, __doc__=function.__doc__, **fields)
         return Capability(name, mode, request, function, task=task, **surfaces)
@@ -158,33 +172,46 @@ def capability(
     return declare
 
 
-def field(about: str | None = None, default: Any = ..., *flags: str, **told: Any) -> Any:
-    """A parameter of a capability: its description and default, fields of `Shell`, and its limits as pydantic's."""
-    shell = Shell(flags, **{one.name: told.pop(one.name) for one in fields(Shell) if one.name in told})
-    told |= {} if about is None else {"description": about}
-    info: FieldInfo = Field(default, **told)
-    info.metadata += [] if shell == Shell() else [shell]
+def field(about: str | None = None, default: Any = ..., *flags: str, **options: Any) -> Any:
+    """A parameter of a capability: its description and default; `options` are fields of `Shell`
+    and pydantic's limits.
+    """
+    names = [part.name for part in fields(Shell) if part.name in options]
+    shell = Shell(flags, **{name: options.pop(name) for name in names})
+    if about is not None:
+        options["description"] = about
+    info: FieldInfo = Field(default, **options)
+    if shell != Shell():
+        info.metadata.append(shell)
     return info
 
 
 def declared_in(module: ModuleType) -> list[Capability]:
     """The capabilities that a module declares, in its order."""
     return [
-        one
-        for one in vars(module).values()
-        if isinstance(one, Capability) and one.function.__module__ == module.__name__
+        value
+        for value in vars(module).values()
+        if isinstance(value, Capability) and value.function.__module__ == module.__name__
     ]
 
 
-def keyword(name: str, annotation: Any, default: Any = inspect.Parameter.empty) -> inspect.Parameter:
+def keyword(
+    name: str, annotation: Any, default: Any = inspect.Parameter.empty
+) -> inspect.Parameter:
     """A parameter of the function that a surface makes of a capability."""
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+    return inspect.Parameter(
+        name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation
+    )
 
 
-def field_parameter(name: str, field: FieldInfo, told: Any) -> inspect.Parameter:
-    """A field of a request as a parameter; `told` is its description in the words of the surface's framework."""
-    annotation = cast(Any, Annotated)[(field.annotation, *field.metadata, told)]
-    default = inspect.Parameter.empty if field.is_required() else field.get_default(call_default_factory=True)
+def field_parameter(name: str, field: FieldInfo, description: Any) -> inspect.Parameter:
+    """A field of a request as a parameter; `description` is that of the surface's framework."""
+    annotation = cast(Any, Annotated)[(field.annotation, *field.metadata, description)]
+    default = (
+        inspect.Parameter.empty
+        if field.is_required()
+        else field.get_default(call_default_factory=True)
+    )
     return keyword(name, annotation, default)
 
 
@@ -220,35 +247,46 @@ def check_storable(value: dict[str, Any]) -> dict[str, Any]:
 
 def read_pairs(pairs: Sequence[str]) -> dict[str, Any]:
     """NAME=VALUE pairs from the command line; a value is JSON, or else plain text."""
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")
         if not equals or not name:
-            raise SettingsError(f"{pair!r} is not NAME=VALUE; write for example name='Ada King' or aliases='[\"Ada\"]'")
-        found[name] = value
+            raise SettingsError(
+                f"{pair!r} is not NAME=VALUE; write for example name='Ada King' or "
+                "aliases='[\"Ada\"]'"
+            )
+        values[name] = value
         with suppress(ValueError):
-            found[name] = json.loads(value)
-    return found
+            values[name] = json.loads(value)
+    return values
 
 
-def _date_text(value: Any) -> Any:
+def _refuse_bare_number(value: Any) -> Any:
     """A bare number is not a time: `2026` must not be read as seconds since 1970."""
-    if isinstance(value, int | float) or (isinstance(value, str) and value.strip().lstrip("-").isdigit()):
+    if isinstance(value, int | float) or (
+        isinstance(value, str) and value.strip().lstrip("-").isdigit()
+    ):
         raise ValueError("not a time; write it as 2026-01-31 or 2026-01-31T12:00:00Z")
     return value
 
 
-Moment = Annotated[datetime, BeforeValidator(_date_text), AfterValidator(in_utc)]
+Moment = Annotated[datetime, BeforeValidator(_refuse_bare_number), AfterValidator(in_utc)]
 FreeForm = Annotated[dict[str, Any], AfterValidator(check_storable)]
 Id = Annotated[str, Field(min_length=1, max_length=ID_CHARACTERS)]
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
 Reason = Annotated[str, Field(max_length=REASON_CHARACTERS)]
-Question = Annotated[str, Field(max_length=QUESTION_CHARACTERS)]  # an empty one is refused by the turn itself
+# An empty question is refused by the turn itself.
+Question = Annotated[str, Field(max_length=QUESTION_CHARACTERS)]
 AsOf = Annotated[
     Moment | None,
-    Field(description="Only what was true at this time, for example 2026-01-31; UTC when it has no zone."),
+    Field(
+        description="Only what was true at this time, for example 2026-01-31; UTC when it has no "
+        "zone."
+    ),
 ]
-KnownAt = Annotated[Moment | None, Field(description="Only what was known at this time; UTC when it has no zone.")]
+KnownAt = Annotated[
+    Moment | None, Field(description="Only what was known at this time; UTC when it has no zone.")
+]
 
 
 class AtMoment(Request):

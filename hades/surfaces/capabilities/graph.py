@@ -1,4 +1,6 @@
-"""The published graph: nodes, topics, overview, comparison, corrections, snapshots, builds, standing questions."""
+"""The published graph: nodes, topics, overview, comparison, corrections, snapshots, builds,
+standing questions.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +16,14 @@ import orjson
 from pydantic import Field, model_validator
 
 from hades import curation
-from hades.build.forecast import forecast_build
-from hades.build.release import publish
-from hades.build.release.compare import compare_snapshots
-from hades.build.report import last_runs
-from hades.build.standing import (
+from hades.errors import HadesError, SnapshotError
+from hades.ingest.manifest import known as known_sources
+from hades.ingest.sources.confined import ConfinedPool, ParserStopped
+from hades.night.forecast import forecast_build
+from hades.night.release import publish
+from hades.night.release.compare import compare_snapshots
+from hades.night.report import last_runs
+from hades.night.standing import (
     add_standing,
     check_standing,
     frequent_questions,
@@ -26,9 +31,6 @@ from hades.build.standing import (
     read_questions,
     remove_standing,
 )
-from hades.errors import HadesError, SnapshotError
-from hades.ingest.manifest import known as known_sources
-from hades.ingest.sources.confined import ConfinedPool, ParserStopped
 from hades.ports.services import utc_now
 from hades.ports.store import Direction, RowStore, scan_rows
 from hades.retrieval.answer.overview import describe_corpus
@@ -60,35 +62,52 @@ from schemas.catalogue import ALL
 from schemas.ids import Mask
 
 NodeId = Annotated[
-    Id, Field(description="Id of a node, for example entities/event_loop.", examples=["entities/event_loop"])
+    Id,
+    Field(
+        description="Id of a node, for example entities/event_loop.",
+        examples=["entities/event_loop"],
+    ),
 ]
-Fanout = Annotated[int, Field(ge=1, le=100, description="Number of edges followed from each node, heaviest first.")]
+Fanout = Annotated[
+    int, Field(ge=1, le=100, description="Number of edges followed from each node, heaviest first.")
+]
 AROUND_CHARS = 3_000
-_PDF, _PAGE = "application/pdf", re.compile(r"page (\d+)$")
+_PDF = "application/pdf"
+_PAGE = re.compile(r"page (\d+)$")
 _DRAWING_SECONDS = 10.0
 
 
 class Walk(AtMoment):
     """Which edges are followed."""
 
-    direction: Literal["any", "outbound", "inbound"] = Field("any", description="Direction of the edges to follow.")
-    types: tuple[Id, ...] = Field((), max_length=32, description="Only edges of these types; by default all.")
+    direction: Literal["any", "outbound", "inbound"] = Field(
+        "any", description="Direction of the edges to follow."
+    )
+    types: tuple[Id, ...] = Field(
+        (), max_length=32, description="Only edges of these types; by default all."
+    )
 
 
 @capability("overview", Cli(), Rest("GET", "/overview", "The corpus at a glance", tag="graph"))
 def overview(context: CallContext) -> dict[str, Any]:
-    """Show the corpus at a glance: what it holds, what it speaks of most, and example questions made from it."""
+    """Show the corpus at a glance: what it holds, what it speaks of most, and example questions
+    made from it.
+    """
     return describe_corpus(context.readable)
 
 
 class ComparisonView(Request):
     """How a comparison is shown."""
 
-    page: str | None = Field(None, description="Also write it as an HTML page with pictures to this file.")
+    page: str | None = Field(
+        None, description="Also write it as an HTML page with pictures to this file."
+    )
 
 
 @capability(
-    "compare", Cli(options=ComparisonView), Rest("GET", "/snapshots/compare", "What changed between two graphs")
+    "compare",
+    Cli(options=ComparisonView),
+    Rest("GET", "/snapshots/compare", "What changed between two graphs"),
 )
 def compare(
     context: CallContext,
@@ -98,18 +117,27 @@ def compare(
     standing: bool = field("Also ask the standing questions of both.", False),
 ) -> dict[str, Any]:
     """Compare two graphs: which documents, names, edges, weights, topics and answers changed."""
-    known = [one.snapshot for one in published.snapshots(context.settings.home) if one.problem is None]
-    after = after or next(iter(known), None)
-    before = before or next((one for one in known if one != after), None)
+    home = context.settings.home
+    readable = _readable_snapshots(home)
+    after = after or next(iter(readable), None)
+    before = before or next((snapshot for snapshot in readable if snapshot != after), None)
     if after is None or before is None:
         raise SnapshotError(
-            f"{len(known)} snapshots can be read, expected two to compare; run `hades run nightly` again"
+            f"{len(readable)} snapshots can be read, expected two to compare; run `hades run "
+            "nightly` again"
         )
-    home = context.settings.home
     questions = list_standing(context.readable) if standing else ()
     tools = context.answers.tools if questions else None
-    with closing(published.open_snapshot(home, before)) as old, closing(published.open_snapshot(home, after)) as new:
+    with (
+        closing(published.open_snapshot(home, before)) as old,
+        closing(published.open_snapshot(home, after)) as new,
+    ):
         return compare_snapshots(old, new, questions, tools)
+
+
+def _readable_snapshots(home: Path) -> list[str]:
+    """Ids of the snapshots that can be opened, newest first."""
+    return [entry.snapshot for entry in published.snapshots(home) if entry.problem is None]
 
 
 @capability("graph.node", Cli("id"), Rest("GET", "/graph/nodes/{id:path}", "A node"))
@@ -119,14 +147,20 @@ def node(context: CallContext, *, id: NodeId) -> dict[str, Any]:
         return node_shown(view, id)
 
 
-@capability("graph.source", Cli("id"), Rest("GET", "/graph/source/{id:path}", "A passage at its place"))
+@capability(
+    "graph.source", Cli("id"), Rest("GET", "/graph/source/{id:path}", "A passage at its place")
+)
 def source(
     context: CallContext,
     *,
     id: NodeId,
-    picture: Annotated[bool, Field(description="With the page of a PDF as a picture, the passage marked.")] = False,
+    picture: Annotated[
+        bool, Field(description="With the page of a PDF as a picture, the passage marked.")
+    ] = False,
 ) -> dict[str, Any]:
-    """Show a passage at its place in its document: what stands around it, its lines and its page."""
+    """Show a passage at its place in its document: what stands around it, its lines and its
+    page.
+    """
     with context.answers.read([id]) as view:
         node_shown(view, id)  # what the caller may not see is refused here
     return show_source(context.readable, id, picture=picture)
@@ -134,36 +168,47 @@ def source(
 
 def show_source(store: RowStore, passage: str, *, picture: bool) -> dict[str, Any]:
     """The text before and after a passage, its lines, and its page in a PDF."""
-    chunk = _stored(store, passage)
-    document = _stored(store, chunk["document"])
-    text, (start, end) = document["text"], chunk["span"]
-    page = _PAGE.match(chunk["headings"][0]) if document["mime"] == _PDF and chunk["headings"] else None
-    shown = {
+    chunk = _stored_row(store, passage)
+    document = _stored_row(store, chunk["document"])
+    text = document["text"]
+    start, end = chunk["span"]
+    page = None
+    if document["mime"] == _PDF and chunk["headings"]:
+        page = _PAGE.match(chunk["headings"][0])
+    line_start = text.rfind("\n", 0, max(0, start - AROUND_CHARS)) + 1
+    source = {
         "id": passage,
         "document": document["origin"],
         "title": document["title"],
         "mime": document["mime"],
         "headings": chunk["headings"],
-        "before": text[text.rfind("\n", 0, max(0, start - AROUND_CHARS)) + 1 : start],
+        "before": text[line_start:start],
         "text": text[start:end],
         "after": text[end : end + AROUND_CHARS],
         "lines": [text.count("\n", 0, start) + 1, text.count("\n", 0, end) + 1],
         "page": int(page[1]) if page else None,
     }
-    if picture and shown["page"] is not None:
+    if picture and source["page"] is not None:
         try:
-            shown["picture"] = _draw(_file_of(store, document), shown["page"], shown["text"])
+            source["picture"] = _draw_page(
+                _file_of(store, document), source["page"], source["text"]
+            )
         except HadesError as problem:
-            shown["problem"] = str(problem)
-    return shown
+            source["problem"] = str(problem)
+    return source
 
 
-def _stored(store: RowStore, identifier: str) -> dict[str, Any]:
+def _stored_row(store: RowStore, identifier: str) -> dict[str, Any]:
     collection, _, key = identifier.partition("/")
-    found = store.get(collection, [key]).to_pylist() if collection in ("doc_chunks", "documents") else []
-    if not found:
-        raise HadesError(f"{identifier} is no passage of a document, expected an id as answers name it; ask again")
-    return dict(found[0])
+    rows = []
+    if collection in ("doc_chunks", "documents"):
+        rows = store.get(collection, [key]).to_pylist()
+    if not rows:
+        raise HadesError(
+            f"{identifier} is no passage of a document, expected an id as answers name it; ask "
+            "again"
+        )
+    return dict(rows[0])
 
 
 def _file_of(store: RowStore, document: dict[str, Any]) -> Path:
@@ -174,45 +219,64 @@ def _file_of(store: RowStore, document: dict[str, Any]) -> Path:
         path = folder.joinpath(str(document["origin"])).resolve()
         if spec.source == document["source"] and path.is_file() and path.is_relative_to(folder):
             return path
-    raise HadesError(f"{document['origin']} is no longer where it was read; its text is still there, without the page")
+    raise HadesError(
+        f"{document['origin']} is no longer where it was read; its text is still there, without "
+        "the page"
+    )
 
 
-def _draw(path: Path, page: int, text: str) -> str:
+def _draw_page(path: Path, page: int, text: str) -> str:
     """The page as a `data:` address, drawn in a confined process: a file may be hostile."""
     with ConfinedPool("hades.ingest.formats.pdf:draw_page") as pool:
         try:
-            drawn = pool.call(path.read_bytes(), page, text, cpu_seconds=_DRAWING_SECONDS)
+            png = pool.call(path.read_bytes(), page, text, cpu_seconds=_DRAWING_SECONDS)
         except ParserStopped as stopped:
             raise HadesError(f"page {page} of {path.name} cannot be drawn: {stopped}") from None
-    return "data:image/png;base64," + base64.b64encode(drawn).decode("ascii")
+    return "data:image/png;base64," + base64.b64encode(png).decode("ascii")
 
 
-@capability("graph.neighbours", Cli("id"), Rest("GET", "/graph/neighbours", "The neighbours of a node"), also=Walk)
-def neighbours(context: CallContext, *, id: NodeId, fanout: Fanout = 16, **way: Any) -> dict[str, Any]:
+@capability(
+    "graph.neighbours",
+    Cli("id"),
+    Rest("GET", "/graph/neighbours", "The neighbours of a node"),
+    also=Walk,
+)
+def neighbours(
+    context: CallContext, *, id: NodeId, fanout: Fanout = 16, **walk: Any
+) -> dict[str, Any]:
     """Show the edges of a node and the nodes at their other ends."""
     limits = {"hops": 1, "fanout": fanout, "nodes": fanout + 1, "edges": 2 * fanout}
-    return _walk(context, (id,), way, **limits)
+    return _walk(context, (id,), walk, **limits)
 
 
-@capability("graph.subgraph", Cli("id"), Rest("GET", "/graph/subgraph", "The graph around some nodes"), also=Walk)
+@capability(
+    "graph.subgraph",
+    Cli("id"),
+    Rest("GET", "/graph/subgraph", "The graph around some nodes"),
+    also=Walk,
+)
 def subgraph(
     context: CallContext,
     *,
-    id: tuple[Id, ...] = field("Ids of the nodes to start from.", metavar="ID...", min_length=1, max_length=32),
+    id: tuple[Id, ...] = field(
+        "Ids of the nodes to start from.", metavar="ID...", min_length=1, max_length=32
+    ),
     hops: int = field("Maximum number of edges from a start node.", 1, ge=0, le=3),
     fanout: Fanout = 8,
     nodes: int = field("Maximum number of nodes.", 100, ge=1, le=500),
     edges: int = field("Maximum number of edges.", 400, ge=0, le=2000),
-    **way: Any,
+    **walk: Any,
 ) -> dict[str, Any]:
     """Show the nodes and edges within a number of hops; `capped` tells whether there are more."""
-    return _walk(context, id, way, hops=hops, fanout=fanout, nodes=nodes, edges=edges)
+    return _walk(context, id, walk, hops=hops, fanout=fanout, nodes=nodes, edges=edges)
 
 
-def _walk(context: CallContext, ids: tuple[str, ...], way: dict[str, Any], **limits: int) -> dict[str, Any]:
-    reach = Reach(direction=Direction(way["direction"]), types=way["types"] or None, **limits)
+def _walk(
+    context: CallContext, ids: tuple[str, ...], walk: dict[str, Any], **limits: int
+) -> dict[str, Any]:
+    reach = Reach(direction=Direction(walk["direction"]), types=walk["types"] or None, **limits)
     with context.answers.read(ids, reach.hops) as view:
-        return read_subgraph(view, ids, reach, Mask(way["as_of"], way["known_at"]))
+        return read_subgraph(view, ids, reach, Mask(walk["as_of"], walk["known_at"]))
 
 
 @capability("graph.topics", Cli(), Rest("GET", "/hierarchy", "Topics", tag="graph"))
@@ -224,7 +288,11 @@ def topics(
         return topics_shown(context.readable, view, limit)
 
 
-EditId = Annotated[Id, Shell(metavar="EDIT_ID"), Field(description="Id of the edit, as `hades entity edits` lists it.")]
+EditId = Annotated[
+    Id,
+    Shell(metavar="EDIT_ID"),
+    Field(description="Id of the edit, as `hades entity edits` lists it."),
+]
 Why = Annotated[Reason, Field(description="Reason, for whoever reads the list of edits.")]
 
 
@@ -233,46 +301,74 @@ def edits(
     context: CallContext,
     *,
     entity: Id | None = field("Only corrections of this entity.", None, metavar="[ENTITY_ID]"),
-    state: Literal["pending", "applied", "undone"] | None = field("Only corrections in this state.", None),
+    state: Literal["pending", "applied", "undone"] | None = field(
+        "Only corrections in this state.", None
+    ),
 ) -> dict[str, Any]:
     """List corrections, oldest first: who made them, who approved them, and which wait."""
-    wanted = None if state is None else EditState(state)
-    found = curation.list_edits(context.readable, entity_id=entity, state=wanted)
-    return {"edits": [edit.model_dump(mode="json", by_alias=True) for edit in found]}
+    wanted_state = None if state is None else EditState(state)
+    corrections = curation.list_edits(context.readable, entity_id=entity, state=wanted_state)
+    return {"edits": [edit.model_dump(mode="json", by_alias=True) for edit in corrections]}
 
 
 @capability(
-    "entity.approve", "rw", Cli("edit_id", who="--as"),
+    "entity.approve",
+    "rw",
+    Cli("edit_id", who="--as"),
     Rest("POST", "/entities/edits/{edit_id}/approve", "Approve a correction"),
-)  # fmt: skip
+)
 def approve(context: CallContext, *, edit_id: EditId) -> dict[str, Any]:
     """Approve another person's correction; it applies once enough people have."""
-    return asdict(curation.approve(context.writable, edit_id, who=context.who, at=utc_now(), embedder=context.embedder))
-
-
-@capability(
-    "entity.undo", "rw", Cli("edit_id", who="--as"), Rest("POST", "/entities/edits/{edit_id}/undo", "Undo a correction")
-)
-def undo(context: CallContext, *, edit_id: EditId, why: Why = "") -> dict[str, Any]:
-    """Undo a correction; the documents, or an older correction, count again."""
     return asdict(
-        curation.undo(context.writable, edit_id, who=context.who, why=why, at=utc_now(), embedder=context.embedder)
+        curation.approve(
+            context.writable, edit_id, who=context.who, at=utc_now(), embedder=context.embedder
+        )
     )
 
 
 @capability(
-    "entity.update", "rw", Cli("entity_id", who="--as"), Rest("POST", "/entities/{entity_id}", "Correct an entity",
-              examples=({"fields": {"summary": "runs callbacks, one at a time"}, "why": "was empty"},)),
+    "entity.undo",
+    "rw",
+    Cli("edit_id", who="--as"),
+    Rest("POST", "/entities/edits/{edit_id}/undo", "Undo a correction"),
+)
+def undo(context: CallContext, *, edit_id: EditId, why: Why = "") -> dict[str, Any]:
+    """Undo a correction; the documents, or an older correction, count again."""
+    return asdict(
+        curation.undo(
+            context.writable,
+            edit_id,
+            who=context.who,
+            why=why,
+            at=utc_now(),
+            embedder=context.embedder,
+        )
+    )
+
+
+@capability(
+    "entity.update",
+    "rw",
+    Cli("entity_id", who="--as"),
+    Rest(
+        "POST",
+        "/entities/{entity_id}",
+        "Correct an entity",
+        examples=({"fields": {"summary": "runs callbacks, one at a time"}, "why": "was empty"},),
+    ),
     Mcp("graph_entity_update", "Correct an entity", replies.EntityEditReply),
-)  # fmt: skip
+)
 def update(
     context: CallContext,
     *,
     entity_id: Id = field(
-        "Id of the entity, as paths show it.", metavar="ENTITY_ID", examples=["entities/ada_lovelace"]
+        "Id of the entity, as paths show it.",
+        metavar="ENTITY_ID",
+        examples=["entities/ada_lovelace"],
     ),
     fields: FreeForm = field(
-        "What to change: name, aliases (replaces the list), summary, type (concept, method or person), domain.",
+        "What to change: name, aliases (replaces the list), summary, type (concept, method or "
+        "person), domain.",
         ...,
         "--set",
         max_length=8,
@@ -280,33 +376,46 @@ def update(
         read=read_pairs,
         is_list=True,
         help="name, aliases, summary, type or domain; JSON or plain text; may be repeated.",
-        examples=[{"summary": "a British mathematician"}, {"name": "Ada King", "aliases": ["Ada Lovelace"]}],
+        examples=[
+            {"summary": "a British mathematician"},
+            {"name": "Ada King", "aliases": ["Ada Lovelace"]},
+        ],
     ),
     why: Why = "",
     confidence: Share = field("Confidence, 0 to 1; an uncertain edit waits for approval.", 1.0),
 ) -> dict[str, Any]:
-    """Correct what the graph says about an entity. The edit is idempotent, survives rebuilds and can be undone.
+    """Correct what the graph says about an entity. The edit is idempotent, survives rebuilds and
+    can be undone.
 
-    A change of identity of a much connected entity, or against another person's edit, waits for a second approval.
-    Questions see it after the next publish.
+    A change of identity of a much connected entity, or against another person's edit, waits for a
+    second approval. Questions see it after the next publish.
     """
     edit = curation.update_entity(
-        context.writable, entity_id, fields, who=context.who, why=why, at=utc_now(), confidence=confidence,
+        context.writable,
+        entity_id,
+        fields,
+        who=context.who,
+        why=why,
+        at=utc_now(),
+        confidence=confidence,
         embedder=context.embedder,
-    )  # fmt: skip
+    )
     return asdict(edit)
 
 
 @capability("snapshots", Cli(), Rest("GET", "/snapshots", "Published graphs"))
 def snapshots(context: CallContext) -> dict[str, Any]:
     """List the published graphs and which one serves, newest first."""
-    return {"snapshots": [asdict(one) for one in published.snapshots(context.settings.home)]}
+    entries = published.snapshots(context.settings.home)
+    return {"snapshots": [asdict(entry) for entry in entries]}
 
 
 @capability(
-    "rollback", "rw", Cli("what"),
+    "rollback",
+    "rw",
+    Cli("what"),
     Rest("POST", "/snapshots/rollback", "Let an older graph serve", examples=({"what": "graph"},)),
-)  # fmt: skip
+)
 def rollback(
     context: CallContext,
     *,
@@ -314,7 +423,9 @@ def rollback(
         "What to roll back.", "graph", metavar="[weights|ranker|graph]"
     ),
     to: Annotated[str, Field(max_length=64, pattern=r"^[A-Za-z0-9._-]+$")] | None = field(
-        "Snapshot id, or version (of a ranker also `none`); by default the previous one.", None, metavar="VERSION"
+        "Snapshot id, or version (of a ranker also `none`); by default the previous one.",
+        None,
+        metavar="VERSION",
     ),
 ) -> dict[str, Any]:
     """Let an older graph serve again at once, and restore the weights that belong to it."""
@@ -323,19 +434,30 @@ def rollback(
 
 
 SnapshotId = Annotated[
-    Annotated[str, Field(pattern=r"^g[0-9a-f]{24}$")], Shell(metavar="SNAPSHOT"),
+    Annotated[str, Field(pattern=r"^g[0-9a-f]{24}$")],
+    Shell(metavar="SNAPSHOT"),
     Field(description="Id of the snapshot, as `hades snapshots` lists it."),
-]  # fmt: skip
+]
 
 
-@capability("promote", "rw", Cli("snapshot"), Rest("POST", "/snapshots/{snapshot}/promote", "Let a snapshot serve"))
+@capability(
+    "promote",
+    "rw",
+    Cli("snapshot"),
+    Rest("POST", "/snapshots/{snapshot}/promote", "Let a snapshot serve"),
+)
 def promote(context: CallContext, *, snapshot: SnapshotId) -> dict[str, Any]:
     """Let a snapshot serve that was built and compared, once its files are checked."""
     with hold_build("promote", context.settings, 0), open_build_context(context.settings) as build:
         return asdict(publish.promote_snapshot(build, snapshot))
 
 
-@capability("discard", "rw", Cli("snapshot"), Rest("POST", "/snapshots/{snapshot}/discard", "Remove a snapshot"))
+@capability(
+    "discard",
+    "rw",
+    Cli("snapshot"),
+    Rest("POST", "/snapshots/{snapshot}/discard", "Remove a snapshot"),
+)
 def discard(context: CallContext, *, snapshot: SnapshotId) -> dict[str, Any]:
     """Remove a snapshot that does not serve, with its pins."""
     published.discard(context.settings.home, snapshot)
@@ -343,16 +465,22 @@ def discard(context: CallContext, *, snapshot: SnapshotId) -> dict[str, Any]:
 
 
 @capability("runs", Rest("GET", "/runs", "Nightly builds"))
-def runs(context: CallContext, *, limit: int = field("Maximum number of builds.", 20, ge=1, le=100)) -> dict[str, Any]:
-    """List the newest builds with their stages and contracts, what each stage last completed, alerts and a forecast."""
+def runs(
+    context: CallContext, *, limit: int = field("Maximum number of builds.", 20, ge=1, le=100)
+) -> dict[str, Any]:
+    """List the newest builds with their stages and contracts, what each stage last completed,
+    alerts and a forecast.
+    """
     home = context.settings.home
     rows = [row for row in scan_rows(context.readable, "build_stages") if row["stage"] != WORDS]
-    is_whole = context.readable.describe().get("holds", ALL) == ALL  # a smaller database is not built
+    forecast: dict[str, Any] = {}
+    if context.readable.describe().get("holds", ALL) == ALL:  # a smaller database is not built
+        forecast = forecast_build(context.readable, home, paid_models(context.settings))
     return {
         "runs": last_runs(home, limit),
         "stages": [{**row, "report": orjson.loads(row["report"])} for row in rows],
         "alerts": publish.last_alerts(home),
-        "next": forecast_build(context.readable, home, paid_models(context.settings)) if is_whole else {},
+        "next": forecast,
     }
 
 
@@ -362,26 +490,41 @@ class SomeQuestions(Request):
     @model_validator(mode="after")
     def has_a_question(self) -> Self:
         """Refuse a request without a question."""
-        given = dict(self)
-        if not (given["question"] or given["questions"] or given["from_log"]):
+        values = dict(self)
+        if not (values["question"] or values["questions"] or values["from_log"]):
             raise ValueError("no question was given; give a text, --file or --from-log")
         return self
 
 
-def _read_files(paths: Sequence[str]) -> list[dict[str, str]]:
-    found = [one for path in paths for one in read_questions(Path(path))]
-    return [{"question": text, "requires": source} for text, source in found]
+def _read_question_files(paths: Sequence[str]) -> list[dict[str, str]]:
+    rows = []
+    for path in paths:
+        for text, source in read_questions(Path(path)):
+            rows.append({"question": text, "requires": source})
+    return rows
 
 
-def _row(one: StandingQuestion) -> dict[str, Any]:
-    return {"id": one.key, **one.model_dump(mode="json", include={"question", "requires", "added"})}
+def _question_row(question: StandingQuestion) -> dict[str, Any]:
+    return {
+        "id": question.key,
+        **question.model_dump(mode="json", include={"question", "requires", "added"}),
+    }
 
 
 @capability(
-    "standing.add", "rw", Cli("question"), Rest("POST", "/standing", "Keep standing questions", 201, tag="questions",
-              examples=({"question": "who is on call for billing?", "requires": "oncall.md"},)),
+    "standing.add",
+    "rw",
+    Cli("question"),
+    Rest(
+        "POST",
+        "/standing",
+        "Keep standing questions",
+        201,
+        tag="questions",
+        examples=({"question": "who is on call for billing?", "requires": "oncall.md"},),
+    ),
     base=SomeQuestions,
-)  # fmt: skip
+)
 def add(
     context: CallContext,
     *,
@@ -394,49 +537,71 @@ def add(
         (),
         "--file",
         metavar="FILE",
-        read=_read_files,
-        help="File with a question a line, as text or as JSON with `question` and `requires`; may be repeated.",
+        read=_read_question_files,
+        help="File with a question a line, as text or as JSON with `question` and `requires`; may "
+        "be repeated.",
         max_length=1000,
     ),
     from_log: bool = field("Keep the questions that the log holds most often.", False),
 ) -> dict[str, Any]:
-    """Keep questions that each build asks of the former and the next graph before the next one serves."""
-    given = [(question, requires or "")] if question else []
-    given += [(one.get("question", ""), one.get("requires", "")) for one in questions]
-    given += frequent_questions(context.readable) if from_log else []
-    return {"added": [_row(one) for one in add_standing(context.writable, given, utc_now())]}
+    """Keep questions that each build asks of the former and the next graph before the next one
+    serves.
+    """
+    pairs = [(question, requires or "")] if question else []
+    pairs += [(row.get("question", ""), row.get("requires", "")) for row in questions]
+    pairs += frequent_questions(context.readable) if from_log else []
+    return {
+        "added": [
+            _question_row(added) for added in add_standing(context.writable, pairs, utc_now())
+        ]
+    }
 
 
 @capability("standing.list", Cli(), Rest("GET", "/standing", "Standing questions", tag="questions"))
 def show(context: CallContext) -> dict[str, Any]:
     """List the standing questions, with the sources that they require."""
-    return {"questions": [_row(one) for one in list_standing(context.readable)]}
+    return {"questions": [_question_row(question) for question in list_standing(context.readable)]}
 
 
 @capability(
-    "standing.remove", "rw", Cli("id"),
+    "standing.remove",
+    "rw",
+    Cli("id"),
     Rest("POST", "/standing/{id}/remove", "Drop a standing question", tag="questions"),
-)  # fmt: skip
-def remove(context: CallContext, *, id: Id = field("Id of the question, as the list shows it.")) -> dict[str, Any]:
+)
+def remove(
+    context: CallContext, *, id: Id = field("Id of the question, as the list shows it.")
+) -> dict[str, Any]:
     """Drop a standing question."""
-    return {"removed": _row(remove_standing(context.writable, id))}
+    return {"removed": _question_row(remove_standing(context.writable, id))}
 
 
-Before = Annotated[Id | None, Shell(metavar="SNAPSHOT"), Field(description="Older snapshot; by default the last one.")]
+Before = Annotated[
+    Id | None,
+    Shell(metavar="SNAPSHOT"),
+    Field(description="Older snapshot; by default the last one."),
+]
 
 
 @capability(
-    "standing.run", Cli(succeeds=lambda document: bool(document["is_green"])),
+    "standing.run",
+    Cli(succeeds=lambda document: bool(document["is_green"])),
     Rest("GET", "/standing/run", "Ask the standing questions", tag="questions"),
-)  # fmt: skip
+)
 def run(context: CallContext, *, before: Before = None) -> dict[str, Any]:
-    """Ask the standing questions of the graph that serves and of an older one: which answers changed, and why."""
+    """Ask the standing questions of the graph that serves and of an older one: which answers
+    changed, and why.
+    """
     home = context.settings.home
-    known = [one.snapshot for one in published.snapshots(home) if one.problem is None]
-    if not known:
+    readable = _readable_snapshots(home)
+    if not readable:
         raise SnapshotError("nothing is published that could be asked; run `hades build`")
-    older = before or next(iter(known[1:]), known[0])
-    with closing(published.open_snapshot(home, older)) as old, closing(published.open_snapshot(home, known[0])) as new:
+    newest = readable[0]
+    older = before or next(iter(readable[1:]), newest)
+    with (
+        closing(published.open_snapshot(home, older)) as old,
+        closing(published.open_snapshot(home, newest)) as new,
+    ):
         report = check_standing(list_standing(context.readable), old, new, context.answers.tools)
-    red = [one for one in report["required"] if not one["cites"]]
-    return {**report, "before": older, "after": known[0], "is_green": not red, "red": red}
+    red = [requirement for requirement in report["required"] if not requirement["cites"]]
+    return {**report, "before": older, "after": newest, "is_green": not red, "red": red}

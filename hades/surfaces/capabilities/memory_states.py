@@ -56,41 +56,67 @@ TOPIC_CHARACTERS = 500
 TOPIC_OR_STATE = "A topic, or the id of one version."
 PlainTopic = Annotated[str, Field(min_length=1, max_length=TOPIC_CHARACTERS)]
 Topic = Annotated[
-    PlainTopic, Shell(metavar="TOPIC"), Field(description="Topic; may hold slashes, for example design/approach_x.")
+    PlainTopic,
+    Shell(metavar="TOPIC"),
+    Field(description="Topic; may hold slashes, for example design/approach_x."),
 ]
 TopicOrState = Annotated[
     str,
-    Field(min_length=1, max_length=max(TOPIC_CHARACTERS, ID_CHARACTERS), description=TOPIC_OR_STATE),
+    Field(
+        min_length=1, max_length=max(TOPIC_CHARACTERS, ID_CHARACTERS), description=TOPIC_OR_STATE
+    ),
     Shell(metavar="TOPIC_OR_STATE"),
 ]
 Relation = Annotated[str, Field(min_length=1, max_length=64), Shell(metavar="RELATION")]
 Content = Annotated[str, Field(min_length=1, max_length=100_000)]
 StatedReason = Annotated[str, Field(min_length=1, max_length=REASON_CHARACTERS)]
 ValidFrom = Annotated[
-    Moment | None, Field(description="True from this time on, for example 2026-01-31; by default now.")
+    Moment | None,
+    Field(description="True from this time on, for example 2026-01-31; by default now."),
 ]
-ValidUntil = Annotated[Moment | None, Field(description="True until this time, exclusive; by default without end.")]
+ValidUntil = Annotated[
+    Moment | None, Field(description="True until this time, exclusive; by default without end.")
+]
 Why = Annotated[Reason, Field(description="Reason, kept in the audit.")]
 Confidence = Annotated[Share, Field(description="Confidence, 0 to 1.")]
 Strength = Annotated[Share, Field(description="Strength, 0 to 1.")]
 Metadata = Annotated[
-    dict[str, Any], Field(max_length=64), AfterValidator(check_storable), Shell(metavar="JSON", read=read_object)
+    dict[str, Any],
+    Field(max_length=64),
+    AfterValidator(check_storable),
+    Shell(metavar="JSON", read=read_object),
 ]
 Tag = Annotated[str, Field(max_length=100)]
 
 
 @capability(
-    "memory.add", "rw", Cli("topic content", who="--who"),
-    Rest("POST", "/memory/states", "Add a version to a topic", 201, "state", examples=(
-        {"topic": "design/approach_x", "content": "Approach X needs a second index.", "tags": ["design"]},)),
+    "memory.add",
+    "rw",
+    Cli("topic content", who="--who"),
+    Rest(
+        "POST",
+        "/memory/states",
+        "Add a version to a topic",
+        201,
+        "state",
+        examples=(
+            {
+                "topic": "design/approach_x",
+                "content": "Approach X needs a second index.",
+                "tags": ["design"],
+            },
+        ),
+    ),
     Mcp("memory_add", "Add to memory", replies.MemoryStateReply, is_idempotent=False),
-)  # fmt: skip
+)
 def add(
     context: CallContext,
     *,
     topic: Topic = field(examples=["project/deadline", "user/preferences"]),
     content: Content = field("What is known now, complete.", examples=["The deadline is May 2."]),
-    tags: tuple[Tag, ...] = field("Tag to find it by; may be repeated.", (), "--tag", max_length=64),
+    tags: tuple[Tag, ...] = field(
+        "Tag to find it by; may be repeated.", (), "--tag", max_length=64
+    ),
     confidence: Confidence = 1.0,
     metadata: Metadata = field("Object that is kept with the version.", default_factory=dict),
     valid_from: ValidFrom = None,
@@ -100,12 +126,20 @@ def add(
 ) -> dict[str, Any]:
     """Add a version to a topic. Earlier versions are kept and can be read."""
     state = context.memory.add(
-        topic, content, tags=tags, confidence=confidence, metadata=metadata, valid_from=valid_from,
-        valid_until=valid_until, importance=importance, why=why, who=context.who,
-    )  # fmt: skip
+        topic,
+        content,
+        tags=tags,
+        confidence=confidence,
+        metadata=metadata,
+        valid_from=valid_from,
+        valid_until=valid_until,
+        importance=importance,
+        why=why,
+        who=context.who,
+    )
     holds = context.memory.latest(state.topic)
-    shown = None if holds is None else {"id": holds.id, "version": holds.version}
-    return {"topic": state.topic, "state": plain(state), "holds": shown}
+    current = None if holds is None else {"id": holds.id, "version": holds.version}
+    return {"topic": state.topic, "state": plain(state), "holds": current}
 
 
 @capability("memory.topics", Cli("prefix"), Rest("GET", "/memory/topics", "Topics"))
@@ -121,16 +155,26 @@ def topics(
 
 
 @capability(
-    "memory.latest", Cli("topic"),
+    "memory.latest",
+    Cli("topic"),
     Rest("GET", "/memory/{topic:path}/latest", "Newest version of a topic", part="state"),
-    Mcp("memory_latest", "Newest version of a topic", replies.MemoryStateReply, null_when_unknown="state"),
+    Mcp(
+        "memory_latest",
+        "Newest version of a topic",
+        replies.MemoryStateReply,
+        null_when_unknown="state",
+    ),
     also=AtMoment,
-)  # fmt: skip
-def latest(context: CallContext, *, topic: Topic = field(examples=["project/deadline"]), **when: Any) -> dict[str, Any]:
+)
+def latest(
+    context: CallContext, *, topic: Topic = field(examples=["project/deadline"]), **when: Any
+) -> dict[str, Any]:
     """Read the version of a topic that holds now, or at a time."""
     state = context.memory.latest(topic, mask=Mask(**when))
     if state is None and context.memory.history(topic, limit=1):
-        raise UnknownMemory(f"nothing holds of {topic!r} then; `hades memory history` shows its versions")
+        raise UnknownMemory(
+            f"nothing holds of {topic!r} then; `hades memory history` shows its versions"
+        )
     if state is None:
         raise unknown_topic(topic)
     context.memory.log_accesses([state.id])
@@ -138,7 +182,10 @@ def latest(context: CallContext, *, topic: Topic = field(examples=["project/dead
 
 
 @capability(
-    "memory.history", Cli("topic"), Rest("GET", "/memory/{topic:path}/history", "Versions of a topic"), also=AtMoment
+    "memory.history",
+    Cli("topic"),
+    Rest("GET", "/memory/{topic:path}/history", "Versions of a topic"),
+    also=AtMoment,
 )
 def history(
     context: CallContext,
@@ -148,28 +195,38 @@ def history(
     **when: Any,
 ) -> dict[str, Any]:
     """List the versions of a topic, oldest first, with who wrote each and why."""
-    memory, mask = context.memory, Mask(**when)
+    memory = context.memory
+    mask = Mask(**when)
     states = memory.history(topic, limit=limit, mask=mask)
     if not states:
         raise unknown_topic(topic)
-    acts = {act.subject: act for state in states for act in memory.audit(state.id) if act.action == "add"}
-    rows = [{**plain(state), "act": plain(acts.get(state.id))} for state in states]
+    add_acts = {}
+    for state in states:
+        for act in memory.audit(state.id):
+            if act.action == "add":
+                add_acts[act.subject] = act
+    rows = [{**plain(state), "act": plain(add_acts.get(state.id))} for state in states]
     holds = memory.latest(topic, mask=mask)
     return {"topic": topic, "states": rows, "holds": None if holds is None else holds.id}
 
 
 @capability(
-    "memory.at", Cli("topic moment"),
+    "memory.at",
+    Cli("topic moment"),
     Rest("GET", "/memory/{topic:path}/at", "What was true of a topic at a time", part="state"),
-    Mcp("memory_at", "What was true at a time", replies.MemoryStateReply, null_when_unknown="state"),
+    Mcp(
+        "memory_at", "What was true at a time", replies.MemoryStateReply, null_when_unknown="state"
+    ),
     task="query at time",
-)  # fmt: skip
+)
 def at(
     context: CallContext,
     *,
     topic: Topic = field(examples=["project/deadline"]),
     moment: Moment = field(
-        "The time, for example 2026-01-31 or 2026-01-31T12:00:00Z.", metavar="TIME", examples=["2026-01-31T12:00:00Z"]
+        "The time, for example 2026-01-31 or 2026-01-31T12:00:00Z.",
+        metavar="TIME",
+        examples=["2026-01-31T12:00:00Z"],
     ),
     known_at: KnownAt = None,
 ) -> dict[str, Any]:
@@ -177,18 +234,26 @@ def at(
     document = at_or_null(context.memory, topic, moment, known_at)
     if document["state"] is None:
         when = moment.isoformat()
-        raise UnknownMemory(f"nothing was known of {topic!r} at {when}; `hades memory history` lists its versions")
+        raise UnknownMemory(
+            f"nothing was known of {topic!r} at {when}; `hades memory history` lists its versions"
+        )
     return document
 
 
-def at_or_null(memory: Memory, topic: str, moment: datetime, known_at: datetime | None = None) -> dict[str, Any]:
+def at_or_null(
+    memory: Memory, topic: str, moment: datetime, known_at: datetime | None = None
+) -> dict[str, Any]:
     """The same with `state` None before the first version."""
     state = memory.at(topic, moment, known_at=known_at)
-    edges = memory.edges(topic, mask=Mask(as_of=moment, known_at=known_at)) if state is not None else []
+    edges = []
+    if state is not None:
+        edges = memory.edges(topic, mask=Mask(as_of=moment, known_at=known_at))
     return {"topic": topic, "state": plain(state), "edges": edge_documents(memory, edges)}
 
 
-@capability("memory.trace", Rest("GET", "/memory/{topic:path}/trace", "All versions of a topic by id"))
+@capability(
+    "memory.trace", Rest("GET", "/memory/{topic:path}/trace", "All versions of a topic by id")
+)
 def trace(context: CallContext, *, topic: Topic) -> dict[str, Any]:
     """Read all versions of a topic by id, oldest first."""
     document: dict[str, Any] = plain(context.memory.trace(topic))
@@ -196,14 +261,26 @@ def trace(context: CallContext, *, topic: Topic) -> dict[str, Any]:
 
 
 @capability(
-    "memory.link", "rw", Cli("source relation target", who="--who"),
-    Rest("POST", "/memory/links", "Join two topics", 201, "edge", examples=(
-        {"source": "design/approach_x", "target": "design/index", "relation": "blocked_by"},)),
-)  # fmt: skip
+    "memory.link",
+    "rw",
+    Cli("source relation target", who="--who"),
+    Rest(
+        "POST",
+        "/memory/links",
+        "Join two topics",
+        201,
+        "edge",
+        examples=(
+            {"source": "design/approach_x", "target": "design/index", "relation": "blocked_by"},
+        ),
+    ),
+)
 def link(
     context: CallContext,
     *,
-    source: TopicOrState = field("A topic, which means its newest version, or the id of one version."),
+    source: TopicOrState = field(
+        "A topic, which means its newest version, or the id of one version."
+    ),
     relation: Relation = field("Relation in small letters, digits and _, for example blocked_by."),
     target: TopicOrState,
     kind: Literal["temporal", "cross_topic", "causal", "reference"] | None = field(
@@ -219,18 +296,28 @@ def link(
 ) -> dict[str, Any]:
     """Join two topics or states by a relation that holds over a time."""
     edge = context.memory.link(
-        source=source, target=target, relation=relation, kind=None if kind is None else MemoryEdgeKind(kind),
-        strength=strength, valid_from=valid_from, valid_until=valid_until, description=description,
+        source=source,
+        target=target,
+        relation=relation,
+        kind=None if kind is None else MemoryEdgeKind(kind),
+        strength=strength,
+        valid_from=valid_from,
+        valid_until=valid_until,
+        description=description,
         bidirectional=bidirectional,
-        metadata=metadata, why=why, who=context.who,
-    )  # fmt: skip
+        metadata=metadata,
+        why=why,
+        who=context.who,
+    )
     return {"edge": edge_documents(context.memory, [edge])[0]}
 
 
 @capability(
-    "memory.close", "rw", Cli("edge_id", who="--who"),
+    "memory.close",
+    "rw",
+    Cli("edge_id", who="--who"),
     Rest("POST", "/memory/links/{edge_id}/close", "End an edge", part="edge"),
-)  # fmt: skip
+)
 def close(
     context: CallContext,
     *,
@@ -240,30 +327,45 @@ def close(
     why: Why = "",
 ) -> dict[str, Any]:
     """End an edge: from then on it is not true. It stays in the history."""
-    edge = context.memory.close(edge_id, at=at, superseded_by=superseded_by, why=why, who=context.who)
+    edge = context.memory.close(
+        edge_id, at=at, superseded_by=superseded_by, why=why, who=context.who
+    )
     return {"edge": edge_documents(context.memory, [edge])[0]}
 
 
-@capability("memory.edges", Cli("topic"), Rest("GET", "/memory/{topic:path}/edges", "Edges of a topic"), also=AtMoment)
+@capability(
+    "memory.edges",
+    Cli("topic"),
+    Rest("GET", "/memory/{topic:path}/edges", "Edges of a topic"),
+    also=AtMoment,
+)
 def edges(
     context: CallContext,
     *,
     topic: TopicOrState,
     direction: Literal["any", "outbound", "inbound"] = field("Direction of the edges.", "any"),
-    types: tuple[Id, ...] = field("Only edges of this relation; may be repeated.", (), "--relation", max_length=32),
+    types: tuple[Id, ...] = field(
+        "Only edges of this relation; may be repeated.", (), "--relation", max_length=32
+    ),
     everything: bool = field("Also edges that have ended or have not begun.", False, "--all"),
     **when: Any,
 ) -> dict[str, Any]:
     """List the edges of a topic or state that are true now, or were true at a time."""
-    found = context.memory.edges(
-        topic, mask=Mask(**when), direction=Direction(direction), types=list(types) or None,
+    edges = context.memory.edges(
+        topic,
+        mask=Mask(**when),
+        direction=Direction(direction),
+        types=list(types) or None,
         everything=everything,
-    )  # fmt: skip
-    return {"topic": topic, "edges": edge_documents(context.memory, found)}
+    )
+    return {"topic": topic, "edges": edge_documents(context.memory, edges)}
 
 
 @capability(
-    "memory.why", Cli("topic"), Rest("GET", "/memory/{topic:path}/why", "What holds of a topic, and why"), also=AtMoment
+    "memory.why",
+    Cli("topic"),
+    Rest("GET", "/memory/{topic:path}/why", "What holds of a topic, and why"),
+    also=AtMoment,
 )
 def why_it_holds(context: CallContext, *, topic: Topic, **when: Any) -> dict[str, Any]:
     """Say what holds of a topic, why it holds, and what held before."""
@@ -271,9 +373,11 @@ def why_it_holds(context: CallContext, *, topic: Topic, **when: Any) -> dict[str
 
 
 @capability(
-    "memory.when", Cli("topic from_rel to_rel", succeeds=lambda document: document["at"] is not None),
-    Rest("GET", "/memory/{topic:path}/when", "When one relation was replaced by another"), task="find edge change",
-)  # fmt: skip
+    "memory.when",
+    Cli("topic from_rel to_rel", succeeds=lambda document: document["at"] is not None),
+    Rest("GET", "/memory/{topic:path}/when", "When one relation was replaced by another"),
+    task="find edge change",
+)
 def when(
     context: CallContext,
     *,
@@ -290,31 +394,34 @@ def when(
     return {"at": at.isoformat(), "ended": ended, "began": began}
 
 
-@capability("memory.audit", Cli("topic"), Rest("GET", "/memory/{topic:path}/audit", "Who did what to a topic"))
+@capability(
+    "memory.audit",
+    Cli("topic"),
+    Rest("GET", "/memory/{topic:path}/audit", "Who did what to a topic"),
+)
 def audit(
     context: CallContext,
     *,
-    topic: TopicOrState = field("A topic, or the id of a state or an edge.", metavar="TOPIC_STATE_OR_EDGE"),
+    topic: TopicOrState = field(
+        "A topic, or the id of a state or an edge.", metavar="TOPIC_STATE_OR_EDGE"
+    ),
 ) -> dict[str, Any]:
     """List who did what to a topic, a state or an edge, when and why."""
-    memory, names = context.memory, [topic]
-    if topic in memory.topics(topic):
-        joined = memory.edges(topic, everything=True)
-        names = [*memory.trace(topic).states, *(edge.id for edge in joined)]
-    acts = sorted((act for name in names for act in memory.audit(name)), key=lambda act: act.key)
-    return {"subject": topic, "acts": [plain(act) for act in acts]}
+    return {"subject": topic, "acts": [plain(act) for act in context.memory.audit(topic)]}
 
 
 def read_facts(texts: Sequence[str]) -> list[dict[str, Any]]:
     """Facts as the command line writes them: RELATION=TOPIC or RELATION=TOPIC@EDGE."""
-    found = []
+    facts = []
     for text in texts:
-        relation, equals, rest = text.partition("=")
-        target, _, replaces = (part.strip() for part in rest.partition("@"))
+        relation, equals, target_text = text.partition("=")
+        target, _, replaces = (part.strip() for part in target_text.partition("@"))
         if not equals or not target:
-            raise MemoryRefused(f"{text!r} states no fact; write RELATION=TOPIC, or RELATION=TOPIC@EDGE_IT_REPLACES")
-        found.append({"relation": relation.strip(), "target": target, "replaces": replaces or None})
-    return found
+            raise MemoryRefused(
+                f"{text!r} states no fact; write RELATION=TOPIC, or RELATION=TOPIC@EDGE_IT_REPLACES"
+            )
+        facts.append({"relation": relation.strip(), "target": target, "replaces": replaces or None})
+    return facts
 
 
 class FactPart(Request):
@@ -322,40 +429,65 @@ class FactPart(Request):
 
     relation: Relation = Field(description="Relation, for example enabled_by.")
     target: Id = Field(description=TOPIC_OR_STATE)
-    replaces: Id | None = Field(None, description="The edge that it replaces, by id or by relation.")
+    replaces: Id | None = Field(
+        None, description="The edge that it replaces, by id or by relation."
+    )
     description: Reason = Field("", description="The fact in a sentence.")
     strength: Share = Field(1.0, description="Strength, 0 to 1.")
 
 
 @capability(
-    "memory.promote", "rw", Cli("topic reason", who="--who"),
-    Rest("POST", "/memory/{topic:path}/promote", "Make the next version of a topic", 201), task="promote memory",
-)  # fmt: skip
+    "memory.promote",
+    "rw",
+    Cli("topic reason", who="--who"),
+    Rest("POST", "/memory/{topic:path}/promote", "Make the next version of a topic", 201),
+    task="promote memory",
+)
 def promote(
     context: CallContext,
     *,
     topic: Topic,
     reason: StatedReason = field("Why there is a new version.", metavar="REASON"),
-    content: Content | None = field("The new version; by default it is made from what is known.", None),
+    content: Content | None = field(
+        "The new version; by default it is made from what is known.", None
+    ),
 ) -> dict[str, Any]:
-    """Make the next version of a topic from its history and its neighbours, or from the content given."""
-    done = context.memory.promote(topic, reason, content, who=context.who)
-    edges = edge_documents(context.memory, done.edges)
-    return {"state": plain(done.state), "edges": edges, "act": done.act}
+    """Make the next version of a topic from its history and its neighbours, or from the content
+    given.
+    """
+    promotion = context.memory.promote(topic, reason, content, who=context.who)
+    edges = edge_documents(context.memory, promotion.edges)
+    return {"state": plain(promotion.state), "edges": edges, "act": promotion.act}
 
 
 @capability(
-    "memory.change", "rw", Cli("old_state_id change_description", who="--who"),
-    Rest("POST", "/memory/change", "State that a fact changed", 201, examples=({
-        "old_state_id": "design/approach_x", "change_description": "The index was built, X works now.",
-        "facts": [{"relation": "enabled_by", "target": "design/index", "replaces": "blocked_by"}]},)),
+    "memory.change",
+    "rw",
+    Cli("old_state_id change_description", who="--who"),
+    Rest(
+        "POST",
+        "/memory/change",
+        "State that a fact changed",
+        201,
+        examples=(
+            {
+                "old_state_id": "design/approach_x",
+                "change_description": "The index was built, X works now.",
+                "facts": [
+                    {"relation": "enabled_by", "target": "design/index", "replaces": "blocked_by"}
+                ],
+            },
+        ),
+    ),
     task="handle fact change",
-)  # fmt: skip
+)
 def change(
     context: CallContext,
     *,
     old_state_id: TopicOrState,
-    change_description: str = field("What changed.", min_length=1, max_length=4000, metavar="DESCRIPTION"),
+    change_description: str = field(
+        "What changed.", min_length=1, max_length=4000, metavar="DESCRIPTION"
+    ),
     facts: tuple[FactPart, ...] = field(
         "What is true now.",
         (),
@@ -368,25 +500,29 @@ def change(
     content: Content | None = field("The new version; by default the description.", None),
     at: Moment | None = field("When it changed; by default now.", None),
 ) -> dict[str, Any]:
-    """State that a fact changed: a new version is written, edges that it makes untrue end, and each says why."""
-    stated = [Fact(**dict(fact)) for fact in facts]
-    done = context.memory.change(
-        old_state_id, change_description, facts=stated, content=content, at=at, who=context.who
+    """State that a fact changed: a new version is written, edges that it makes untrue end, and each
+    says why.
+    """
+    new_facts = [Fact(**dict(fact)) for fact in facts]
+    report = context.memory.change(
+        old_state_id, change_description, facts=new_facts, content=content, at=at, who=context.who
     )
     return {
-        "new_state": plain(done.new_state),
-        "previous_state_id": done.previous_state_id,
-        "new_edges": edge_documents(context.memory, done.new_edges),
-        "obsolete_edges": edge_documents(context.memory, done.obsolete_edges),
-        "reasons": done.reasons,
-        "act": done.act,
+        "new_state": plain(report.new_state),
+        "previous_state_id": report.previous_state_id,
+        "new_edges": edge_documents(context.memory, report.new_edges),
+        "obsolete_edges": edge_documents(context.memory, report.obsolete_edges),
+        "reasons": report.reasons,
+        "act": report.act,
     }
 
 
 @capability(
-    "memory.fact", "rw", Cli("subject relation object", who="--who"),
+    "memory.fact",
+    "rw",
+    Cli("subject relation object", who="--who"),
     Rest("POST", "/memory/facts", "Assert a fact", 201),
-)  # fmt: skip
+)
 def fact(
     context: CallContext,
     *,
@@ -398,54 +534,92 @@ def fact(
     confidence: Confidence = 1.0,
     source: Reason = field("Where the fact comes from.", ""),
     trust: Share | None = field(
-        "Trust in the source, 0 to 1; decides between facts of equal confidence. By default 0.5.", None
+        "Trust in the source, 0 to 1; decides between facts of equal confidence. By default 0.5.",
+        None,
     ),
     functional: bool | None = field(
-        "Whether the relation holds for one object at a time.", None, "--functional/--not-functional"
+        "Whether the relation holds for one object at a time.",
+        None,
+        "--functional/--not-functional",
     ),
     description: Reason = field("The fact in a sentence.", ""),
     why: Why = "",
 ) -> dict[str, Any]:
-    """Assert a fact. Where it excludes another, confidence, source and recency decide, and a record says how."""
+    """Assert a fact. Where it excludes another, confidence, source and recency decide, and a record
+    says how.
+    """
     memory = context.memory
-    done = memory.assert_fact(
-        subject, relation, object, valid_from=valid_from, valid_until=valid_until, confidence=confidence,
-        source=source, trust=known_trust(memory) if trust is None else trust, functional=functional,
-        description=description, why=why, who=context.who,
-    )  # fmt: skip
-    met = [{"old": old.id, "outcome": outcome, "why": why} for old, (outcome, why) in done.conflicts]
-    return {"edges": edge_documents(memory, done.edges), "conflicts": met, "act": done.act}
+    report = memory.assert_fact(
+        subject,
+        relation,
+        object,
+        valid_from=valid_from,
+        valid_until=valid_until,
+        confidence=confidence,
+        source=source,
+        trust=known_trust(memory) if trust is None else trust,
+        functional=functional,
+        description=description,
+        why=why,
+        who=context.who,
+    )
+    conflicts = [
+        {"old": edge.id, "outcome": outcome, "why": cause}
+        for edge, (outcome, cause) in report.conflicts
+    ]
+    edges = edge_documents(memory, report.edges)
+    return {"edges": edges, "conflicts": conflicts, "act": report.act}
 
 
-@capability("memory.conflicts", Cli(), Rest("GET", "/memory/conflicts", "Facts that excluded each other"))
+@capability(
+    "memory.conflicts", Cli(), Rest("GET", "/memory/conflicts", "Facts that excluded each other")
+)
 def conflicts(
-    context: CallContext, *, open_only: bool = field("Only conflicts that need a decision.", False, "--open")
+    context: CallContext,
+    *,
+    open_only: bool = field("Only conflicts that need a decision.", False, "--open"),
 ) -> dict[str, Any]:
     """List facts that excluded each other, and what was decided; oldest first."""
     return {"conflicts": plain(context.memory.conflicts(open_only=open_only))}
 
 
 @capability(
-    "memory.resolve", "rw", Cli("conflict_id keep", who="--who"),
+    "memory.resolve",
+    "rw",
+    Cli("conflict_id keep", who="--who"),
     Rest("POST", "/memory/conflicts/{conflict_id}/resolve", "Decide a conflict"),
-)  # fmt: skip
+)
 def resolve(
     context: CallContext,
     *,
-    conflict_id: Id = field("Id of the conflict, as `hades memory conflicts` prints it.", metavar="CONFLICT_ID"),
+    conflict_id: Id = field(
+        "Id of the conflict, as `hades memory conflicts` prints it.", metavar="CONFLICT_ID"
+    ),
     keep: Literal["new", "old"] = field("Which fact is kept."),
     why: Why = "",
 ) -> dict[str, Any]:
     """Decide a conflict that neither confidence, source nor recency could."""
     memory = context.memory
-    done = memory.resolve(conflict_id, keep, who=context.who, why=why)
-    facts = (done.new_edge, done.old_edge) if keep == "new" else (done.old_edge, done.new_edge)
-    won, lost = (str(memory.beliefs(edge)[-1].metadata.get("source", "")) if edge else "" for edge in facts)
-    learn_trust(memory, won, lost, who=context.who)
-    return {"id": done.id, "outcome": str(done.outcome)}
+    conflict = memory.resolve(conflict_id, keep, who=context.who, why=why)
+    winner = conflict.new_edge if keep == "new" else conflict.old_edge
+    loser = conflict.old_edge if keep == "new" else conflict.new_edge
+    learn_trust(memory, _source_of(memory, winner), _source_of(memory, loser), who=context.who)
+    return {"id": conflict.id, "outcome": str(conflict.outcome)}
 
 
-@capability("memory.undo", "rw", Cli("act_id", who="--who"), Rest("POST", "/memory/acts/{act_id}/undo", "Undo an act"))
+def _source_of(memory: Memory, edge: str | None) -> str:
+    """The source that the newest belief about an edge names."""
+    if not edge:
+        return ""
+    return str(memory.beliefs(edge)[-1].metadata.get("source", ""))
+
+
+@capability(
+    "memory.undo",
+    "rw",
+    Cli("act_id", who="--who"),
+    Rest("POST", "/memory/acts/{act_id}/undo", "Undo an act"),
+)
 def undo(
     context: CallContext,
     *,
@@ -458,31 +632,47 @@ def undo(
 
 
 @capability(
-    "memory.erase", "admin", Cli("names", who="--who", succeeds=lambda document: bool(document["complete"])),
+    "memory.erase",
+    "admin",
+    Cli("names", who="--who", succeeds=lambda document: bool(document["complete"])),
     Rest("POST", "/memory/erase", "Erase permanently"),
     Mcp("memory_erase", "Erase permanently", replies.MemoryErasureReply),
-)  # fmt: skip
+)
 def erase(
     context: CallContext,
     *,
     names: tuple[Id, ...] = field(
-        "Topics by name, single versions by id.", metavar="TOPIC_OR_STATE...", min_length=1, max_length=1000
+        "Topics by name, single versions by id.",
+        metavar="TOPIC_OR_STATE...",
+        min_length=1,
+        max_length=1000,
     ),
     why: StatedReason = field("Reason; required."),
 ) -> dict[str, Any]:
-    """Erase topics or states permanently, with everything derived from them; returns a certificate of hashes."""
+    """Erase topics or states permanently, with everything derived from them; returns a certificate
+    of hashes.
+    """
     return context.memory.erase(list(names), who=context.who, why=why)
 
 
 @capability("memory.compact", "admin", Cli(succeeds=lambda document: bool(document["compacted"])))
 def compact(context: CallContext) -> dict[str, Any]:
-    """Rewrite the files of the store without deleted rows: completes an erasure that other readers delayed."""
+    """Rewrite the files of the store without deleted rows: completes an erasure that other readers
+    delayed.
+    """
     return {"compacted": context.memory.compact()}
 
 
-@capability("memory.check", "rw", Cli(succeeds=lambda document: not document["problems"]), task="check memory")
+@capability(
+    "memory.check",
+    "rw",
+    Cli(succeeds=lambda document: not document["problems"]),
+    task="check memory",
+)
 def check(
-    context: CallContext, *, write_out: bool = field("Also write memory_traces, for other tools.", False, "--traces")
+    context: CallContext,
+    *,
+    write_out: bool = field("Also write memory_traces, for other tools.", False, "--traces"),
 ) -> dict[str, Any]:
     """Check all of memory: version gaps, parents, pointers, overlapping beliefs, cycles."""
     return {"problems": context.memory.check(write_out=write_out)}

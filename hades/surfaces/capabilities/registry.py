@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
-from hades.surfaces.capabilities import graph, memory_recall, memory_states, questions, retrieval_tools
+from hades.surfaces.capabilities import (
+    graph,
+    memory_recall,
+    memory_states,
+    questions,
+    retrieval_tools,
+)
 from hades.surfaces.capabilities.capability import Capability, declared_in
 
-CAPABILITIES: tuple[Capability, ...] = tuple(
-    one for module in (questions, retrieval_tools, graph, memory_states, memory_recall) for one in declared_in(module)
+CAPABILITIES: tuple[Capability, ...] = (
+    *declared_in(questions),
+    *declared_in(retrieval_tools),
+    *declared_in(graph),
+    *declared_in(memory_states),
+    *declared_in(memory_recall),
 )

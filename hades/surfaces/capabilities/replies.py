@@ -1,8 +1,10 @@
-"""Replies: results of the tools of agents, where a field that does not apply is left out, and records of memory."""
+"""Replies: results of the tools of agents, where a field that does not apply is left out, and
+records of memory.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -28,7 +30,9 @@ class TurnReply(ToolReply):
 
     query: str | None = Field(None, description="the question as it was asked")
     count: int | None = Field(None, description="how many results; none at all is a success")
-    reasons: list[str] | None = Field(None, description="what cut the turn: codes of docs/reference/settings.md")
+    reasons: list[str] | None = Field(
+        None, description="what cut the turn: codes of docs/reference/settings.md"
+    )
     query_id: str | None = Field(None, description="for `hades explain` and `hades feedback`")
     snapshot: str | None = Field(None, description="the published graph that answered")
 
@@ -40,7 +44,9 @@ class EdgeDocument(PathEdge):
 
 
 class PathDocument(Path):
-    """A path, also by the field names of specification 000: `vertices`, `edge_weights`, `path_length`, ..."""
+    """A path, also by the field names of specification 000: `vertices`, `edge_weights`,
+    `path_length`, ...
+    """
 
     model_config = ConfigDict(extra="allow")
     edges: tuple[EdgeDocument, ...]
@@ -49,11 +55,19 @@ class PathDocument(Path):
 class PathsReply(TurnReply):
     """Of `pathrag_retrieve`; with `format_for_llm` only `success` and `formatted_prompt`."""
 
-    paths: list[PathDocument] | None = Field(None, description="best first, with text, nodes, edges and sources")
-    pruned_from: int | None = Field(None, description="how many paths were found before the best were chosen")
+    paths: list[PathDocument] | None = Field(
+        None, description="best first, with text, nodes, edges and sources"
+    )
+    pruned_from: int | None = Field(
+        None, description="how many paths were found before the best were chosen"
+    )
     reason: str | None = Field(None, description="`no_paths` when there is none")
-    tier: str | None = Field(None, description="which tier of the cache gave the answer; RAID5 is the graph itself")
-    formatted_prompt: str | None = Field(None, description="what a language model is told, within the token budget")
+    tier: str | None = Field(
+        None, description="which tier of the cache gave the answer; RAID5 is the graph itself"
+    )
+    formatted_prompt: str | None = Field(
+        None, description="what a language model is told, within the token budget"
+    )
 
 
 class ExplanationReply(ToolReply):
@@ -64,13 +78,21 @@ class ExplanationReply(ToolReply):
     recipe: str | None = Field(None, description="the recipe that answered")
     snapshot: str | None = Field(None, description="the published graph that answered")
     at: str | None = Field(None, description="when it was asked")
-    paths: list[dict[str, Any]] | None = Field(None, description="the paths, each with why it was kept")
-    reasons: dict[str, str] | None = Field(None, description="what cut the turn, and what that means")
-    missing: dict[str, Any] | None = Field(None, description="why a node was not reached, where one was named")
+    paths: list[dict[str, Any]] | None = Field(
+        None, description="the paths, each with why it was kept"
+    )
+    reasons: dict[str, str] | None = Field(
+        None, description="what cut the turn, and what that means"
+    )
+    missing: dict[str, Any] | None = Field(
+        None, description="why a node was not reached, where one was named"
+    )
     sources: list[dict[str, Any]] | None = Field(
         None, description="the passages: `needed` is the share of support that is lost without one"
     )
-    without: dict[str, Any] | None = Field(None, description="what the turn says without a source, where one was named")
+    without: dict[str, Any] | None = Field(
+        None, description="what the turn says without a source, where one was named"
+    )
 
 
 class RetrievalResult(BaseModel):
@@ -80,8 +102,13 @@ class RetrievalResult(BaseModel):
     text: str = Field(description="its text")
     score: float = Field(description="comparable within one answer")
     rank: int = Field(description="1 is best")
-    entities: list[str] = Field(description="names of the entities it mentions, most important first")
-    metadata: dict[str, Any] = Field(description="document, title, headings, path of its file, span, and what found it")
+    entities: list[str] = Field(
+        description="names of the entities it mentions, most important first"
+    )
+    metadata: dict[str, Any] = Field(
+        description="document, title, headings, path of its file (also as file_path), span, "
+        "timestamp (the document's date, null where it has none), and what found it"
+    )
 
 
 class PassagesReply(TurnReply):
@@ -94,7 +121,10 @@ class Citation(BaseModel):
     """Where one edge of a path was read."""
 
     edge: str = Field(description="id of the edge")
-    doc: str = Field(description="id of the document, as it came in; empty for an edge that was measured, not read")
+    doc: str = Field(
+        description="id of the document, as it came in; empty for an edge that was measured, not "
+        "read"
+    )
     span: tuple[int, int] | None = Field(description="characters of it")
 
 
@@ -117,9 +147,13 @@ class PathStringsReply(TurnReply):
 class EntityEditReply(ToolReply):
     """Of `graph_entity_update`."""
 
-    edit: str | None = Field(None, description="id of the edit, for `hades entity undo`; empty when nothing changed")
+    edit: str | None = Field(
+        None, description="id of the edit, for `hades entity undo`; empty when nothing changed"
+    )
     entity: str | None = Field(None, description="id of the entity")
-    state: str | None = Field(None, description="applied, or pending until a second person approves")
+    state: str | None = Field(
+        None, description="applied, or pending until a second person approves"
+    )
     changed: bool | None = Field(None, description="whether this call changed anything")
     fields: dict[str, Any] | None = Field(None, description="what was changed")
     before: dict[str, Any] | None = Field(None, description="what those fields said")
@@ -154,7 +188,8 @@ class MemorySearchHit(BaseModel):
     """A state and how near it is to what was asked."""
 
     score: float = Field(
-        description="similarity, comparable within one answer", validation_alias=AliasChoices("score", "similarity")
+        description="similarity, comparable within one answer",
+        validation_alias=AliasChoices("score", "similarity"),
     )
     state: MemoryVersion
 
@@ -163,7 +198,9 @@ class MemorySearchReply(ToolReply):
     """Of `memory_search`."""
 
     query: str | None = Field(None, description="what was searched for")
-    results: list[MemorySearchHit] | None = Field(None, description="newest version of each topic, nearest first")
+    results: list[MemorySearchHit] | None = Field(
+        None, description="newest version of each topic, nearest first"
+    )
     count: int | None = Field(None, description="how many")
 
 
@@ -189,21 +226,24 @@ class MemoryErasureReply(ToolReply):
 
 def edge_documents(memory: Memory, edges: Iterable[MemoryEdge]) -> list[dict[str, Any]]:
     """Edges as JSON, each with the topics and versions that it joins."""
-    listed = list(edges)
-    ends = sorted({end for edge in listed for end in (edge.source, edge.target)})
-    names = {state.key: f"{state.topic} v{state.version}" for state in memory.states(ends)}
-    return [
-        {
-            "id": edge.id,
-            "revision": edge.revision,
-            "source_state_id": edge.source_state_id,
-            "target_state_id": edge.target_state_id,
-            "source_topic": names.get(edge.source.rpartition("/")[2], edge.source),
-            "target_topic": names.get(edge.target.rpartition("/")[2], edge.target),
-            **edge.model_dump(mode="json", exclude={"key", "source", "target"}),
-        }
-        for edge in listed
-    ]
+    edges = list(edges)
+    ends = {edge.source for edge in edges} | {edge.target for edge in edges}
+    states = memory.states(sorted(ends))
+    names = {state.key: f"{state.topic} v{state.version}" for state in states}
+    return [_edge_document(edge, names) for edge in edges]
+
+
+def _edge_document(edge: MemoryEdge, names: Mapping[str, str]) -> dict[str, Any]:
+    """An edge as JSON; `names` are those of the states by key."""
+    return {
+        "id": edge.id,
+        "revision": edge.revision,
+        "source_state_id": edge.source_state_id,
+        "target_state_id": edge.target_state_id,
+        "source_topic": names.get(edge.source.rpartition("/")[2], edge.source),
+        "target_topic": names.get(edge.target.rpartition("/")[2], edge.target),
+        **edge.model_dump(mode="json", exclude={"key", "source", "target"}),
+    }
 
 
 def unknown_topic(topic: str) -> UnknownMemory:

@@ -1,4 +1,6 @@
-"""The program `hades`: its table of commands and its entry point. A command imports what it needs when it is called."""
+"""The program `hades`: its table of commands and its entry point. A command imports what it needs
+when it is called.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +16,8 @@ import typer
 from typer.completion import completion_init  # type: ignore[attr-defined]
 from typer.core import TyperCommand, TyperGroup
 
+from hades.errors import plain_message
+
 
 def main() -> None:
     """Entry point of the console script."""
@@ -21,56 +25,98 @@ def main() -> None:
     whole_app()(prog_name="hades")
 
 
-# Commands by the modules of `hades.surfaces` that declare them: together they import most of the library, so a call
-# imports its own only.
-COMMANDS: Mapping[str, str] = {
-    "capabilities.questions": "query answer explain feedback queries",
-    "capabilities.graph": "overview compare snapshots rollback promote discard",
-    "cli.ingest": "forget publish init completion demo provision",
-    "cli.build": "build run repair watch backup restore export import",
-    "cli.serve": "serve status",
-    "cli.evaluation": "exam",
-    "cli.doctor": "doctor",
+# Every command under its heading of the help, with the modules of `hades.surfaces` that declare it:
+# together they import most of the library, so a call imports its own only.
+COMMANDS: Mapping[str, Mapping[str, str]] = {
+    "Start here": {
+        "demo": "cli.ingest",
+        "ingest": "cli.ingest",
+        "watch": "cli.build",
+        "build": "cli.build",
+        "query": "capabilities.questions",
+        "answer": "capabilities.questions",
+        "serve": "cli.serve",
+    },
+    "Ask": {
+        "overview": "capabilities.graph",
+        "graph": "capabilities.graph",
+        "explain": "capabilities.questions",
+        "feedback": "capabilities.questions",
+        "queries": "capabilities.questions",
+        "standing": "capabilities.graph",
+    },
+    "Memory": {"memory": "capabilities.memory_states capabilities.memory_recall"},
+    "Change what is known": {
+        "entity": "capabilities.graph",
+        "forget": "cli.ingest",
+        "repair": "cli.build",
+    },
+    "Nights and snapshots": {
+        "run": "cli.build",
+        "publish": "cli.ingest",
+        "snapshots": "capabilities.graph",
+        "compare": "capabilities.graph",
+        "promote": "capabilities.graph",
+        "rollback": "capabilities.graph",
+        "discard": "capabilities.graph",
+    },
+    "Quality": {"exam": "cli.evaluation", "eval": "cli.evaluation", "contracts": "cli.build"},
+    "Agents and services": {"mcp": "cli.serve cli.install_mcp", "token": "cli.serve"},
+    "Operate": {
+        "init": "cli.ingest",
+        "trust": "cli.trust",
+        "doctor": "cli.doctor",
+        "status": "cli.serve",
+        "provision": "cli.ingest",
+        "backup": "cli.build",
+        "restore": "cli.build",
+        "export": "cli.build",
+        "import": "cli.build",
+        "completion": "cli.ingest",
+    },
 }
-GROUPS: Mapping[str, tuple[str, str]] = {
-    "ingest": ("cli.ingest", "Turn material into nodes, chunks, embeddings and edges; safe to stop and to repeat."),
-    "memory": (
-        "capabilities.memory_states capabilities.memory_recall",
-        "Memory through time: versions, edges, and what was known when.",
-    ),
-    "standing": (
-        "capabilities.graph",
-        "Questions that each build asks before it publishes; changed answers with their causes.",
-    ),
-    "contracts": (
-        "cli.build",
-        "Rules that rows must keep: export them to Great Expectations, try new ones on past builds.",
-    ),
-    "graph": ("capabilities.graph", "Look at the published graph: nodes, neighbours, topics."),
-    "entity": (
-        "capabilities.graph",
-        "Correct entities by hand: idempotent, reviewed where it matters, kept by builds, undoable.",
-    ),
-    "mcp": ("cli.serve", "Serve the tools of the Model Context Protocol, or install them in an agent's configuration."),
-    "token": ("cli.serve", "Tokens for the service on TCP; only their hashes are stored."),
-    "eval": ("cli.evaluation", "Evaluate retrieval, compared with BM25, dense and hybrid baselines."),
+# Commands that hold others, with what a function's docstring says of the rest.
+GROUPS: Mapping[str, str] = {
+    "ingest": "Turn material into nodes, chunks, embeddings and edges; safe to stop and to repeat.",
+    "memory": "Memory through time: versions, edges, and what was known when.",
+    "standing": "Questions that each build asks before it publishes; changed answers with their "
+    "causes.",
+    "contracts": "Rules that rows must keep: export them to Great Expectations, try new ones on "
+    "past builds.",
+    "graph": "Look at the published graph: nodes, neighbours, topics.",
+    "entity": "Correct entities by hand: idempotent, reviewed where it matters, kept by builds, "
+    "undoable.",
+    "mcp": "Serve the tools of the Model Context Protocol, or install them in an agent's "
+    "configuration.",
+    "token": "Tokens for the service on TCP; only their hashes are stored.",
+    "eval": "Evaluate retrieval, compared with BM25, dense and hybrid baselines.",
 }
 
 
 @cache
 def lines_of_help(module: str) -> dict[str, str]:
-    """The first line of help of each command of a module, read from its text: nothing is imported for it."""
-    source = Path(__file__).parents[1].joinpath(*module.split(".")).with_suffix(".py").read_text("utf-8")
-    declared = r'^@(?:local_command|capability)\(\s*"(\w+)".*?^    """(.+?)(?:"""|$)'
-    return dict(re.findall(declared, source, re.MULTILINE | re.DOTALL))
+    """The first sentence of help of each command of a module, read from its text: nothing is
+    imported for it.
+    """
+    source = (
+        Path(__file__).parents[1].joinpath(*module.split(".")).with_suffix(".py").read_text("utf-8")
+    )
+    declaration = r'^@(?:local_command|capability)\(\s*"(\w+)".*?^    """(.+?[.])(?:"""|\s)'
+    sentences = re.findall(declaration, source, re.MULTILINE | re.DOTALL)
+    return {name: " ".join(sentence.split()) for name, sentence in sentences}
 
 
 class DeferredCommand(TyperCommand):
-    """A command or group of which only the line of help is known: parsing its arguments imports what declares it."""
+    """A command or group of which only the line of help is known: parsing its arguments imports
+    what declares it.
+    """
 
-    def __init__(self, name: str, modules: str, group_help: str | None = None) -> None:
-        super().__init__(name, short_help=group_help)
-        self._modules, self._group_help = modules, group_help
+    def __init__(
+        self, name: str, modules: str, heading: str, group_help: str | None = None
+    ) -> None:
+        super().__init__(name, short_help=group_help, rich_help_panel=heading)
+        self._modules = modules
+        self._group_help = group_help
 
     def describe(self) -> None:
         """Look up the line of help."""
@@ -93,11 +139,9 @@ class Program(TyperGroup):
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
-        for modules, names in COMMANDS.items():
-            for name in names.split():
-                self.add_command(DeferredCommand(name, modules))
-        for name, (modules, summary) in GROUPS.items():
-            self.add_command(DeferredCommand(name, modules, summary))
+        for heading, commands in COMMANDS.items():
+            for name, modules in commands.items():
+                self.add_command(DeferredCommand(name, modules, heading, GROUPS.get(name)))
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Every name, for help and completion, which also show what each does."""
@@ -105,6 +149,14 @@ class Program(TyperGroup):
             if isinstance(command, DeferredCommand):
                 command.describe()
         return super().list_commands(ctx)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; what is wrong with its usage is said in plain words."""
+        try:
+            return super().invoke(ctx)
+        except typer.BadParameter as error:
+            error.message = plain_message(error.message)
+            raise
 
 
 @cache
@@ -129,10 +181,16 @@ def _version(wanted: bool) -> None:
 
 def root(
     version: Annotated[
-        bool, typer.Option("--version", help="Print the version and stop.", callback=_version, is_eager=True)
+        bool,
+        typer.Option(
+            "--version", help="Print the version and stop.", callback=_version, is_eager=True
+        ),
     ] = False,
     quiet: Annotated[
-        bool, typer.Option("--quiet", help="No progress and no report of work done, whichever command follows.")
+        bool,
+        typer.Option(
+            "--quiet", help="No progress and no report of work done, whichever command follows."
+        ),
     ] = False,
 ) -> None:
     """Documents, papers and code as a knowledge graph that answers with short, cited paths."""

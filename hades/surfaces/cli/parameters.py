@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import getpass
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,10 +17,19 @@ from pydantic.fields import FieldInfo
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command, get_group
 
+from hades.errors import plain_message
 from hades.ports.store import Mode
 from hades.settings.load import load_settings
 from hades.surfaces.access.contexts import CallContext
-from hades.surfaces.capabilities.capability import Capability, Cli, Request, Shell, declared_in, document_of, keyword
+from hades.surfaces.capabilities.capability import (
+    Capability,
+    Cli,
+    Request,
+    Shell,
+    declared_in,
+    document_of,
+    keyword,
+)
 from hades.surfaces.cli import output
 from hades.surfaces.cli.output import Answer
 from hades.surfaces.cli.views import VIEWS
@@ -33,80 +42,116 @@ _MESSAGES = {"datetime_from_date_parsing": _NOT_A_TIME, "datetime_parsing": _NOT
 _FLAGS = {"as_json": output.JsonFlag, "quiet": output.QuietFlag, "debug": output.DebugFlag}
 
 
-def command_of(name: str, modules: Sequence[ModuleType], group_help: str | None) -> TyperCommand | TyperGroup:
-    """The command that these modules declare, or the group with all its commands; one may act without a command."""
+def command_of(
+    name: str, modules: Sequence[ModuleType], group_help: str | None
+) -> TyperCommand | TyperGroup:
+    """The command that these modules declare, or the group with all its commands; one may act
+    without a command.
+    """
     app = typer.Typer(name=name, help=group_help, no_args_is_help=True, add_completion=False)
+    for declaration in _declarations(modules):
+        group, _, last = declaration.words.rpartition(" ")
+        if declaration.words == name and group_help is not None:
+            app.callback(
+                invoke_without_command=True, no_args_is_help=False, help=declaration.help_text
+            )(declaration.function)
+        elif name in (declaration.words, group):
+            app.command(last, help=declaration.help_text)(declaration.function)
+    command = get_command(app) if group_help is None else get_group(app)
+    assert isinstance(command, TyperCommand | TyperGroup)
+    return command
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """A command: its words, its help, and the function that typer reads."""
+
+    words: str
+    help_text: str
+    function: Callable[..., None]
+
+
+def _declarations(modules: Sequence[ModuleType]) -> Iterator[Declaration]:
+    """The commands of this machine alone that these modules declare, then those of capabilities."""
     names = {module.__name__ for module in modules}
-    local = [one for one in output.LOCAL_COMMANDS if one[1].__module__ in names]
-    found = [(words, run, _local_function(words, run, mode)) for words, run, mode in local]
-    offered = [(one, one.cli) for module in modules for one in declared_in(module) if one.cli is not None]
-    found += [(one.words, one.function, _capability_function(one, cli)) for one, cli in offered]
-    for words, declared, function in found:
-        group, _, last = words.rpartition(" ")
-        help_text = inspect.cleandoc(declared.__doc__ or "")
-        if words == name and group_help is not None:
-            app.callback(invoke_without_command=True, no_args_is_help=False, help=help_text)(function)
-        elif words == name or group == name:
-            app.command(last, help=help_text)(function)
-    made = get_command(app) if group_help is None else get_group(app)
-    assert isinstance(made, TyperCommand | TyperGroup)
-    return made
+    for words, run, mode in output.LOCAL_COMMANDS:
+        if run.__module__ in names:
+            help_text = inspect.cleandoc(run.__doc__ or "")
+            yield Declaration(words, help_text, _local_function(words, run, mode))
+    for module in modules:
+        for capability in declared_in(module):
+            if capability.cli is not None:
+                function = _capability_function(capability, capability.cli)
+                yield Declaration(capability.words, capability.help, function)
 
 
-def _local_function(words: str, function: Callable[..., Answer], mode: CallMode | None) -> Callable[..., None]:
-    """The function behind a command of this machine alone; one that works on the graph is audited."""
+def _local_function(
+    words: str, function: Callable[..., Answer], mode: CallMode | None
+) -> Callable[..., None]:
+    """The function behind a command of this machine alone; one that works on the graph is
+    audited.
+    """
 
-    def run(given: Mapping[str, Any]) -> Answer:
+    def run(arguments: Mapping[str, Any]) -> Answer:
         if mode is None:
-            return function(**given)
+            return function(**arguments)
         with Audit(load_settings().home / "logs").call(mode, words):
-            return replace(function(**given), is_report=True)
+            return replace(function(**arguments), is_report=True)
 
-    return _command(words, list(inspect.signature(function, eval_str=True).parameters.values()), run)
+    parameters = inspect.signature(function, eval_str=True).parameters
+    return _typer_function(words, list(parameters.values()), run)
 
 
 def _capability_function(capability: Capability, cli: Cli) -> Callable[..., None]:
     """The function behind the command of a capability."""
     inputs = _inputs(capability.request, cli.arguments.split())
-    extra = [] if cli.options is None else _inputs(cli.options, [])
+    view_inputs = [] if cli.options is None else _inputs(cli.options, [])
 
-    def run(given: Mapping[str, Any]) -> Answer:
+    def run(arguments: Mapping[str, Any]) -> Answer:
         """Call the capability in a context of its own, audited; the turn is logged."""
-        request = _read(capability.request, inputs, given)
-        options = {} if cli.options is None else dict(_read(cli.options, extra, given))
+        request = _read_request(capability.request, inputs, arguments)
+        options = (
+            {} if cli.options is None else dict(_read_request(cli.options, view_inputs, arguments))
+        )
         mode: CallMode = "RO" if capability.mode == "ro" else "RW"
-        who = given.get(_WHO) or getpass.getuser()
+        who = arguments.get(_WHO) or getpass.getuser()
         with closing(CallContext(load_settings(), who, mode=Mode(capability.mode))) as context:
             with Audit(context.settings.home / "logs").call(mode, capability.words):
                 document = document_of(capability.call(request, context))
             view: Callable[..., Any] = VIEWS.get(capability.name, output.show_document)
-            shown = view(document, **options)
-            return Answer(document, shown, ok=cli.succeeds(document), note=context.flush_turns())
+            renderables = view(document, **options)
+            return Answer(
+                document, renderables, ok=cli.succeeds(document), note=context.flush_turns()
+            )
 
-    parameters = [_parameter(one) for one in (*inputs, *extra)]
+    parameters = [_parameter(field_input) for field_input in (*inputs, *view_inputs)]
     if cli.who is not None:
-        option = typer.Option(cli.who, metavar="NAME", help="Who is responsible; by default the user of this session.")
+        option = typer.Option(
+            cli.who, metavar="NAME", help="Who is responsible; by default the user of this session."
+        )
         parameters.append(keyword(_WHO, Annotated[str | None, option], None))
-    return _command(capability.words, parameters, run)
+    return _typer_function(capability.words, parameters, run)
 
 
-def _command(
+def _typer_function(
     name: str, parameters: list[inspect.Parameter], run: Callable[[Mapping[str, Any]], Answer]
 ) -> Callable[..., None]:
     """A function with the signature that typer reads: it answers as every command does."""
 
-    def command(**given: Any) -> None:
-        as_json, quiet, debug = (given.pop(flag) for flag in _FLAGS)
-        context = given.pop(_CONTEXT)
+    def command(**arguments: Any) -> None:
+        as_json, quiet, debug = (arguments.pop(flag) for flag in _FLAGS)
+        context = arguments.pop(_CONTEXT)
         if context.invoked_subcommand is not None:
             return
         output.QUIET.set(quiet or context.find_root().params["quiet"])
-        output.answer_with(lambda: run(given), as_json=as_json, debug=debug)
+        output.answer_with(lambda: run(arguments), as_json=as_json, debug=debug)
 
     flags = [keyword(flag, annotation, False) for flag, annotation in _FLAGS.items()]
-    plain = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in parameters]
+    keyword_only = [
+        parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in parameters
+    ]
     context = keyword(_CONTEXT, typer.Context)
-    command.__signature__ = inspect.Signature([context, *plain, *flags])  # type: ignore[attr-defined]
+    command.__signature__ = inspect.Signature([context, *keyword_only, *flags])  # type: ignore[attr-defined]
     command.__annotations__ = {}
     command.__name__ = name.replace(" ", "_")
     return command
@@ -114,14 +159,21 @@ def _command(
 
 @dataclass(frozen=True)
 class Input:
-    """One argument or option: the field it fills (`part` of a nested model), and how it is written."""
+    """One argument or option: the field it fills (`part` of a nested model), and how it is
+    written.
+    """
 
     name: str
-    part: str | None
     field: FieldInfo
     shell: Shell
     flags: tuple[str, ...]
-    place: int  # of an argument; -1: an option
+    part: str | None = None
+    place: int = -1  # of an argument; -1: an option
+
+    @property
+    def is_argument(self) -> bool:
+        """Whether it is positional."""
+        return self.place >= 0
 
     @property
     def key(self) -> str:
@@ -130,27 +182,37 @@ class Input:
 
 
 def _inputs(model: type[BaseModel], arguments: list[str]) -> list[Input]:
-    """The inputs of a request: positional fields in their order, then required options, then the others as declared."""
-    found: list[Input] = []
+    """The inputs of a request: positional fields in their order, then required options, then the
+    others as declared.
+    """
+    inputs: list[Input] = []
     for name, field in model.model_fields.items():
         shell = shell_of(field)
         place = arguments.index(name) if name in arguments else -1
         if shell.parts:
-            nested = _bare(field.annotation).model_fields
-            found += [Input(name, part, nested[part], Shell(), (flag,), -1) for part, flag in shell.parts]
+            nested = _unwrap_type(field.annotation).model_fields
+            for part, flag in shell.parts:
+                inputs.append(Input(name, nested[part], Shell(), (flag,), part=part))
         else:
             flags = shell.flags or (f"--{name.replace('_', '-')}",)
-            found.append(Input(name, None, field, shell, flags, place))
-    many = len(arguments)
-    return sorted(found, key=lambda one: one.place if one.place >= 0 else many + (not one.field.is_required()))
+            inputs.append(Input(name, field, shell, flags, place=place))
+
+    def order(field_input: Input) -> int:
+        if field_input.is_argument:
+            return field_input.place
+        return len(arguments) + (not field_input.field.is_required())
+
+    return sorted(inputs, key=order)
 
 
 def shell_of(field: FieldInfo) -> Shell:
-    """How the field is written on the command line; what its parameter says comes before what its type says."""
-    return next((one for one in field.metadata if isinstance(one, Shell)), Shell())
+    """How the field is written on the command line; what its parameter says comes before what its
+    type says.
+    """
+    return next((mark for mark in field.metadata if isinstance(mark, Shell)), Shell())
 
 
-def _bare(annotation: Any) -> Any:
+def _unwrap_type(annotation: Any) -> Any:
     """The type inside `X | None` and `Annotated`."""
     while get_origin(annotation) in (Annotated, Union, UnionType):
         annotation = next(part for part in get_args(annotation) if part is not NoneType)
@@ -159,57 +221,78 @@ def _bare(annotation: Any) -> Any:
 
 def _limits(annotation: Any, metadata: list[Any]) -> dict[str, Any]:
     """The least and the greatest number, also inside `X | None`."""
-    whole = cast(Any, Annotated)[(annotation, "", *metadata)]  # a mark, where there is none
-    shape = TypeAdapter(whole).json_schema()
-    number = next(one for one in shape.get("anyOf", [shape]) if one["type"] != "null")
-    return {name: number[limit] for limit, name in (("minimum", "min"), ("maximum", "max")) if limit in number}
+    annotated = cast(Any, Annotated)[(annotation, "", *metadata)]  # a mark, where there is none
+    shape = TypeAdapter(annotated).json_schema()
+    number = next(part for part in shape.get("anyOf", [shape]) if part["type"] != "null")
+    names = {"minimum": "min", "maximum": "max"}
+    return {name: number[limit] for limit, name in names.items() if limit in number}
 
 
-def _parameter(one: Input) -> inspect.Parameter:
-    annotation: Any = one.field.annotation
-    is_list = get_origin(_bare(annotation)) in (tuple, list)
-    item = get_args(_bare(annotation))[0] if is_list else annotation
-    bare, read = _bare(item), one.shell.read
-    is_plain = read is None and (bare in (int, float, bool) or get_origin(bare) is Literal)
-    kind: Any = bare if is_plain else str
-    limits = _limits(item, [] if is_list else one.field.metadata) if kind in (int, float) else {}
-    help_text = one.shell.help or one.field.description or ""
-    if one.place >= 0:
-        info: Any = typer.Argument(metavar=one.shell.metavar or one.name.upper(), help=help_text, **limits)
+def _parameter(field_input: Input) -> inspect.Parameter:
+    """The parameter that typer reads: what it takes, its limits, its help and its default."""
+    field = field_input.field
+    shell = field_input.shell
+    annotation: Any = field.annotation
+    is_list = get_origin(_unwrap_type(annotation)) in (tuple, list)
+    value_type = get_args(_unwrap_type(annotation))[0] if is_list else annotation
+    bare = _unwrap_type(value_type)
+    is_plain = bare in (int, float, bool) or get_origin(bare) is Literal
+    kind: Any = bare if is_plain and shell.read is None else str
+    limits = {}
+    if kind in (int, float):
+        limits = _limits(value_type, [] if is_list else field.metadata)
+    help_text = shell.help or field.description or ""
+    metavar = shell.metavar
+    if field_input.is_argument:
+        metavar = metavar or field_input.name.upper()
+        info: Any = typer.Argument(metavar=metavar, help=help_text, **limits)
     else:
-        metavar = None if kind is bool else one.shell.metavar or ("PATH" if bare is Path else None)
-        info = typer.Option(*one.flags, metavar=metavar, help=help_text, **limits)
-    several = is_list or one.shell.is_list
-    typed: Any = list[kind] if several else kind
-    if one.field.is_required() and one.part is None:
-        return keyword(one.key, Annotated[typed, info])
-    default = None if several or read is not None else one.field.get_default(call_default_factory=True)
-    return keyword(one.key, Annotated[typed | None if default is None else typed, info], default)
+        if kind is bool:
+            metavar = None
+        elif metavar is None and bare is Path:
+            metavar = "PATH"
+        info = typer.Option(*field_input.flags, metavar=metavar, help=help_text, **limits)
+    is_repeated = is_list or shell.is_list
+    typed: Any = list[kind] if is_repeated else kind
+    if field.is_required() and field_input.part is None:
+        return keyword(field_input.key, Annotated[typed, info])
+    default = None
+    if not is_repeated and shell.read is None:
+        default = field.get_default(call_default_factory=True)
+    if default is None:
+        typed = typed | None
+    return keyword(field_input.key, Annotated[typed, info], default)
 
 
-def _read(model: type[Request], inputs: list[Input], given: Mapping[str, Any]) -> Request:
+def _read_request(
+    model: type[Request], inputs: list[Input], arguments: Mapping[str, Any]
+) -> Request:
     """The request of what was typed; a value outside its limits is bad usage (exit code 2)."""
     values: dict[str, Any] = {}
-    for one in inputs:
-        value = given[one.key]
+    for field_input in inputs:
+        value = arguments[field_input.key]
         if value is None or value == []:
             continue
-        if one.shell.read is not None:
-            value = one.shell.read(value)
-        if one.part is None:
-            values[one.name] = value
+        if field_input.shell.read is not None:
+            value = field_input.shell.read(value)
+        if field_input.part is None:
+            values[field_input.name] = value
         else:
-            values.setdefault(one.name, {})[one.part] = value
+            values.setdefault(field_input.name, {})[field_input.part] = value
     try:
         return model.model_validate(values)
     except ValidationError as error:
-        first = error.errors()[0]
-        message = _MESSAGES.get(str(first["type"])) or str(first["msg"]).removeprefix("Value error, ")
-        raise typer.BadParameter(message, param_hint=_hint(inputs, first["loc"])) from None
+        problem = error.errors()[0]
+        message = _MESSAGES.get(str(problem["type"])) or plain_message(str(problem["msg"]))
+        raise typer.BadParameter(message, param_hint=_typed_name(inputs, problem["loc"])) from None
 
 
-def _hint(inputs: list[Input], place: tuple[int | str, ...]) -> str | None:
-    for one in inputs:
-        if place and one.name == place[0] and (one.part is None or one.part in place[1:2]):
-            return one.name.upper() if one.place >= 0 else one.flags[0]
+def _typed_name(inputs: list[Input], place: tuple[int | str, ...]) -> str | None:
+    """What a person typed for the field at a place of the request."""
+    for field_input in inputs:
+        if field_input.name not in place[:1]:
+            continue
+        if field_input.part is None or field_input.part in place[1:2]:
+            is_argument = field_input.is_argument
+            return field_input.name.upper() if is_argument else field_input.flags[0]
     return None

@@ -1,4 +1,5 @@
-"""Whether a service lives, for health checks of containers and units: asks it, over its socket or an address.
+"""Whether a service lives, for health checks of containers and units: asks it, over its socket or
+an address.
 
     python -m hades.surfaces.cli.probe /run/hades/readonly/hades.sock
     python -m hades.surfaces.cli.probe http://127.0.0.1:8377/ready
@@ -18,7 +19,9 @@ PATH = "/health"
 
 
 def main() -> None:
-    """Leave with 0 when the service answers well, with 1 and one line on stderr when not, with 2 for bad usage."""
+    """Leave with 0 when the service answers well, with 1 and one line on stderr when not, with 2
+    for bad usage.
+    """
     if len(sys.argv) != 2:
         sys.stderr.write("usage: python -m hades.surfaces.cli.probe SOCKET|URL\n")
         raise SystemExit(2)
@@ -32,7 +35,9 @@ def ask(where: str) -> str:
     """What is wrong with the service at a socket's path or an address; empty when nothing is."""
     parts = urlsplit(where)
     path = (parts.path if parts.scheme else "") or PATH
-    connection = http.client.HTTPConnection(parts.hostname or "localhost", parts.port or 80, timeout=SECONDS)
+    connection = http.client.HTTPConnection(
+        parts.hostname or "localhost", parts.port or 80, timeout=SECONDS
+    )
     try:
         if not parts.scheme:  # one that has its socket connects to no host
             connection.sock = socket.socket(socket.AF_UNIX)

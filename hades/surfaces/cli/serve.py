@@ -2,37 +2,41 @@
 
 from __future__ import annotations
 
-import json
-import shutil
 import socket
-import sys
 import webbrowser
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import asdict
-from difflib import unified_diff
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from hades.build.forecast import forecast_build
-from hades.build.report import last_runs
-from hades.build.weights.feedback import tell as what_use_taught
-from hades.errors import NotProvisioned, SettingsError
-from hades.files import write_whole
+from hades.errors import NotProvisioned
 from hades.ingest.manifest import entries
 from hades.ingest.phases import Phase
+from hades.night.forecast import forecast_build
+from hades.night.report import last_runs
+from hades.night.weights.feedback import tell as what_use_taught
 from hades.ports.graph import DocumentFilter
 from hades.ports.services import utc_now
 from hades.ports.store import Mode, Term, scan_rows
 from hades.settings.load import keep_libraries_quiet, load_settings, socket_activation
 from hades.settings.tree import Settings
-from hades.surfaces.access.limits import Door, Limits, Token, Tokens, hand_over, tcp_door, tcp_socket, unix_socket
+from hades.surfaces.access.limits import (
+    Door,
+    Limits,
+    Token,
+    Tokens,
+    hand_over,
+    tcp_door,
+    tcp_socket,
+    unix_socket,
+)
 from hades.surfaces.capabilities.capability import AccessMode
 from hades.surfaces.cli.output import Answer, argument, list_records, local_command, option, table
 from hades.wiring import open_store, paid_models
@@ -45,47 +49,70 @@ ModeOption = Annotated[AccessMode, option(MODES)]
 
 @local_command("serve")
 def run_serve(
-    uds: Annotated[Path | None, option("Listen on a Unix socket, with file mode 0660 or 0600.", metavar="PATH")] = None,
-    port: Annotated[int | None, option("Listen on TCP; 0 takes a free port.", min=0, max=65535)] = None,
-    host: Annotated[str, option("Address for --port; with 0.0.0.0 other machines can connect.")] = "127.0.0.1",
+    uds: Annotated[
+        Path | None, option("Listen on a Unix socket, with file mode 0660 or 0600.", metavar="PATH")
+    ] = None,
+    port: Annotated[
+        int | None, option("Listen on TCP; 0 takes a free port.", min=0, max=65535)
+    ] = None,
+    host: Annotated[
+        str, option("Address for --port; with 0.0.0.0 other machines can connect.")
+    ] = "127.0.0.1",
     mode: ModeOption = "ro",
     no_token: Annotated[
-        bool, option("On TCP of this machine only: accept every local user without a token.", "--no-token")
+        bool,
+        option(
+            "On TCP of this machine only: accept every local user without a token.", "--no-token"
+        ),
     ] = False,
-    workers: Annotated[int, option("Processes that answer; they share one memory-mapped snapshot.", min=1, max=64)] = 1,
+    workers: Annotated[
+        int, option("Processes that answer; they share one memory-mapped snapshot.", min=1, max=64)
+    ] = 1,
     open_page: Annotated[bool, option("Open the explorer page in the browser.", "--open")] = False,
     allow_folder: Annotated[
         list[Path] | None,
-        option("With --mode rw: callers may have this folder of documents read; may be repeated.", "--allow-folder"),
+        option(
+            "With --mode rw: callers may have this folder of documents read; may be repeated.",
+            "--allow-folder",
+        ),
     ] = None,
 ) -> Answer:
-    """Serve REST and the explorer page until stopped; by default read-only on 127.0.0.1, for callers with a token."""
-    from hades.surfaces.rest.app import serve_with_workers  # a missing extra is named before anything listens
+    """Serve REST and the explorer page until stopped; by default read-only on 127.0.0.1, for
+    callers with a token.
+    """
+    # A missing extra is named before anything listens.
+    from hades.surfaces.rest.app import serve_with_workers
 
     if uds is not None and (port is not None or no_token or open_page):
         raise typer.BadParameter(
-            "--uds takes neither --port nor --no-token nor --open: the rights of its file decide who may connect"
+            "--uds takes neither --port nor --no-token nor --open: the rights of its file decide "
+            "who may connect"
         )
 
-    settings, wanted, folders = load_settings(), Mode(mode), tuple(allow_folder or ())
+    settings = load_settings()
+    access = Mode(mode)
+    folders = tuple(allow_folder or ())
     keep_libraries_quiet()
-    given = socket_activation()
+    activation = socket_activation()
     if uds is not None:
-        door = Door(wanted, tenant=settings.tenant, folders=folders)
-        listening = hand_over(uds.absolute(), wanted, given) or unix_socket(uds.absolute(), wanted)
+        door = Door(access, tenant=settings.tenant, folders=folders)
+        path = uds.absolute()
+        listening = hand_over(path, access, activation) or unix_socket(path, access)
         address = str(uds)
     else:
-        door = tcp_door(wanted, host, needs_token=not no_token, tenant=settings.tenant, folders=folders)
+        door = tcp_door(
+            access, host, needs_token=not no_token, tenant=settings.tenant, folders=folders
+        )
         listening = tcp_socket(host, settings.serve_port if port is None else port)
         address = address_of(host, listening)
     _announce(settings, door, f"hades serves {mode} on {address}; stop it with Ctrl-C")
-    if open_page:
-        webbrowser.open(address)  # the socket listens already, so that the page waits for the service
+    if open_page:  # the socket listens already, so that the page waits for the service
+        webbrowser.open(address)
     try:
         serve_with_workers(settings, door, listening, limits_of(settings), workers)
     finally:
         listening.close()
-        if uds is not None and not given:
+        if uds is not None and not activation:
             uds.unlink(missing_ok=True)
     return _report_stop(address, mode)
 
@@ -94,14 +121,21 @@ def run_serve(
 def run_mcp(
     mode: Annotated[AccessMode, option(MCP_MODES)] = "ro",
     port: Annotated[
-        int | None, option("Streamable HTTP on this port; by default stdin and stdout.", min=0, max=65535)
+        int | None,
+        option("Streamable HTTP on this port; by default stdin and stdout.", min=0, max=65535),
     ] = None,
     host: Annotated[str, option("With --port: the address to listen on.")] = "127.0.0.1",
     no_token: Annotated[
-        bool, option("With --port, on this machine only: accept every local user without a token.", "--no-token")
+        bool,
+        option(
+            "With --port, on this machine only: accept every local user without a token.",
+            "--no-token",
+        ),
     ] = False,
 ) -> Answer:
-    """Serve the tools of the Model Context Protocol, over stdio or streamable HTTP at /mcp; read-only by default."""
+    """Serve the tools of the Model Context Protocol, over stdio or streamable HTTP at /mcp;
+    read-only by default.
+    """
     from hades.surfaces.mcp.server import PATH, serve_http, serve_stdio
 
     settings = load_settings()
@@ -112,63 +146,11 @@ def run_mcp(
     door = tcp_door(Mode(mode), host, needs_token=not no_token, tenant=settings.tenant)
     with tcp_socket(host, port) as listening:
         address = f"{address_of(host, listening)}{PATH}"
-        _announce(settings, door, f"hades offers its tools ({mode}) on {address}; stop it with Ctrl-C")
+        _announce(
+            settings, door, f"hades offers its tools ({mode}) on {address}; stop it with Ctrl-C"
+        )
         serve_http(settings, door, listening, limits_of(settings))
     return _report_stop(address, mode)
-
-
-@local_command("mcp install")
-def install_mcp(
-    client: Annotated[Literal["claude-code", "claude-desktop", "cursor", "vscode"], argument("The agent.", "CLIENT")],
-    mode: Annotated[AccessMode, option(MCP_MODES)] = "ro",
-    undo: Annotated[bool, option("Take the entry out again.", "--undo")] = False,
-    yes: Annotated[bool, option("Write without asking.", "--yes")] = False,
-) -> Answer:
-    """Write the configuration by which an agent starts `hades mcp`; the difference is shown first.
-
-    The files of claude-code, cursor and vscode are those of the project in this folder.
-    """
-    desktop = {"darwin": "Library/Application Support", "win32": "AppData/Roaming"}.get(sys.platform, ".config")
-    path = {
-        "claude-code": Path(".mcp.json"), "cursor": Path(".cursor/mcp.json"), "vscode": Path(".vscode/mcp.json"),
-        "claude-desktop": Path.home() / desktop / "Claude" / "claude_desktop_config.json",
-    }[client]  # fmt: skip
-    before = path.read_text("utf-8") if path.exists() else ""
-    entry = None if undo else _client_entry(load_settings(), mode)
-    after = _with_entry(path, before, "servers" if client == "vscode" else "mcpServers", entry)
-    lines = list(unified_diff(before.splitlines(), after.splitlines(), str(path), str(path), lineterm=""))
-    question = "\n".join([*lines, "", "Write this?"])
-    written = bool(lines) and (yes or (sys.stdin.isatty() and typer.confirm(question, err=True)))
-    if written and after:
-        write_whole(path, after)
-    elif written:
-        path.unlink()
-    told = f"{path} is written; start {client} again" if written else "not written; give --yes to write it"
-    document = {"client": client, "path": str(path), "difference": lines, "written": written}
-    return Answer(document, ("\n".join(lines), told if lines else "nothing to change"), ok=written or not lines)
-
-
-def _client_entry(settings: Settings, mode: str) -> dict[str, Any]:
-    """How the agent starts the server, wherever it is started itself."""
-    program = shutil.which("hades")
-    command = [program] if program else [sys.executable, "-m", "hades.surfaces.cli.commands"]
-    environment = {"HADES_HOME": str(settings.home.resolve()), "HADES_EMBEDDER": settings.embedder}
-    return {"command": command[0], "args": [*command[1:], "mcp", "--mode", mode], "env": environment}
-
-
-def _with_entry(path: Path, text: str, key: str, entry: Mapping[str, Any] | None) -> str:
-    """The configuration with the entry `hades`, or without it; empty where nothing is left of it."""
-    try:
-        document = json.loads(text or "{}")
-        servers = {name: one for name, one in document.get(key, {}).items() if name != "hades"}
-    except (ValueError, AttributeError) as error:
-        raise SettingsError(f"{path} is no JSON object of servers ({error}); add `hades mcp` by hand") from error
-    if entry is not None:
-        servers["hades"] = entry
-    changed = {**document, key: servers}
-    if changed == document or (entry is None and key not in document):
-        return text
-    return json.dumps(changed, indent=2, ensure_ascii=False) + "\n" if servers or len(changed) > 1 else ""
 
 
 def _announce(settings: Settings, door: Door, text: str) -> None:
@@ -203,9 +185,15 @@ def limits_of(settings: Settings) -> Limits:
 def add_token(
     name: Annotated[str, argument("Whose token it is; recorded in the audit log.", "NAME")],
     mode: ModeOption = "ro",
-    path: Annotated[list[str] | None, option("Only documents whose path fits, such as docs/*.md.")] = None,
-    source: Annotated[list[str] | None, option("Only documents of this folder, corpus, source or domain.")] = None,
-    type: Annotated[list[str] | None, option("Only this kind of file: markdown, python, pdf, ...")] = None,
+    path: Annotated[
+        list[str] | None, option("Only documents whose path fits, such as docs/*.md.")
+    ] = None,
+    source: Annotated[
+        list[str] | None, option("Only documents of this folder, corpus, source or domain.")
+    ] = None,
+    type: Annotated[
+        list[str] | None, option("Only this kind of file: markdown, python, pdf, ...")
+    ] = None,
     tag: Annotated[list[str] | None, option("Only documents that state this tag.")] = None,
     author: Annotated[list[str] | None, option("Only documents that state this author.")] = None,
 ) -> Answer:
@@ -214,21 +202,28 @@ def add_token(
     With a filter its holder asks questions of these documents and sees nothing of any other.
     """
     settings = load_settings()
-    paths, sources, types, tags, authors = (tuple(values or ()) for values in (path, source, type, tag, author))
-    limit = DocumentFilter(None, paths, sources, types, tags, authors)
-    given = None if limit.is_open else limit
-    text, token = Tokens(settings.home).add(name, Mode(mode), utc_now(), settings.tenant, given)
+    limit = DocumentFilter(
+        paths=tuple(path or ()),
+        sources=tuple(source or ()),
+        types=tuple(type or ()),
+        tags=tuple(tag or ()),
+        authors=tuple(author or ()),
+    )
+    token_limit = None if limit.is_open else limit
+    tokens = Tokens(settings.home)
+    text, token = tokens.add(name, Mode(mode), utc_now(), settings.tenant, token_limit)
     note = Text("Save it now: only its hash is stored, so it cannot be shown again.", style="dim")
-    return Answer({**_show(token), "token": text}, (text, note))
+    return Answer({**_token_document(token), "token": text}, (text, note))
 
 
 @local_command("token list")
 def list_tokens() -> Answer:
     """List the tokens: name, mode and id. The text of a token is not stored."""
-    tokens = [_show(token) for token in Tokens(load_settings().home).all()]
+    tokens = [_token_document(token) for token in Tokens(load_settings().home).all()]
     view = list_records(tokens, "name mode tenant id created=created_at limited_to=only")
     return Answer(
-        {"tokens": tokens}, (view if tokens else "there is no token; create one with `hades token add NAME`",)
+        {"tokens": tokens},
+        (view if tokens else "there is no token; create one with `hades token add NAME`",),
     )
 
 
@@ -236,16 +231,17 @@ def list_tokens() -> Answer:
 def revoke_token(name: Annotated[str, argument("Name or id of the token.", "NAME")]) -> Answer:
     """Revoke a token; running services refuse it from the next request on."""
     token = Tokens(load_settings().home).revoke(name)
-    return Answer({"revoked": _show(token)}, (f"{token.name} ({token.id}) is revoked",))
+    return Answer({"revoked": _token_document(token)}, (f"{token.name} ({token.id}) is revoked",))
 
 
-def _show(token: Token) -> dict[str, Any]:
+def _token_document(token: Token) -> dict[str, Any]:
     """A token without its hash."""
     return {name: value for name, value in asdict(token).items() if name != "sha256"}
 
 
 QUARANTINE = "quarantine"
-_SHOWN, _MAX_LISTED = 5, 1_000
+_SHOWN = 5
+_MAX_LISTED = 1_000
 _MEBIBYTE = 1024 * 1024
 
 
@@ -258,17 +254,23 @@ def show_status() -> Answer:
         with closing(open_store(settings, Mode.READ_ONLY)) as store:
             counts = store.counts()
             where = store.describe()
-            whole = where.get("holds", ALL) == ALL  # a smaller database has nothing to ingest or build
+            # A smaller database has nothing to ingest or build.
+            is_whole = where.get("holds", ALL) == ALL
             stale = {}
-            if whole:  # what the next `hades ingest` would still have to do
-                waiting = sum(Phase.CHUNKS not in entry.phases for entry in entries(store).values())
-                without = store.count("doc_chunks", where=[Term("embedding_model", "is_null")])
-                stale = {"documents to cut": waiting, "chunks to embed": without}
+            if is_whole:  # what the next `hades ingest` would still have to do
+                uncut = sum(Phase.CHUNKS not in entry.phases for entry in entries(store).values())
+                without_vector = [Term("embedding_model", "is_null")]
+                unembedded = store.count("doc_chunks", where=without_vector)
+                stale = {"documents to cut": uncut, "chunks to embed": unembedded}
             rows = scan_rows(store, QUARANTINE, columns=["uri", "reason", "detail"])
             set_aside = sorted(islice(rows, _MAX_LISTED), key=lambda row: str(row["uri"]))
-            night = forecast_build(store, settings.home, paid_models(settings)) if whole else {}
+            night = forecast_build(store, settings.home, paid_models(settings)) if is_whole else {}
     except NotProvisioned as missing:
-        provisioned, where, stale, night, set_aside = False, {"missing": str(missing)}, {}, {}, []
+        provisioned = False
+        where = {"missing": str(missing)}
+        stale = {}
+        night = {}
+        set_aside = []
         counts = dict.fromkeys((collection.name for collection in COLLECTIONS), 0)
     document = {
         "provisioned": provisioned,
@@ -287,23 +289,33 @@ def show_status() -> Answer:
 
 def forecast_table(stages: Mapping[str, float | None]) -> Table:
     """The stages that have work to do, with the time that each will take."""
-    known = [seconds for seconds in stages.values() if seconds is not None]
-    rows = {**stages, "together": sum(known) if known else None}
-    shown = ((name, "not measured yet" if value is None else f"{value:,.1f}") for name, value in rows.items())
-    return table(("stage", "seconds"), shown, title="next build")
+    measured = [seconds for seconds in stages.values() if seconds is not None]
+    rows = {**stages, "together": sum(measured) if measured else None}
+    cells = (
+        (name, "not measured yet" if value is None else f"{value:,.1f}")
+        for name, value in rows.items()
+    )
+    return table(("stage", "seconds"), cells, title="next build")
 
 
 def cost_sentence(cost: Mapping[str, Any]) -> str:
     """What paid models would be sent and what that costs."""
     if not (cost["embedding_tokens"] or cost["calls"]):
         return "cost: 0 (nothing to send to a paid model)"
-    sent, written = f"{cost['prompt_tokens']:,} tokens sent", f"{cost['completion_tokens']:,} written"
-    parts = [f"{cost['embedding_tokens']:,} tokens to embed"] if cost["embedding_tokens"] else []
-    parts += [f"at most {cost['calls']:,} summaries of topics ({sent}, {written})"] if cost["calls"] else []
-    told = "not known; set HADES_EMBEDDER_PRICE, HADES_LLM_INPUT_PRICE and HADES_LLM_OUTPUT_PRICE (a million tokens)"
+    sent = f"{cost['prompt_tokens']:,} tokens sent"
+    written = f"{cost['completion_tokens']:,} written"
+    parts = []
+    if cost["embedding_tokens"]:
+        parts.append(f"{cost['embedding_tokens']:,} tokens to embed")
+    if cost["calls"]:
+        parts.append(f"at most {cost['calls']:,} summaries of topics ({sent}, {written})")
+    price = (
+        "not known; set HADES_EMBEDDER_PRICE, HADES_LLM_INPUT_PRICE and HADES_LLM_OUTPUT_PRICE "
+        "(a million tokens)"
+    )
     if cost["price"] is not None:
-        told = f"about {cost['price']:,.4f} in the currency of your prices"
-    return f"cost: {told}; {' and '.join(parts)}"
+        price = f"about {cost['price']:,.4f} in the currency of your prices"
+    return f"cost: {price}; {' and '.join(parts)}"
 
 
 def _status_view(document: dict[str, Any]) -> Iterator[RenderableType]:
@@ -311,27 +323,37 @@ def _status_view(document: dict[str, Any]) -> Iterator[RenderableType]:
     if (size := store.pop("bytes", None)) is not None:
         store["size"] = f"{int(size) / _MEBIBYTE:,.1f} MiB"
     yield "\n".join(f"{name}: {value}" for name, value in store.items())
-    held = [(one.name, document["counts"][one.name], Text(one.about, style="dim")) for one in COLLECTIONS]
-    if rows := [row for row in held if row[1]]:  # `--json` has the empty ones too
+    rows = []
+    for collection in COLLECTIONS:
+        row_count = document["counts"][collection.name]
+        if row_count:  # `--json` has the empty ones too
+            rows.append((collection.name, row_count, Text(collection.about, style="dim")))
+    if rows:
         yield table(("collection", "rows", "holds"), rows)
     yield from _notes(document)
     if night := document["nightly"]:
         yield forecast_table(night["stages"])
         yield cost_sentence(night["cost"])
         if night["runs"]:
-            yield f"times: median of {night['runs']} earlier build(s); a change of your files may add stages"
+            yield (
+                f"times: median of {night['runs']} earlier build(s); a change of your files may "
+                "add stages"
+            )
         if lesson := what_use_taught(night["learned"]):
             yield f"the last build: {lesson}"
 
 
 def _notes(document: Mapping[str, Any]) -> Iterator[str]:
-    aside = document["set_aside"]
-    if aside:
+    rows_aside = document["set_aside"]
+    if rows_aside:
         yield f"set aside: {document['quarantine']:,} (all of them with --json)"
-    yield from (f"  {one['uri']}: {one['detail'] or one['reason']}" for one in aside[:_SHOWN])
-    yield from (f"waiting: {count:,} {what}" for what, count in document["stale"].items() if count)
+    yield from (f"  {row['uri']}: {row['detail'] or row['reason']}" for row in rows_aside[:_SHOWN])
+    yield from (f"waiting: {count:,} {work}" for work, count in document["stale"].items() if count)
     for run in document["runs"]:
-        yield f"build {run['build']}: {sum(run['seconds'].values()):.0f} s, snapshot {run['snapshot']}"
+        yield (
+            f"build {run['build']}: {sum(run['seconds'].values()):.0f} s, snapshot "
+            f"{run['snapshot']}"
+        )
     if not document["counts"]["documents"]:
         lacks = "no documents yet" if document["provisioned"] else "nothing is here yet"
         yield f"{lacks}. Next: hades ingest documents PATH (or workspace PATH), then hades build"

@@ -20,14 +20,18 @@ from schemas.plan import Reason
 
 Document = Mapping[str, Any]
 View = Iterator[RenderableType]
-_QUOTED, _BEFORE = 200, 60  # characters of a cited source, of them before the cited sentence
-_NEAREST, _RANKED = 3, 10
+_QUOTED = 200  # characters of a cited source
+_BEFORE = 60  # of them before the cited sentence
+_NEAREST = 3
+_RANKED = 10
 _BEGINNING = 400  # characters of a passage that are shown
 # What a person can do about each reason of an answer.
 ACTIONS = {
-    Reason.CAP_EXCEEDED: "Mostly nothing. Raise the cap in `plan:` of `hades.yaml` where answers miss something.",
+    Reason.CAP_EXCEEDED: "Mostly nothing. Raise the cap in `plan:` of `hades.yaml` where answers "
+    "miss something.",
     Reason.COVERAGE_REACHED: "Nothing: it saved time.",
-    Reason.TIMEOUT: "Ask again on a less busy machine, or raise `budget.latency_ms` and the stage's `timeout_ms`.",
+    Reason.TIMEOUT: "Ask again on a less busy machine, or raise `budget.latency_ms` and the "
+    "stage's `timeout_ms`.",
     Reason.BUDGET_DOCS: "Raise `budget.docs_max`, or ask a narrower question.",
     Reason.PLAN_CLAMPED: "Lower the plan to its caps, or use a profile with higher ones (`long`).",
     Reason.NO_ENTITY_MATCH: "Name a thing as the corpus spells it; `hades overview` lists names.",
@@ -37,33 +41,51 @@ ACTIONS = {
     Reason.CONTEXT_FULL: "Nothing; raise `final_context` to see more.",
     Reason.PROMPT_FULL: "Raise `budget.tokens_max` where the reader has room for more.",
     Reason.KEY_UNUSED: "Leave the key out, or ask with a recipe that uses it; `why` names it.",
-    Reason.EMBEDDER_SLOW: "Ask again; raise `budget.latency_ms`, or use an embedder on this machine (`minilm`).",
+    Reason.EMBEDDER_SLOW: "Ask again; raise `budget.latency_ms`, or use an embedder on this "
+    "machine (`minilm`).",
     Reason.ANALYZER_MISMATCH: "Run `hades provision` with the admin credential.",
     Reason.VIEW_DEGRADED: "Run `hades doctor`; publish again with `hades publish`.",
-    Reason.NOT_BUILT: "`hades ingest workspace PATH` and `hades build` add vectors, paths and topics.",
+    Reason.STORE_UNAVAILABLE: "Run `hades doctor`, which says why the database is away.",
+    Reason.NOT_BUILT: "`hades ingest workspace PATH` and `hades build` add vectors, paths and "
+    "topics.",
     Reason.RANKER_UNAVAILABLE: "Nothing: weights rank. `hades run train_ranker` fits a new one.",
+    Reason.TOPICS_LATER: "Build the graph of that moment: `hades run nightly --as-of TIME`.",
+    Reason.UNDATED: "Give the documents a date, or limit the question with `--until`.",
     Reason.ABSTAINED: "Bring documents that hold the answer.",
+    Reason.UNFINISHED: "Ask again, or raise `budget.latency_ms` or `budget.docs_max`.",
+    Reason.STAGES_SHORTENED: "Nothing, or give the stages timeouts that fit the turn.",
 }
 # These describe an ordinary turn, or nothing follows from them: they are not shown under an answer.
 _ORDINARY = (
-    Reason.CAP_EXCEEDED, Reason.COVERAGE_REACHED, Reason.NO_ENTITY_MATCH, Reason.NO_PATHS, Reason.RANKER_UNAVAILABLE,
+    Reason.CAP_EXCEEDED,
+    Reason.COVERAGE_REACHED,
+    Reason.NO_ENTITY_MATCH,
+    Reason.NO_PATHS,
+    Reason.RANKER_UNAVAILABLE,
     Reason.CONTEXT_FULL,
-)  # fmt: skip
+)
 
 
 def explain_reasons(codes: Iterable[str]) -> Iterator[Text]:
     """A sentence and what to do, for each reason that a person can act on."""
+    reasons = set(codes)
+    if Reason.STORE_UNAVAILABLE in reasons:
+        reasons.discard(Reason.TIMEOUT)  # more time or a faster machine would not help
     for reason, action in ACTIONS.items():
-        if reason in codes and reason not in _ORDINARY:
-            about = f"{reason.about[0].upper()}{reason.about[1:]}"
-            yield Text(f"{about}. {action.replace('`', '')}", style="yellow")
+        if reason in reasons and reason not in _ORDINARY:
+            sentence = f"{reason.about[0].upper()}{reason.about[1:]}"
+            yield Text(f"{sentence}. {action.replace('`', '')}", style="yellow")
 
 
 def show_code(text: str, first: int, most: int) -> Iterator[Text]:
-    """At most `most` lines of code that begins at line `first`, each with its number, and how many more there are."""
+    """At most `most` lines of code that begins at line `first`, each with its number, and how many
+    more there are.
+    """
     lines = text.expandtabs(4).rstrip().split("\n")
-    shown = textwrap.dedent("\n".join(lines[:most])).split("\n")
-    yield from (Text(f"{number:>7} {line}", style="dim") for number, line in enumerate(shown, first))
+    visible = textwrap.dedent("\n".join(lines[:most])).split("\n")
+    yield from (
+        Text(f"{number:>7} {line}", style="dim") for number, line in enumerate(visible, first)
+    )
     if len(lines) > most:
         yield Text(f"        … {len(lines) - most} more lines", style="dim")
 
@@ -75,35 +97,49 @@ def show_answer(answer: Document, format: str) -> View:
         return
     if answer.get("why"):
         yield f"{answer['recipe']}: {answer['why']}"
-    for one in (answer.get("ranking") or ())[:_RANKED]:
-        yield Text(f"{one['rank']}. {one['id']}", style="bold")
+    for row in (answer.get("ranking") or ())[:_RANKED]:
+        yield Text(f"{row['rank']}. {row['id']}", style="bold")
     for path in answer["paths"]:
         yield Text(f"{path['rank']}. {path['text']}", style="bold")
         yield Text(f"   {path['why']}", style="dim")
     if answer["passages"] and Reason.ABSTAINED in answer["reasons"]:
         yield Text("The sources do not answer this; nearest:", style="yellow")
+    if answer["passages"] and Reason.UNFINISHED in answer["reasons"]:
+        yield Text("The search did not end; nearest so far:", style="yellow")
     for passage in answer["passages"]:
         yield from show_passage(passage)
     if not answer["paths"] and not answer["passages"]:
         yield "Nothing was found."
     yield from _notes(answer)
-    yield _cost(answer)
+    yield _cost_table(answer)
     yield from explain_reasons(answer["reasons"])
     yield Text(f"{answer['query_id']} (snapshot {answer['snapshot'] or 'none'})", style="dim")
 
 
 def show_passage(passage: Document) -> View:
-    """A passage: code with its place as `path:line`, as editors open it; the beginning of other text as a page."""
+    """A passage: code with its place as `path:line`, as editors open it; the beginning of other
+    text as a page.
+    """
     is_code = bool(passage.get("lines") and passage.get("path"))
     if is_code:
         first, last = passage["lines"]
-        name = f"{passage['symbol']} ({passage['kind']})" if passage["symbol"] else f"({passage['kind']})"
-        yield Text(f"[{passage['rank']}] {passage['path']}:{first}  {name}, lines {first}-{last}", style="bold")
+        name = f"({passage['kind']})"
+        if passage["symbol"]:
+            name = f"{passage['symbol']} {name}"
+        yield Text(
+            f"[{passage['rank']}] {passage['path']}:{first}  {name}, lines {first}-{last}",
+            style="bold",
+        )
     else:
-        named = " › ".join(passage["headings"]) or passage["title"]
-        line = Text(f"[{passage['rank']}] {named}", style="bold")
+        heading = " › ".join(passage["headings"]) or passage["title"]
+        line = Text(f"[{passage['rank']}] {heading}", style="bold")
         place = f"{passage['document']} [{passage['span'][0]}:{passage['span'][1]}]"
-        yield line.append(f"  {place}  {passage['score']:.3f} {'+'.join(passage['from'])}", style="dim not bold")
+        yield line.append(
+            f"  {place}  {passage['score']:.3f} {'+'.join(passage['from'])}", style="dim not bold"
+        )
+    if passage.get("number"):
+        absent = "" if passage["in_prompt"] else ", not in the prompt"
+        yield Text(f"    number {passage['number']}{absent}", style="dim")
     if passage.get("explained_by"):
         yield Text(f"    path {passage['explained_by']} leads here", style="dim")
     elif passage.get("no_path"):
@@ -111,46 +147,73 @@ def show_passage(passage: Document) -> View:
     if is_code:
         yield from show_code(passage["text"], first, 12)
     else:
-        yield _page(as_markdown(passage["text"], passage["kind"] == ChunkKind.LISTING, _BEGINNING))
+        yield _markdown_block(
+            as_markdown(passage["text"], passage["kind"] == ChunkKind.LISTING, _BEGINNING)
+        )
 
 
 def _notes(document: Document) -> Iterator[Text]:
-    """What was searched where nothing answers, what the question carries on, and what its filters leave out."""
+    """What was searched where nothing answers, what the question carries on, and what its filters
+    leave out.
+    """
     if document.get("absence"):
         yield Text(document["absence"]["sentence"], style="yellow")
     if carried := document.get("carried"):
-        limits = [
-            f"{name} {value if isinstance(value, str) else ', '.join(value)}"
-            for name, value in carried["filters"].items()
-        ]
-        told = "; ".join(filter(None, [", ".join(carried["words"]), *limits])) or "nothing"
-        yield Text(f"carried from {carried['follows']}: {told} (leave one out with --drop)", style="dim")
+        parts = [", ".join(carried["words"])] if carried["words"] else []
+        for name, value in carried["filters"].items():
+            parts.append(f"{name} {value if isinstance(value, str) else ', '.join(value)}")
+        yield Text(
+            f"carried from {carried['follows']}: {'; '.join(parts) or 'nothing'} (leave one out "
+            "with --drop)",
+            style="dim",
+        )
     if document.get("excluded") is not None:
-        yield Text(f"{document['excluded']:,} documents are left out by the filters of the question", style="dim")
+        excluded = f"{document['excluded']:,} documents are left out"
+        yield Text(f"{excluded} by the filters or the time of the question", style="dim")
 
 
-def _cost(answer: Document) -> Table:
+def _cost_table(answer: Document) -> Table:
     """What the turn cost, stage by stage, and its budget."""
-    spent, budget = answer["telemetry"], answer["plan"]["budget"]
-    rows = [
-        (stage["name"], stage["reads"], stage["work"], f"{stage['ms']:.1f}", stage["in"], stage["out"],
-         " ".join(word for word, key in (("capped", "capped"), ("stopped early", "early_stop")) if stage[key]))
-        for stage in spent["stages"]
-    ]  # fmt: skip
-    used = f"used {spent['reads']} reads, {spent['work']} work, {spent['ms']:.1f} ms, "
-    used += f"{answer['tokens']['prompt']} prompt tokens"
+    spent = answer["telemetry"]
+    budget = answer["plan"]["budget"]
+    rows = []
+    for stage in spent["stages"]:
+        notes = []
+        if stage["capped"]:
+            notes.append("capped")
+        if stage["early_stop"]:
+            notes.append("stopped early")
+        counts = (stage["reads"], stage["work"], f"{stage['ms']:.1f}", stage["in"], stage["out"])
+        rows.append((stage["name"], *counts, " ".join(notes)))
+    totals = f"used {spent['reads']} reads, {spent['work']} work, {spent['ms']:.1f} ms, "
+    totals += f"{answer['tokens']['prompt']} prompt tokens"
     if spent.get("loading_ms", 0.0) >= 1.0:
-        used += f"; loading took {spent['loading_ms']:.0f} ms more"
-    rows.append(("budget", budget["docs_max"], budget["work_max"], str(budget["latency_ms"]), "", "", used))
+        totals += f"; loading took {spent['loading_ms']:.0f} ms more"
+    rows.append(
+        (
+            "budget",
+            budget["docs_max"],
+            budget["work_max"],
+            str(budget["latency_ms"]),
+            "",
+            "",
+            totals,
+        )
+    )
     return table(("stage", "reads", "work", "ms", "in", "out", ""), rows)
 
 
 def show_written_answer(document: Document) -> View:
     """The sentences, what is wrong with them, and the sources they cite."""
-    cost, sentences, sources = document["cost"], document["sentences"], document["sources"]
+    cost = document["cost"]
+    sentences = document["sentences"]
+    sources = document["sources"]
     if document["mode"] == "estimate":
-        most = cost["completion_tokens_at_most"]
-        yield f"{cost['prompt_tokens']:,} tokens to send with {len(sources)} sources, at most {most:,} back"
+        completion_tokens = cost["completion_tokens_at_most"]
+        yield (
+            f"{cost['prompt_tokens']:,} tokens to send with {len(sources)} sources, at most "
+            f"{completion_tokens:,} back"
+        )
         return
     if sentences and sentences[0]["kind"]:
         yield from _show_blocks(sentences, {source["number"]: source for source in sources})
@@ -160,30 +223,40 @@ def show_written_answer(document: Document) -> View:
     if not sentences:
         yield from explain_reasons(document["reasons"])
     if document["problem"]:
-        yield Text(f"quoted, because the language model did not answer: {document['problem']}", style="yellow")
+        yield Text(
+            f"quoted, because the language model did not answer: {document['problem']}",
+            style="yellow",
+        )
     if document["mode"] == "written":
-        sent, received = cost["prompt_tokens"], cost["completion_tokens"]
-        yield Text(f"{document['model']}: about {sent:,} tokens sent, {received:,} received", style="dim")
+        sent_tokens = cost["prompt_tokens"]
+        received_tokens = cost["completion_tokens"]
+        tokens = f"about {sent_tokens:,} tokens sent, {received_tokens:,} received"
+        yield Text(f"{document['model']}: {tokens}", style="dim")
     yield Text(document["query_id"], style="dim")
 
 
 def _show_blocks(blocks: Sequence[Document], sources: Mapping[int, Document]) -> View:
-    """Quoted blocks as they read on a page, each source under its headings and place, the words that decide in bold."""
+    """Quoted blocks as they read on a page, each source under its headings and place, the words
+    that decide in bold.
+    """
     for number, group in groupby(blocks, key=lambda block: block["citations"][0]):
         texts = []
         for block in group:
             if block["heading"]:
                 line = Text(f"[{number}] ", style="cyan").append(block["heading"], style="bold")
                 line.append(f"  {sources[number]['document']}", style="dim")
-                yield line.append("  (said only here)", style="yellow") if sources[number]["carries"] else line
+                if sources[number]["carries"]:
+                    line.append("  (said only here)", style="yellow")
+                yield line
             text = block["text"]
-            for mark in block["marks"] if block["kind"] not in ("code", "row") else ():
-                text = text.replace(mark, f"**{mark.replace('**', '')}**")
+            if block["kind"] not in ("code", "row"):
+                for mark in block["marks"]:
+                    text = text.replace(mark, f"**{mark.replace('**', '')}**")
             texts.append(text)
-        yield _page("\n\n".join(texts))
+        yield _markdown_block("\n\n".join(texts))
 
 
-def _page(markdown: str) -> Padding:
+def _markdown_block(markdown: str) -> Padding:
     """Markdown as it reads on a page, below the line that says where it stands."""
     from rich.markdown import Markdown  # a tenth of a second that only answers need
 
@@ -191,50 +264,70 @@ def _page(markdown: str) -> Padding:
 
 
 def _show_sentences(document: Document) -> View:
-    """Sentences of a language model, or places of code; what is wrong with them, and the sources they cite."""
-    sentences, sources = document["sentences"], document["sources"]
+    """Sentences of a language model, or places of code; what is wrong with them, and the sources
+    they cite.
+    """
+    sentences = document["sentences"]
+    sources = document["sources"]
     answer = Text()
     for sentence in sentences:
         answer.append(sentence["text"], style="" if sentence["is_supported"] else "yellow")
         mark = "".join(f" [{number}]" for number in sentence["citations"])
         answer.append(mark + ("\n" if document["mode"] == "extracted" else " "), style="cyan")
     answer.rstrip()
-    yield answer if sentences else document["text"].partition("\n")[0] + (" Nearest:" if sources else "")
+    if sentences:
+        yield answer
+    else:
+        yield document["text"].partition("\n")[0] + (" Nearest:" if sources else "")
     for sentence in sentences:
         if not sentence["is_supported"]:
             yield Text(f"not supported: {sentence['problem']}: {sentence['text']}", style="yellow")
     yield ""
-    cited = {number for sentence in sentences for number in sentence["citations"]}
+    first_quotes: dict[int, str] = {}  # by source: the first sentence that cites it
+    for sentence in sentences:
+        for number in sentence["citations"]:
+            first_quotes.setdefault(number, sentence["text"])
     for source in sources:
-        if source["number"] in cited or (not cited and source["number"] <= _NEAREST):
-            alone = "  (said only here)" if source["carries"] else ""
-            yield Text(f"[{source['number']}] {_place(source)}", style="bold").append(alone, style="yellow")
-            first = next((one["text"] for one in sentences if source["number"] in one["citations"]), "")
-            if source.get("code"):
-                yield from show_code(source["text"], int(source["where"].rpartition(":")[2]), 6)
-            else:
-                yield Text(f"    {_quote(source['text'], first)}", style="dim")
+        number = source["number"]
+        if number not in first_quotes and (first_quotes or number > _NEAREST):
+            continue
+        line = Text(f"[{number}] {_place(source)}", style="bold")
+        yield line.append("  (said only here)" if source["carries"] else "", style="yellow")
+        if source.get("code"):
+            yield from show_code(source["text"], int(source["where"].rpartition(":")[2]), 6)
+        else:
+            yield Text(f"    {_quote(source['text'], first_quotes.get(number, ''))}", style="dim")
 
 
 def _place(source: Document) -> str:
     if re.search(r":\d+$", source["where"]):  # code: a terminal opens path:line
         return str(source["where"])
-    return ", ".join(part for part in (source["document"] or source["title"], source["where"]) if part)
+    return ", ".join(
+        part for part in (source["document"] or source["title"], source["where"]) if part
+    )
 
 
 def _quote(text: str, first: str) -> str:
     """A few words around the first sentence that the answer takes from this source."""
     words = plain_words(text)
-    at = max(0, words.find(first) if first else 0)
-    begin = 0 if at + len(first) <= _QUOTED else words.rfind(" ", 0, max(1, at - _BEFORE)) + 1
+    offset = max(0, words.find(first) if first else 0)
+    begin = 0
+    if offset + len(first) > _QUOTED:
+        begin = words.rfind(" ", 0, max(1, offset - _BEFORE)) + 1
     end = begin + max(_QUOTED, len(first) + _BEFORE)
-    return ("…" if begin else "") + words[begin:end].rstrip() + ("…" if end < len(words) else "")
+    quotation = words[begin:end].rstrip()
+    return f"{'…' if begin else ''}{quotation}{'…' if end < len(words) else ''}"
 
 
 def show_explanation(document: Document) -> View:
-    """The question, why each path was kept, why a node was not reached, what was cut, what to change."""
+    """The question, why each path was kept, why a node was not reached, what was cut, what to
+    change.
+    """
     yield Text(f"{document['query']}", style="bold")
-    yield Text(f"{document['recipe']}, asked {document['at']} of snapshot {document['snapshot']}", style="dim")
+    yield Text(
+        f"{document['recipe']}, asked {document['at']} of snapshot {document['snapshot']}",
+        style="dim",
+    )
     for path in document["paths"]:
         yield Text(f"{path['rank']}. {path['text']}", style="bold")
         yield Text("\n".join(f"   {reason}" for reason in path["why"].split("; ")), style="dim")
@@ -249,11 +342,20 @@ def show_explanation(document: Document) -> View:
         if missing["next"]:
             yield f"   to reach it: {missing['next']}"
     if document["sources"]:
-        rows = [{**one, "section": (one["headings"] or [one["title"]])[-1]} for one in document["sources"]]
-        yield list_records(rows, "rank cited_as=number section document needed said_only_here=carries also_in=instead")
+        rows = [
+            {**source, "section": (source["headings"] or [source["title"]])[-1]}
+            for source in document["sources"]
+        ]
+        yield list_records(
+            rows,
+            "rank cited_as=number section document needed said_only_here=carries also_in=instead",
+        )
     if (without := document["without"]) is not None:
         yield from _show_without(without)
-    yield from (Text(f"{code}: {sentence}", style="yellow") for code, sentence in document["reasons"].items())
+    yield from (
+        Text(f"{code}: {sentence}", style="yellow")
+        for code, sentence in document["reasons"].items()
+    )
 
 
 def _show_without(without: Document) -> View:
@@ -261,11 +363,14 @@ def _show_without(without: Document) -> View:
     verdict = "still stands" if without["stands"] else "does not stand"
     verdict += "; nothing supports one" if without["abstains"] else ""
     yield Text(f"Without {without['source']} the answer {verdict}.", style="bold")
-    before, after = without["answer"]
-    if before != after:
-        yield from (Text(f"   - {' '.join(text.split())}", style="dim") for text in before)
-        yield from (f"   + {' '.join(text.split())}" for text in after)
-    yield from (f"   new at rank {one['rank']}: {one['title']} ({one['document']})" for one in without["new"])
+    old_texts, new_texts = without["answer"]
+    if old_texts != new_texts:
+        yield from (Text(f"   - {' '.join(text.split())}", style="dim") for text in old_texts)
+        yield from (f"   + {' '.join(text.split())}" for text in new_texts)
+    yield from (
+        f"   new at rank {passage['rank']}: {passage['title']} ({passage['document']})"
+        for passage in without["new"]
+    )
 
 
 def show_query_report(figures: Document) -> View:
@@ -273,24 +378,43 @@ def show_query_report(figures: Document) -> View:
     ms = figures["ms"]
     yield f"{figures['questions']} questions, p50 {ms['p50']:.1f} ms, p95 {ms['p95']:.1f} ms"
     context = figures["context"]
-    if whole := context["file_tokens"]:
-        given = context["returned_tokens"]
-        told = f"{given:,} tokens returned; the {context['files']:,} files they come from hold {whole:,}"
-        yield f"{told}: {1 - given / whole:.0%} of the context saved" if given < whole else told
+    if file_tokens := context["file_tokens"]:
+        returned_tokens = context["returned_tokens"]
+        sentence = (
+            f"{returned_tokens:,} tokens returned; the {context['files']:,} files they come from "
+            f"hold {file_tokens:,}"
+        )
+        if returned_tokens < file_tokens:
+            sentence += f": {1 - returned_tokens / file_tokens:.0%} of the context saved"
+        yield sentence
     yield str(figures["path"])
 
 
 def show_standing_answers(document: Document) -> View:
     """Which answers changed, why, and which lack their source."""
-    for one in document["answers"]:
-        yield Text(f"{one['question']} ({one['change']})", style="bold")
-        yield Text(f"   - {one['source_before']}: {one['before']}" if one["before"] else "   - no answer", style="dim")
-        yield f"   + {one['source_after']}: {one['after']}" if one["after"] else "   + no answer"
-        yield from (Text(f"   because {cause['sentence']}", style="yellow") for cause in one["causes"])
-    for one in document["red"]:
-        cited = one["cited"] or "nothing"
-        yield Text(f"{one['question']}: must cite {one['requires']}, but cites {cited}", style="red")
+    for answer in document["answers"]:
+        yield Text(f"{answer['question']} ({answer['change']})", style="bold")
+        before = after = "no answer"
+        if answer["before"]:
+            before = f"{answer['source_before']}: {answer['before']}"
+        if answer["after"]:
+            after = f"{answer['source_after']}: {answer['after']}"
+        yield Text(f"   - {before}", style="dim")
+        yield f"   + {after}"
+        for cause in answer["causes"]:
+            yield Text(f"   because {cause['sentence']}", style="yellow")
+    for answer in document["red"]:
+        cited = answer["cited"] or "nothing"
+        yield Text(
+            f"{answer['question']}: must cite {answer['requires']}, but cites {cited}", style="red"
+        )
     if document["before"] == document["after"]:
-        yield f"standing questions: {document['asked']}; no older snapshot is there to compare their answers with"
+        yield (
+            f"standing questions: {document['asked']}; no older snapshot is there to compare "
+            "their answers with"
+        )
     else:
-        yield f"{document['changed']} of {document['asked']} standing answers differ from snapshot {document['before']}"
+        yield (
+            f"{document['changed']} of {document['asked']} standing answers differ from "
+            f"snapshot {document['before']}"
+        )

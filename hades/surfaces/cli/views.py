@@ -1,4 +1,6 @@
-"""What a person sees of a capability's reply, where lines and tables of its own say more than the generic ones."""
+"""What a person sees of a capability's reply, where lines and tables of its own say more than the
+generic ones.
+"""
 
 from __future__ import annotations
 
@@ -21,22 +23,27 @@ from hades.surfaces.cli.show_answers import (
     show_written_answer,
 )
 
-_RANKED, _NAMED = 10, 8
+_RANKED = 10
+_NAMED = 8
 
 
-def _list(part: str, columns: str, empty: str = "", after: str = "") -> Callable[[Document], View]:
-    """The view of a reply that is a list of records; `empty` is said where there are none, `after` below them."""
+def _list_view(
+    part: str, columns: str, empty: str = "", footer: str = ""
+) -> Callable[[Document], View]:
+    """The view of a reply that is a list of records; `empty` is said where there are none, `after`
+    below them.
+    """
 
     def show(document: Document) -> View:
         records = document[part] if isinstance(document[part], list) else [document[part]]
         yield list_records(records, columns) if records or not empty else empty
-        if after:
-            yield after.format(**document, listed=len(records))
+        if footer:
+            yield footer.format(**document, listed=len(records))
 
     return show
 
 
-def _line(text: Callable[[Document], str]) -> Callable[[Document], View]:
+def _line_view(text: Callable[[Document], str]) -> Callable[[Document], View]:
     """The view of a reply that is said in a few words."""
     return lambda document: iter([text(document)])
 
@@ -45,42 +52,56 @@ def show_subgraph(document: Document) -> View:
     """The nodes by distance, then the edges."""
     yield list_records(document["nodes"], "node=id name type hops=depth")
     yield ""
-    edges = [{**one, "label": one["label"] or one["type"]} for one in document["edges"]]
+    edges = [{**edge, "label": edge["label"] or edge["type"]} for edge in document["edges"]]
     yield list_records(edges, "from edge=label to weight")
     if document["capped"]:
-        yield Text("There are more; raise --fanout, or the limits of nodes and edges.", style="yellow")
+        yield Text(
+            "There are more; raise --fanout, or the limits of nodes and edges.", style="yellow"
+        )
 
 
 def show_overview(document: Document) -> View:
     """What the corpus holds, its topics, what it names most, and questions to begin with."""
-    held = {"documents": "documents", "doc_chunks": "passages", "funcs": "functions", "entities": "names"}
-    yield ", ".join(
-        f"{document['counts'][name]:,} {said}" for name, said in held.items() if document["counts"].get(name)
-    )
+    words = {
+        "documents": "documents",
+        "doc_chunks": "passages",
+        "funcs": "functions",
+        "entities": "names",
+    }
+    counts = [(document["counts"].get(name), word) for name, word in words.items()]
+    yield ", ".join(f"{count:,} {word}" for count, word in counts if count)
     if topics := document["topics"][:_RANKED]:
         yield list_records(topics, "topic=name parts members documents")
-    yield f"named most: {', '.join(one['name'] for one in document['names'][:_RANKED])}"
+    yield f"named most: {', '.join(name['name'] for name in document['names'][:_RANKED])}"
     yield from (f'hades answer "{question}"' for question in document["questions"])
 
 
 def show_comparison(document: Document, page: str | None = None) -> View:
     """Counts side by side and some names of what came and went; the page, where one is wanted."""
-    told = [] if page is None else [f"page: {write_comparison_page(Path(page), document)}"]  # with --json as well
-    return chain(_compare_counts(document), told)
+    lines = []
+    if page is not None:  # written here, not when the view is shown: with --json as well
+        lines.append(f"page: {write_comparison_page(Path(page), document)}")
+    return chain(_compare_counts(document), lines)
 
 
 def _compare_counts(document: Document) -> View:
     yield Text(f"{document['before']} → {document['after']}", style="bold")
     parts = ("before", "after", "added", "removed")
-    counted = [*document["nodes"].items(), *document["relations"].items()]
-    yield table(("", *parts), ((kind, *(row.get(part) for part in parts)) for kind, row in counted))
+    rows = []
+    for kind, counts in (*document["nodes"].items(), *document["relations"].items()):
+        rows.append((kind, *(counts.get(part) for part in parts)))
+    yield table(("", *parts), rows)
     for kind, row in document["nodes"].items():
         for word in ("added", "removed"):
             if row[f"{word}_names"]:
-                named = ", ".join(row[f"{word}_names"][:_NAMED])
-                yield Text(f"{word} {kind}: {named}{' ...' if row[word] > _NAMED else ''}", style="dim")
-    documents, topics, standing = document["documents"], document["topics"], document["standing"]
-    yield "documents: " + ", ".join(f"{one['count']:,} {change}" for change, one in documents.items())
+                names = ", ".join(row[f"{word}_names"][:_NAMED])
+                ellipsis = " ..." if row[word] > _NAMED else ""
+                yield Text(f"{word} {kind}: {names}{ellipsis}", style="dim")
+    documents = document["documents"]
+    topics = document["topics"]
+    standing = document["standing"]
+    changes = [f"{row['count']:,} {change}" for change, row in documents.items()]
+    yield f"documents: {', '.join(changes)}"
     yield f"weights: {document['weights']['moved']:,} moved"
     kinds = ", ".join(f"{len(topics[part]):,} {part}" for part in ("came", "went", "merged"))
     yield f"topics: {kinds}; {topics['moved']:,} entities moved"
@@ -88,10 +109,23 @@ def _compare_counts(document: Document) -> View:
         yield f"standing answers: {standing['changed']} of {standing['asked']} changed"
 
 
+def show_feedback(document: Document) -> View:
+    """The ranks that were judged good and bad."""
+    ranks = document["feedback"]
+    verdicts = [name for name in ranks if name in ("good", "bad")]
+    yield "; ".join(
+        f"{name}: paths {ranks[name]['paths']}, passages {ranks[name]['passages']}"
+        for name in verdicts
+    )
+
+
 def show_edit(report: Document) -> View:
     """What was changed, what it said before, and what it waits for."""
     yield f"{report['entity']}: {report['state']}; {report['note']}"
-    yield from (f"  {name}: {report['before'].get(name)!r} -> {value!r}" for name, value in report["fields"].items())
+    yield from (
+        f"  {name}: {report['before'].get(name)!r} -> {value!r}"
+        for name, value in report["fields"].items()
+    )
     if report["state"] == "pending":
         yield from (f"  waits, because {need}" for need in report["needs"])
     if report["edit"]:
@@ -99,46 +133,66 @@ def show_edit(report: Document) -> View:
 
 
 def show_rollback(document: Document) -> View:
-    """What serves now, and which weights the store has."""
-    yield f"{document['snapshot']} is now serving; switched in {document['pointer_seconds'] * 1000:.0f} ms"
-    if document["weights_version"]:
-        yield f"the store has weights version {document['weights_version']} again ({document['restored']:,} rows)"
+    """What serves now, and which weights the store has where they were restored."""
+    yield (
+        f"{document['snapshot']} is now serving; switched in "
+        f"{document['pointer_seconds'] * 1000:.0f} ms"
+    )
+    if document["restored"] or document["weighed"]:
+        yield (
+            f"the store has weights version {document['weights_version']}: "
+            f"{document['restored']:,} edges as they were"
+        )
+    if document["weighed"]:
+        yield (
+            f"{document['weighed']:,} edges that came later are weighed by the parameters of "
+            "that time"
+        )
     if document["note"]:
         yield document["note"]
 
 
-def _span(state: Document) -> str:
+def _validity(state: Document) -> str:
     """When a version or an edge is true."""
     until = f" until {day(state['valid_until'])}" if state.get("valid_until") else ""
     return f"since {day(state['valid_from'])}{until}"
 
 
 _VERSION = "topic version since=valid_from content"
-_RESULT = "similarity strength topic=state.topic version=state.version since=state.valid_from content=state.content"
+_RESULT = (
+    "similarity strength topic=state.topic version=state.version since=state.valid_from "
+    "content=state.content"
+)
 _EDGE = (
-    "edge=id from=source_topic relation=relationship_type to=target_topic since=valid_from until=valid_until "
-    "superseded_by"
+    "edge=id from=source_topic relation=relationship_type to=target_topic since=valid_from "
+    "until=valid_until superseded_by"
 )
 
 
 def show_added(document: Document) -> View:
     """The version that was added; where another one holds now, which and why."""
-    state, holds = document["state"], document.get("holds")
+    state = document["state"]
+    holds = document.get("holds")
     yield f"{state['topic']} is at version {state['version']}"
     yield f"id {state['id']}"
     if holds is None:
-        yield f"nothing holds now: it is true {_span(state)}"
+        yield f"nothing holds now: it is true {_validity(state)}"
     elif holds["id"] != state["id"]:
-        yield f"version {holds['version']} still holds now: the new one is true {_span(state)}"
+        yield f"version {holds['version']} still holds now: the new one is true {_validity(state)}"
 
 
 def show_state(document: Document) -> View:
-    """A version, where it stands, its edges, and after a change why each ended; none where nothing changed."""
+    """A version, where it stands, its edges, and after a change why each ended; none where nothing
+    changed.
+    """
     state = document.get("state") or document.get("new_state")
     if state is None:
         yield "nothing that it is joined to has changed since; no new version"
         return
-    head = f"{state['topic']}, version {state['version']}, {_span(state)}, confidence {state['confidence']:g}"
+    head = (
+        f"{state['topic']}, version {state['version']}, {_validity(state)}, confidence "
+        f"{state['confidence']:g}"
+    )
     yield Text(head, style="bold")
     yield state["content"]
     yield Text(f"id {state['id']}", style="dim")
@@ -150,8 +204,13 @@ def show_state(document: Document) -> View:
 
 def show_history(document: Document) -> View:
     """The versions as a table."""
-    states = [{**state, "holds": "now" if state["id"] == document.get("holds") else ""} for state in document["states"]]
-    yield list_records(states, "version since=valid_from until=valid_until holds who=act.who why=act.why content")
+    states = [
+        {**state, "holds": "now" if state["id"] == document.get("holds") else ""}
+        for state in document["states"]
+    ]
+    yield list_records(
+        states, "version since=valid_from until=valid_until holds who=act.who why=act.why content"
+    )
 
 
 def show_when(document: Document) -> View:
@@ -166,8 +225,42 @@ def show_when(document: Document) -> View:
 def show_fact(document: Document) -> View:
     """The edges of the fact and the conflicts it met."""
     yield list_records(document["edges"], _EDGE)
-    lines = [f"excludes {one['old']}: {one['outcome']}, {one['why']}" for one in document["conflicts"]]
+    lines = [
+        f"excludes {conflict['old']}: {conflict['outcome']}, {conflict['why']}"
+        for conflict in document["conflicts"]
+    ]
     yield "\n".join(lines) or "no conflict"
+
+
+def show_conflicts(document: Document) -> View:
+    """The two facts of each conflict, and which of them lost."""
+    losers = {"new": "old", "old": "new"}
+    rows = [
+        {
+            **conflict,
+            "new": _say_claim(conflict["claim"]),
+            "old": _say_claim(conflict["against"]),
+            "lost": losers.get(conflict["outcome"], conflict["outcome"]),
+        }
+        for conflict in document["conflicts"]
+    ]
+    yield list_records(rows, "conflict=id new_fact=new old_fact=old lost why=reason")
+
+
+def _say_claim(claim: Document) -> str:
+    return "{subject} {relation} {object}".format(**claim) if claim else ""
+
+
+def show_consolidation(document: Document) -> View:
+    """What was written at each level, and what was recorded too late to count."""
+    levels = [{**level, "written": len(level["written"])} for level in document["levels"]]
+    yield list_records(levels, "level=name written unchanged sources erased damaged")
+    late = levels[0]["recorded_later"]
+    if late:
+        yield (
+            f"{late:,} version{'s'[: late != 1]} that began before {day(levels[0]['as_of'])} "
+            "were recorded later and do not count; give a later --as-of"
+        )
 
 
 def show_certificate(document: Document) -> View:
@@ -175,8 +268,8 @@ def show_certificate(document: Document) -> View:
     erased = f"{len(document['states'])} versions ({len(document['derived'])} derived from others)"
     yield f"certificate {document['id']}"
     yield (
-        f"erased {erased}, {len(document['edges'])} edges; blanked {document['audit_blanked']} records, redacted "
-        f"{document['redacted']} rows and {len(document['masked_files'])} files"
+        f"erased {erased}, {len(document['edges'])} edges; blanked {document['audit_blanked']} "
+        f"records, redacted {document['redacted']} rows and {len(document['masked_files'])} files"
     )
     if document["complete"]:
         yield "complete: a search of every row and every file of the home finds no copy"
@@ -187,10 +280,13 @@ def show_certificate(document: Document) -> View:
 
 def show_learning(document: Document) -> View:
     """What was counted and which edges were drawn."""
-    counted, left = document["accesses"], document["left"]
-    yield f"{counted['reads']:,} readings of {counted['states']:,} states"
-    looked = f"{document['topics']:,} changed topics looked at, {len(document['edges']):,} edges drawn"
-    yield looked + (f"; {left:,} wait for the next time" if left else "")
+    accesses = document["accesses"]
+    waiting = document["left"]
+    yield f"{accesses['reads']:,} readings of {accesses['states']:,} states"
+    sentence = (
+        f"{document['topics']:,} changed topics looked at, {len(document['edges']):,} edges drawn"
+    )
+    yield sentence + (f"; {waiting:,} wait for the next time" if waiting else "")
     if document["edges"]:
         yield list_records(document["edges"], _EDGE)
 
@@ -199,21 +295,35 @@ def show_recalled(document: Document) -> View:
     """A context, with the tokens of its parts or what its plan looked for in vain."""
     yield document["text"] or "memory holds nothing about that"
     if "steps" in document:
-        steps, missing = ", ".join(document["steps"]), ", ".join(document["missing"]) or "nothing"
-        yield Text(f"intent: {document['intent']}; steps: {steps}; found nothing for: {missing}", style="dim")
+        steps = ", ".join(document["steps"])
+        missing = ", ".join(document["missing"]) or "nothing"
+        yield Text(
+            f"intent: {document['intent']}; steps: {steps}; found nothing for: {missing}",
+            style="dim",
+        )
     else:
-        parts = ", ".join(f"{name} {tokens:,}" for name, tokens in document["tokens_by_part"].items())
-        used = f"{document['tokens']:,} of {document['max_tokens']:,} tokens ({parts})"
-        yield Text(f"{used}; {document['buffer']:,} kept free; intent: {document['intent']}", style="dim")
+        parts = ", ".join(
+            f"{name} {tokens:,}" for name, tokens in document["tokens_by_part"].items()
+        )
+        token_text = f"{document['tokens']:,} of {document['max_tokens']:,} tokens ({parts})"
+        yield Text(
+            f"{token_text}; {document['buffer']:,} kept free; intent: {document['intent']}",
+            style="dim",
+        )
 
 
 def show_search(document: Document) -> View:
     """The topics found, and what edges join to them."""
-    yield list_records(document["results"], _RESULT) if document["results"] else "nothing is near to that"
+    if document["results"]:
+        yield list_records(document["results"], _RESULT)
+    else:
+        yield "nothing is near to that"
     for match in document.get("matches", ()):
-        for one in match["related_states"]:
-            near, relation, far = match["state"]["topic"], one["way"][-1]["type"], one["state"]["topic"]
-            yield f"{near} --{relation}-- {far}, strength {one['strength']:.2f}"
+        for related in match["related_states"]:
+            topic = match["state"]["topic"]
+            relation = related["way"][-1]["type"]
+            related_topic = related["state"]["topic"]
+            yield f"{topic} --{relation}-- {related_topic}, strength {related['strength']:.2f}"
 
 
 def show_working_set(document: Document) -> View:
@@ -222,76 +332,92 @@ def show_working_set(document: Document) -> View:
         yield list_records(document["results"], _RESULT)
         return
     report = document["report"]
-    yield list_records([*document["history"], *(one["state"] for one in document["related"])], _VERSION)
-    yield f"{report['items']} versions of {report['topics']} topics and {report['edges']} edges are in the working set"
+    related = [edge["state"] for edge in document["related"]]
+    yield list_records([*document["history"], *related], _VERSION)
+    yield (
+        f"{report['items']} versions of {report['topics']} topics and {report['edges']} edges "
+        "are in the working set"
+    )
 
 
 VIEWS: dict[str, Callable[..., Iterable[RenderableType]]] = {
     "query": show_answer,
     "answer": show_written_answer,
     "explain": show_explanation,
-    "feedback": _line(
-        lambda document: "; ".join(
-            f"{name}: paths {one['paths']}, passages {one['passages']}"
-            for name, one in document["feedback"].items()
-            if name in ("good", "bad")
-        )
-    ),
+    "feedback": show_feedback,
     "queries": show_query_report,
-    "standing.add": _list("added", "id question must_cite=requires", "Nothing was added: all of these stand already."),
-    "standing.list": _list("questions", "id question must_cite=requires", "There are no standing questions."),
-    "standing.remove": _line(lambda document: f"dropped: {document['removed']['question']}"),
+    "standing.add": _list_view(
+        "added", "id question must_cite=requires", "Nothing was added: all of these stand already."
+    ),
+    "standing.list": _list_view(
+        "questions", "id question must_cite=requires", "There are no standing questions."
+    ),
+    "standing.remove": _line_view(lambda document: f"dropped: {document['removed']['question']}"),
     "standing.run": show_standing_answers,
     "graph.neighbours": show_subgraph,
     "graph.subgraph": show_subgraph,
-    "graph.topics": _list("topics", "topic=id level name members=size", after="{listed} of {total} topics"),
+    "graph.topics": _list_view(
+        "topics", "topic=id level name members=size", footer="{listed} of {total} topics"
+    ),
     "overview": show_overview,
     "compare": show_comparison,
-    "entity.edits": _list("edits", "edit=_key entity state who approved_by says=fields why", "No entity was edited."),
+    "entity.edits": _list_view(
+        "edits", "edit=_key entity state who approved_by says=fields why", "No entity was edited."
+    ),
     "entity.approve": show_edit,
     "entity.undo": show_edit,
     "entity.update": show_edit,
-    "snapshots": _list(
+    "snapshots": _list_view(
         "snapshots",
         "serves snapshot as_of=created_at nodes edges pins problem",
         "Nothing has been published; run `hades build`.",
     ),
     "rollback": show_rollback,
     "promote": show_rollback,
-    "discard": _line(lambda document: f"{document['discarded']} was removed"),
+    "discard": _line_view(lambda document: f"{document['discarded']} was removed"),
     "memory.add": show_added,
     "memory.latest": show_state,
     "memory.at": show_state,
     "memory.promote": show_state,
     "memory.reconsolidate": show_state,
     "memory.history": show_history,
-    "memory.topics": _line(lambda document: "\n".join(document["topics"]) or "memory is empty"),
-    "memory.link": _list("edge", _EDGE),
-    "memory.close": _list("edge", _EDGE),
-    "memory.edges": _list("edges", _EDGE),
-    "memory.why": _line("{current_answer}\nreasons: {reasoning}\nbefore: {historical_context}".format_map),
+    "memory.topics": _line_view(
+        lambda document: "\n".join(document["topics"]) or "memory is empty"
+    ),
+    "memory.link": _list_view("edge", _EDGE),
+    "memory.close": _list_view("edge", _EDGE),
+    "memory.edges": _list_view("edges", _EDGE),
+    "memory.why": _line_view(
+        "{current_answer}\nreasons: {reasoning}\nbefore: {historical_context}".format_map
+    ),
     "memory.when": show_when,
     "memory.change": show_state,
     "memory.fact": show_fact,
-    "memory.conflicts": _list("conflicts", "conflict=id claim outcome why=reason"),
-    "memory.resolve": _line(lambda document: f"the {document['outcome']} fact is kept"),
-    "memory.undo": _line(lambda document: f"undid {len(document['undid'])} steps\nact {document['act']}"),
-    "memory.audit": _list("acts", "act=id when=at what=action subject who why"),
+    "memory.conflicts": show_conflicts,
+    "memory.resolve": _line_view(lambda document: f"the {document['outcome']} fact is kept"),
+    "memory.undo": _line_view(
+        lambda document: f"undid {len(document['undid'])} steps\nact {document['act']}"
+    ),
+    "memory.audit": _list_view("acts", "act=id when=at what=action subject who why"),
     "memory.erase": show_certificate,
-    "memory.compact": _line(
+    "memory.compact": _line_view(
         lambda document: (
             "No deleted row is left in the store's files."
             if document["compacted"]
             else "The store is in use; try again."
         )
     ),
-    "memory.check": _line(lambda document: "\n".join(document["problems"]) or "memory is consistent"),
-    "memory.rate": _line(
-        lambda document: "{topic}, version {version}: importance {importance_score:.2f}".format(**document["state"])
+    "memory.check": _line_view(
+        lambda document: "\n".join(document["problems"]) or "memory is consistent"
     ),
-    "memory.trust": _line(lambda document: document["state"]["content"]),
+    "memory.rate": _line_view(
+        lambda document: "{topic}, version {version}: importance {importance_score:.2f}".format(
+            **document["state"]
+        )
+    ),
+    "memory.trust": _line_view(lambda document: document["state"]["content"]),
     "memory.learn": show_learning,
-    "memory.groups": _list(
+    "memory.groups": _list_view(
         "groups",
         "group=name topics edges strength",
         "no topics are joined by edges; `hades memory learn` discovers some",
@@ -300,6 +426,6 @@ VIEWS: dict[str, Callable[..., Iterable[RenderableType]]] = {
     "memory.context": show_recalled,
     "memory.search": show_search,
     "memory.working": show_working_set,
-    "memory.consolidate": _list("levels", "level=name written unchanged sources erased damaged"),
-    "memory.drill_down": _list("made_of", _VERSION),
+    "memory.consolidate": show_consolidation,
+    "memory.drill_down": _list_view("made_of", _VERSION),
 }

@@ -27,19 +27,30 @@ class HadesRetriever:
         search: Search | None = None,
         filters: dict[str, Any] | None = None,
     ) -> None:
-        self.home, self.top_k, self.recipe, self.filters = home, top_k, recipe, filters  # as a pipeline file has them
-        self._given = search
+        # as a pipeline file has them
+        self.home = home
+        self.top_k = top_k
+        self.recipe = recipe
+        self.filters = filters
+        self._open_graph = search
 
     @cached_property
     def _search(self) -> Search:
-        return self._given or open_search(self.home)
+        return self._open_graph or open_search(self.home)
 
     @component.output_types(documents=list[Document])
     def run(self, query: str, top_k: int | None = None) -> dict[str, list[Document]]:
         """Find the documents of a question."""
-        found = find_passages(self._search, query, self.top_k if top_k is None else top_k, self.recipe, self.filters)
+        limit = self.top_k if top_k is None else top_k
+        passages = find_passages(self._search, query, limit, self.recipe, self.filters)
         return {
             "documents": [
-                Document(id=one.id, content=one.text, meta=describe_passage(one), score=one.score) for one in found
+                Document(
+                    id=passage.id,
+                    content=passage.text,
+                    meta=describe_passage(passage),
+                    score=passage.score,
+                )
+                for passage in passages
             ]
         }

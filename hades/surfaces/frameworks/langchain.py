@@ -21,19 +21,27 @@ from hades.surfaces.frameworks.search import Search, describe_passage, find_pass
 class HadesRetriever(BaseRetriever):
     """Passages of a HADES graph as LangChain documents; metadata says where each stands."""
 
-    home: str | None = Field(None, description="HADES_HOME of the graph; by default that of the settings")
+    home: str | None = Field(
+        None, description="HADES_HOME of the graph; by default that of the settings"
+    )
     k: int = Field(6, description="number of documents")
     recipe: str = Field(DEFAULT, description="retrieval recipe")
-    filters: dict[str, Any] | None = Field(None, description="only these documents, as path, source, type, tag, ...")
+    filters: dict[str, Any] | None = Field(
+        None, description="only these documents, as path, source, type, tag, ..."
+    )
     search: Any = Field(None, description="an open graph, in place of `home`", exclude=True)
 
     @cached_property
     def _search(self) -> Search:
-        given: Search = self.search if self.search is not None else open_search(self.home)
-        return given
+        search: Search = self.search if self.search is not None else open_search(self.home)
+        return search
 
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun, k: int | None = None
     ) -> list[Document]:
-        found = find_passages(self._search, query, self.k if k is None else k, self.recipe, self.filters)
-        return [Document(id=one.id, page_content=one.text, metadata=describe_passage(one)) for one in found]
+        limit = self.k if k is None else k
+        passages = find_passages(self._search, query, limit, self.recipe, self.filters)
+        return [
+            Document(id=passage.id, page_content=passage.text, metadata=describe_passage(passage))
+            for passage in passages
+        ]

@@ -30,11 +30,20 @@ class HadesRetriever(BaseRetriever):
     ) -> None:
         super().__init__(**options)
         self._search = search or open_search(home)
-        self._k, self._recipe, self._filters = k, recipe, filters
+        self._k = k
+        self._recipe = recipe
+        self._filters = filters
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        found = find_passages(self._search, query_bundle.query_str, self._k, self._recipe, self._filters)
+        passages = find_passages(
+            self._search, query_bundle.query_str, self._k, self._recipe, self._filters
+        )
         return [
-            NodeWithScore(node=TextNode(id_=one.id, text=one.text, metadata=describe_passage(one)), score=one.score)
-            for one in found
+            NodeWithScore(
+                node=TextNode(
+                    id_=passage.id, text=passage.text, metadata=describe_passage(passage)
+                ),
+                score=passage.score,
+            )
+            for passage in passages
         ]

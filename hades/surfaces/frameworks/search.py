@@ -1,4 +1,6 @@
-"""What every framework's retriever shares: the search, and a passage with what a framework keeps beside its text."""
+"""What every framework's retriever shares: the search, and a passage with what a framework keeps
+beside its text.
+"""
 
 from __future__ import annotations
 
@@ -20,10 +22,17 @@ MAX_PASSAGES = HARD_CAPS[Profile.LONG].final_context
 
 
 class Search(Protocol):
-    """What answers a question: `open_hades()`, or the read-only answers that `open_search` gives."""
+    """What answers a question: `open_hades()`, or the read-only answers that `open_search`
+    gives.
+    """
 
     def retrieve(
-        self, text: str, *, recipe: str = ..., plan: Mapping[str, Any] | None = ..., only: DocumentFilter | None = ...
+        self,
+        text: str,
+        *,
+        recipe: str = ...,
+        plan: Mapping[str, Any] | None = ...,
+        only: DocumentFilter | None = ...,
     ) -> Retrieval:
         """Answer a question."""
 
@@ -37,31 +46,36 @@ def open_search(home: str | None = None) -> Search:
 
 
 def find_passages(
-    search: Search, question: str, k: int, recipe: str = DEFAULT, filters: Mapping[str, Any] | None = None
+    search: Search,
+    question: str,
+    k: int,
+    recipe: str = DEFAULT,
+    filters: Mapping[str, Any] | None = None,
 ) -> Sequence[CitedPassage]:
     """The best `k` passages, at most 64; more than 8 are asked for with the profile `long`.
 
-    `filters` are those of a query: path, source, type, tag and author (a text or several), domain, since and until.
+    `filters` are those of a query: path, source, type, tag and author (a text or several), domain,
+    since and until.
     """
     if not 1 <= k <= MAX_PASSAGES:
         raise ValueError(f"k is {k}; expected 1 to {MAX_PASSAGES}")
     profile = Profile.ONLINE if k <= HARD_CAPS[Profile.ONLINE].final_context else Profile.LONG
     plan = {"profile": profile.value, "final_context": k}
-    return search.retrieve(question, recipe=recipe, plan=plan, only=_limit(filters or {})).passages[:k]
+    only = _document_filter(filters or {})
+    return search.retrieve(question, recipe=recipe, plan=plan, only=only).passages[:k]
 
 
-def _limit(filters: Mapping[str, Any]) -> DocumentFilter | None:
+def _document_filter(filters: Mapping[str, Any]) -> DocumentFilter | None:
     if unknown := set(filters) - _FILTERS:
         raise ValueError(f"{min(unknown)!r} is no filter; use {', '.join(sorted(_FILTERS))}")
-    given: dict[str, Any] = {
-        f"{name}s": (value,) if isinstance(value, str) else tuple(value)
-        for name, value in filters.items()
-        if name in _LISTS
-    }
+    limits: dict[str, Any] = {}
+    for name in _LISTS & set(filters):
+        value = filters[name]
+        limits[f"{name}s"] = (value,) if isinstance(value, str) else tuple(value)
     for name in {"since", "until"} & set(filters):
         moment = datetime.fromisoformat(str(filters[name]))
-        given[name] = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    return DocumentFilter(filters.get("domain"), **given) if filters else None
+        limits[name] = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return DocumentFilter(filters.get("domain"), **limits) if filters else None
 
 
 def describe_passage(passage: CitedPassage) -> dict[str, Any]:

@@ -1,1 +1,3 @@
-"""The graph and the memory as tools of an agent, over the Model Context Protocol. The only room that knows its SDK."""
+"""The graph and the memory as tools of an agent, over the Model Context Protocol. The only room
+that knows its SDK.
+"""

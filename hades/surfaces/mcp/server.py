@@ -17,6 +17,7 @@ from dataclasses import asdict
 from functools import cached_property
 from importlib.metadata import version
 from math import ceil
+from operator import methodcaller
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Annotated, Any, cast
@@ -25,33 +26,49 @@ import anyio
 from mcp.server import MCPServer
 from mcp.server.context import CallNext, HandlerResult, ServerMiddleware, ServerRequestContext
 from mcp.server.mcpserver import Context
-from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError
+from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError, ToolError
 from mcp.server.transport_security import TransportSecuritySettings
 from mcp.shared.exceptions import MCPError
-from mcp_types import CallToolResult, TextContent, ToolAnnotations
-from pydantic import Field, create_model
+from mcp_types import CallToolResult, InputRequiredResult, TextContent, ToolAnnotations
+from pydantic import Field, ValidationError, create_model
 from pydantic.fields import FieldInfo
 
-from hades.errors import HadesError
+from hades.errors import HadesError, explain_problems
 from hades.memory.history.rows import UnknownMemory
 from hades.ports.store import Mode
 from hades.retrieval.answers import Answers
 from hades.retrieval.walks.neighbourhood import UnknownNode, node_shown
 from hades.settings.tree import Settings
 from hades.surfaces.access.contexts import Service, ServiceContext
-from hades.surfaces.access.limits import LIMITED_NEXT, Caller, Door, Limits, covers, require, without_tokens
-from hades.surfaces.capabilities.capability import Capability, Mcp, document_of, field_parameter, keyword
+from hades.surfaces.access.limits import (
+    LIMITED_NEXT,
+    Caller,
+    Door,
+    Limits,
+    covers,
+    require,
+    without_tokens,
+)
+from hades.surfaces.capabilities.capability import (
+    Capability,
+    Mcp,
+    document_of,
+    field_parameter,
+    keyword,
+)
 from hades.surfaces.capabilities.registry import CAPABILITIES
 from hades.surfaces.capabilities.replies import ToolReply
 from hades.surfaces.rest.app import run_app
 from hades.telemetry.logs import Audit, CallMode
 from hades.telemetry.turn import Stage, watched
 
-# One audit line for every call, also for one that never reached its tool: {mode, path, status, ms} and who.
+# One audit line for every call, also for one that never reached its tool: {mode, path, status, ms}
+# and who.
 _SHOWN = 120
 _PATHS = {"tools/call": ("tool", "name"), "resources/read": ("resource", "uri")}
 
-# What a call says of itself on the way: status, who, query_id. A tool that is not reached says nothing.
+# What a call says of itself on the way: status, who, query_id. A tool that is not reached says
+# nothing.
 _note: ContextVar[dict[str, str]] = ContextVar("note of a call")
 
 
@@ -64,19 +81,24 @@ def auditing(audit: Audit, writing: frozenset[str]) -> ServerMiddleware[Any]:
         mode: CallMode = "RW" if _name_of(ctx) in writing else "RO"
         note: dict[str, str] = {}
         token = _note.set(note)
-        began, ended = time.perf_counter(), ""
+        began = time.perf_counter()
+        status = ""
         try:
             result = await call_next(ctx)
-            failed = result.get("isError") if isinstance(result, dict) else getattr(result, "is_error", False)
-            ended = "BadCall" if failed else "ok"
+            if isinstance(result, dict):
+                has_failed = result.get("isError")
+            else:
+                has_failed = getattr(result, "is_error", False)
+            status = "BadCall" if has_failed else "ok"
             return result
         except BaseException as error:
-            ended = "Cancelled" if isinstance(error, anyio.get_cancelled_exc_class()) else type(error).__name__
+            is_cancelled = isinstance(error, anyio.get_cancelled_exc_class())
+            status = "Cancelled" if is_cancelled else type(error).__name__
             raise
         finally:
             _note.reset(token)
             ms = (time.perf_counter() - began) * 1000
-            audit.write(mode, _path(ctx), note.pop("status", ended), ms, **note)
+            audit.write(mode, _audit_path(ctx), note.pop("status", status), ms, **note)
 
     return middleware
 
@@ -85,9 +107,11 @@ def _name_of(context: ServerRequestContext[Any, Any]) -> str:
     return str((context.params or {}).get(_PATHS[context.method][1], ""))
 
 
-def _path(context: ServerRequestContext[Any, Any]) -> str:
-    named = "".join(one if one.isprintable() else "?" for one in _name_of(context)[:_SHOWN])
-    return f"mcp/{_PATHS[context.method][0]}/{without_tokens(named)}"
+def _audit_path(context: ServerRequestContext[Any, Any]) -> str:
+    """The path of a call in the audit, in printable characters."""
+    name = _name_of(context)[:_SHOWN]
+    printable = "".join(character if character.isprintable() else "?" for character in name)
+    return f"mcp/{_PATHS[context.method][0]}/{without_tokens(printable)}"
 
 
 # What the tools work with, opened once for the life of the process and shared by all sessions.
@@ -118,23 +142,32 @@ class CallStopped(Exception):
 
 
 async def answer(
-    service: ToolService, context: Context[Any, Any], work: Callable[[Caller], CallToolResult], needs: Mode
+    service: ToolService,
+    context: Context[Any, Any],
+    work: Callable[[Caller], CallToolResult],
+    needs: Mode,
 ) -> CallToolResult:
-    """Run the work of a tool in a thread and return its result for the protocol; failures are results too."""
+    """Run the work of a tool in a thread and return its result for the protocol; failures are
+    results too.
+    """
     note = _note.get({})
     try:
         caller = caller_of(service, context)
         require(caller, needs)
-        result = await _in_thread(service, context, lambda: work(caller), may_stop=needs is Mode.READ_ONLY)
+        result = await _in_thread(
+            service, context, lambda: work(caller), may_stop=needs is Mode.READ_ONLY
+        )
         note |= {"status": "ok", **(result.meta or {})}
         return result
     except HadesError as error:
         note["status"] = type(error).__name__
-        return _result(ToolReply(success=False, error=str(error)))
+        return _tool_result(ToolReply(success=False, error=str(error)))
 
 
 def caller_of(service: ToolService, context: Context[Any, Any]) -> Caller:
-    """The caller: over stdio the user who started this process, over HTTP the owner of the token."""
+    """The caller: over stdio the user who started this process, over HTTP the owner of the
+    token.
+    """
     headers = context.headers
     if headers is None and not service.door.needs_token:
         caller = Caller(getpass.getuser(), service.door.mode, service.door.tenant)
@@ -145,7 +178,9 @@ def caller_of(service: ToolService, context: Context[Any, Any]) -> Caller:
 
 
 def admitting(service: ToolService) -> ServerMiddleware[Any]:
-    """Refuses lists to a caller without a token where one is needed: what a server offers is told to its users only."""
+    """Refuses lists to a caller without a token where one is needed: only its users learn what a
+    server offers.
+    """
 
     async def middleware(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
         if ctx.method in LISTS and service.door.needs_token:
@@ -171,35 +206,45 @@ def _remote_caller(service: ToolService, headers: Mapping[str, str]) -> Caller:
 
 
 async def _in_thread(
-    service: ToolService, context: Context[Any, Any], work: Callable[[], CallToolResult], *, may_stop: bool
+    service: ToolService,
+    context: Context[Any, Any],
+    work: Callable[[], CallToolResult],
+    *,
+    may_stop: bool,
 ) -> CallToolResult:
-    """Run in a thread and report stages. A cancelled read stops after its stage; a cancelled write is finished."""
-    loop, stopped = asyncio.get_running_loop(), threading.Event()
-    told: list[Future[None]] = []
+    """Run in a thread and report stages. A cancelled read stops after its stage; a cancelled write
+    is finished.
+    """
+    loop = asyncio.get_running_loop()
+    stop = threading.Event()
+    reports: list[Future[None]] = []
 
     def watch(stage: Stage) -> None:
-        if stopped.is_set():
+        if stop.is_set():
             raise CallStopped
-        said = f"{stage.name}: {stage.given} found in {stage.ms:.0f} ms"
-        told.append(asyncio.run_coroutine_threadsafe(context.report_progress(len(told) + 1, None, said), loop))
+        message = f"{stage.name}: {stage.given} found in {stage.ms:.0f} ms"
+        report = context.report_progress(len(reports) + 1, None, message)
+        reports.append(asyncio.run_coroutine_threadsafe(report, loop))
 
     def watched_work() -> CallToolResult:
         with watched(watch):
             return work()
 
     try:
-        reply = await anyio.to_thread.run_sync(watched_work, abandon_on_cancel=may_stop, limiter=service.limiter)
-        await asyncio.gather(*map(asyncio.wrap_future, told))
+        reply = await anyio.to_thread.run_sync(
+            watched_work, abandon_on_cancel=may_stop, limiter=service.limiter
+        )
+        await asyncio.gather(*map(asyncio.wrap_future, reports))
     finally:
-        stopped.set()
+        stop.set()
     return reply
 
 
-def _result(reply: ToolReply, text: str | None = None, query_id: str = "") -> CallToolResult:
+def _tool_result(reply: ToolReply, text: str | None = None, query_id: str = "") -> CallToolResult:
     """A reply for the protocol; the text is what a model reads in place of JSON."""
-    shown = reply.model_dump_json(exclude_unset=True) if text is None else text
+    content = reply.model_dump_json(exclude_unset=True) if text is None else text
     return CallToolResult(
-        content=[TextContent(type="text", text=shown)],
+        content=[TextContent(type="text", text=content)],
         structured_content=reply.model_dump(mode="json", exclude_unset=True),
         is_error=not reply.success,
         _meta={"query_id": query_id} if query_id else None,
@@ -207,7 +252,11 @@ def _result(reply: ToolReply, text: str | None = None, query_id: str = "") -> Ca
 
 
 # Tools made from capabilities: a field of the request becomes a parameter.
-WRITING_TOOLS = frozenset(one.mcp.name for one in CAPABILITIES if one.mcp is not None and one.mode != "ro")
+WRITING_TOOLS = frozenset(
+    capability.mcp.name
+    for capability in CAPABILITIES
+    if capability.mcp is not None and capability.mode != "ro"
+)
 
 
 def add_tools(server: MCPServer[Any], service: ToolService) -> None:
@@ -215,7 +264,8 @@ def add_tools(server: MCPServer[Any], service: ToolService) -> None:
     for capability in CAPABILITIES:
         if capability.mcp is None or not covers(service.door.mode, Mode(capability.mode)):
             continue
-        tool, reads = capability.mcp, capability.mode == "ro"
+        tool = capability.mcp
+        reads = capability.mode == "ro"
         hints = ToolAnnotations(
             read_only_hint=reads,
             destructive_hint=None if reads else False,
@@ -223,57 +273,78 @@ def add_tools(server: MCPServer[Any], service: ToolService) -> None:
             open_world_hint=False,
         )
         function = make_tool(service, capability, tool)
-        server.add_tool(function, name=tool.name, title=tool.title, description=capability.help, annotations=hints)
+        server.add_tool(
+            function,
+            name=tool.name,
+            title=tool.title,
+            description=capability.help,
+            annotations=hints,
+        )
 
 
-def make_tool(service: ToolService, capability: Capability, tool: Mcp) -> Callable[..., Awaitable[CallToolResult]]:
+def make_tool(
+    service: ToolService, capability: Capability, tool: Mcp
+) -> Callable[..., Awaitable[CallToolResult]]:
     """The coroutine of a tool, with the signature that the SDK reads."""
     reply_type = _reply_type(tool)
 
-    async def call(context: Context[Any, Any], **given: Any) -> CallToolResult:
+    async def call(context: Context[Any, Any], **arguments: Any) -> CallToolResult:
         def work(caller: Caller) -> CallToolResult:
-            if "query" in given:
-                given["query"] = given["query"].strip()
-                if not given["query"]:
+            if "query" in arguments:
+                arguments["query"] = arguments["query"].strip()
+                if not arguments["query"]:
                     raise CallRefused(QUERY_REQUIRED)
-            request = capability.check(given)
-            called = ServiceContext(service, f"mcp:{caller.name}", Mode(capability.mode), caller.limit)
             try:
-                reply = capability.call(request, called)
+                request = capability.check(arguments)
+            except ValidationError as error:
+                raise CallRefused(explain_problems(error.errors(), tool.name)) from None
+            service_context = ServiceContext(
+                service, f"mcp:{caller.name}", Mode(capability.mode), caller.limit
+            )
+            try:
+                reply = capability.call(request, service_context)
             except UnknownMemory:
                 if tool.null_when_unknown is None:
                     raise
-                reply = {"topic": given.get("topic"), tool.null_when_unknown: None}
+                reply = {"topic": arguments.get("topic"), tool.null_when_unknown: None}
             document = document_of(reply)
             text = document.get(tool.text) if tool.text is not None else None
-            shown = reply_type.model_validate({"success": True, **document})
-            return _result(shown, text, str(document.get("query_id", "")))
+            tool_reply = reply_type.model_validate({"success": True, **document})
+            return _tool_result(tool_reply, text, str(document.get("query_id", "")))
 
         return await answer(service, context, work, Mode(capability.mode))
 
     fields = capability.request.model_fields
     parameters = [_parameter(name, field) for name, field in fields.items() if field.is_required()]
     parameters.append(keyword("context", Context[Any, Any]))
-    parameters += [_parameter(name, field) for name, field in fields.items() if not field.is_required()]
-    returned = cast(Any, Annotated)[(CallToolResult, reply_type)]
-    call.__signature__ = inspect.Signature(parameters, return_annotation=returned)  # type: ignore[attr-defined]
-    call.__annotations__ = {one.name: one.annotation for one in parameters} | {"return": returned}
+    parameters += [
+        _parameter(name, field) for name, field in fields.items() if not field.is_required()
+    ]
+    return_type = cast(Any, Annotated)[(CallToolResult, reply_type)]
+    call.__signature__ = inspect.Signature(parameters, return_annotation=return_type)  # type: ignore[attr-defined]
+    annotations = {parameter.name: parameter.annotation for parameter in parameters}
+    call.__annotations__ = annotations | {"return": return_type}
     call.__name__ = tool.name
     return call
 
 
 def _reply_type(tool: Mcp) -> type[ToolReply]:
-    """The result class; a record of the library gets `success` and `error` like every other result."""
-    found = tool.reply
-    if issubclass(found, ToolReply):
-        return found
-    kinds: dict[str, Any] = {name: field.annotation for name, field in found.model_fields.items()}
+    """The result class; a record of the library gets `success` and `error` like every other
+    result.
+    """
+    reply = tool.reply
+    if issubclass(reply, ToolReply):
+        return reply
+    kinds: dict[str, Any] = {name: field.annotation for name, field in reply.model_fields.items()}
     fields: Any = {name: (kind | None, None) for name, kind in kinds.items()}
-    return create_model(f"{found.__name__}Reply", __base__=ToolReply, __doc__=found.__doc__, **fields)
+    return create_model(
+        f"{reply.__name__}Reply", __base__=ToolReply, __doc__=reply.__doc__, **fields
+    )
 
 
 def _parameter(name: str, field: FieldInfo) -> inspect.Parameter:
-    return field_parameter(name, field, Field(description=field.description, examples=field.examples))
+    description = Field(description=field.description, examples=field.examples)
+    return field_parameter(name, field, description)
 
 
 # What an agent may read without asking a question: the published snapshot, and a node of it.
@@ -289,24 +360,30 @@ def add_resources(server: MCPServer[Any], service: ToolService) -> None:
         mime_type="application/json",
     )
     def snapshot(version: str, context: Context[Any, Any]) -> str:
-        with _read(service, context) as answers, answers.lease() as view:
+        with _open_graph(service, context) as answers, answers.lease() as view:
             if version not in ("current", view.info.snapshot):
-                raise ResourceNotFoundError(f"snapshot {version} does not serve; read hades://snapshot/current")
+                raise ResourceNotFoundError(
+                    f"snapshot {version} does not serve; read hades://snapshot/current"
+                )
             return json.dumps(asdict(view.info), default=str)
 
     @server.resource(
         "hades://nodes/{collection}/{key}",
         title="A node of the graph",
-        description="Its facts, degrees and topic, and its text where it has one; ids are as paths show them.",
+        description="Its facts, degrees and topic, and its text where it has one; ids are as paths "
+        "show them.",
         mime_type="application/json",
     )
     def node(collection: str, key: str, context: Context[Any, Any]) -> str:
-        with _read(service, context) as answers, answers.read([f"{collection}/{key}"]) as view:
+        with (
+            _open_graph(service, context) as answers,
+            answers.read([f"{collection}/{key}"]) as view,
+        ):
             return json.dumps(node_shown(view, f"{collection}/{key}"), default=str)
 
 
 @contextmanager
-def _read(service: ToolService, context: Context[Any, Any]) -> Iterator[Answers]:
+def _open_graph(service: ToolService, context: Context[Any, Any]) -> Iterator[Answers]:
     """The published graph for a caller who may read it; failures in the words of the protocol."""
     try:
         if caller_of(service, context).limit is not None:
@@ -319,17 +396,35 @@ def _read(service: ToolService, context: Context[Any, Any]) -> Iterator[Answers]
 
 
 # The server of one mode: it has the tools that the mode covers.
-INSTRUCTIONS = """A knowledge graph of documents, papers and code that answers with short, cited paths.
+INSTRUCTIONS = """A knowledge graph of documents, papers and code that answers with short, cited
+paths.
 
-Ask pathrag_retrieve how things are connected, hipporag_retrieve for passages, graph_query_paths for bare paths with
-citations. The memory_* tools store what is learned about topics, with its history. Every answer names its snapshot.
+Ask pathrag_retrieve how things are connected, hipporag_retrieve for passages, graph_query_paths
+for bare paths with citations. The memory_* tools store what is learned about
+topics, with its history. Every answer names its snapshot.
 Cite documents by the ids given. An answer without paths is valid.
 """
 
 
+class ToolServer(MCPServer[Any]):
+    """A server that says in a sentence which argument of a call cannot be used."""
+
+    async def call_tool(
+        self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
+    ) -> CallToolResult | InputRequiredResult:
+        """The result of a tool; arguments outside its schema are named with what was expected."""
+        try:
+            return await super().call_tool(name, arguments, context)
+        except ToolError as error:
+            if not isinstance(error.__cause__, ValidationError):
+                raise
+            problems = explain_problems(error.__cause__.errors())
+            raise ToolError(f"{name} was not called: {problems}") from error.__cause__
+
+
 def build_server(service: ToolService) -> MCPServer[Any]:
     """A server over an open service; the caller closes the service."""
-    server: MCPServer[Any] = MCPServer(
+    server = ToolServer(
         "hades",
         title=f"HADES ({service.door.mode.value})",
         instructions=INSTRUCTIONS,
@@ -350,13 +445,17 @@ IDLE_SECONDS = 1800.0
 
 
 def serve_stdio(settings: Settings, door: Door) -> None:
-    """Answer on stdin and stdout until the client closes them; everything else of this process goes to stderr."""
+    """Answer on stdin and stdout until the client closes them; everything else of this process goes
+    to stderr.
+    """
     with closing(ToolService(settings, door)) as service:
         build_server(service).run("stdio")
 
 
-def serve_http(settings: Settings, door: Door, listening: socket.socket, limits: Limits = Limits()) -> None:
-    """Answer streamable HTTP on the socket until the process is told to stop."""
+def serve_http(
+    settings: Settings, door: Door, listening: socket.socket, limits: Limits = Limits()
+) -> None:
+    """Answer streamable HTTP on the socket until the process gets a signal to stop."""
     with closing(ToolService(settings, door, limits)) as service:
         app = build_server(service).streamable_http_app(
             streamable_http_path=PATH,
@@ -369,23 +468,28 @@ def serve_http(settings: Settings, door: Door, listening: socket.socket, limits:
 
 
 def _security(door: Door) -> TransportSecuritySettings:
-    """A door without tokens answers to its own names only, so that no page of another site can talk through it."""
+    """A door without tokens answers to its own names only, so that no page of another site can talk
+    through it.
+    """
     if door.hosts is None:
         return TransportSecuritySettings(enable_dns_rebinding_protection=False)
     names = sorted(f"[{host}]" if ":" in host else host for host in door.hosts)
     return TransportSecuritySettings(
-        allowed_hosts=[f"{name}:*" for name in names], allowed_origins=[f"http://{name}:*" for name in names]
+        allowed_hosts=[f"{name}:*" for name in names],
+        allowed_origins=[f"http://{name}:*" for name in names],
     )
 
 
-# The tools and resources as plain data, for the generated reference; no store is opened, nothing is written.
+# The tools and resources as plain data, for the generated reference; no store is opened, nothing is
+# written.
 
 
 def describe(mode: Mode) -> dict[str, Any]:
     """What a server of this mode offers: its tools as clients list them, and its resources."""
-    server = build_server(cast(ToolService, SimpleNamespace(door=Door(mode), audit=Audit(Path("nowhere")))))
-    tools, resources = anyio.run(server.list_tools), anyio.run(server.list_resource_templates)
-    return {
-        "tools": [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in tools],
-        "resources": [one.model_dump(mode="json", by_alias=True, exclude_none=True) for one in resources],
-    }
+    server = build_server(
+        cast(ToolService, SimpleNamespace(door=Door(mode), audit=Audit(Path("nowhere"))))
+    )
+    tools = anyio.run(server.list_tools)
+    resources = anyio.run(server.list_resource_templates)
+    dump = methodcaller("model_dump", mode="json", by_alias=True, exclude_none=True)
+    return {"tools": list(map(dump, tools)), "resources": list(map(dump, resources))}

@@ -33,19 +33,32 @@ API = "/v1"
 _START_SECONDS = 120  # a worker loads everything before it first answers its supervisor
 _ABOUT = """A knowledge graph that answers with short, cited paths inside a hard budget.
 
-Time travel is a parameter everywhere: `as_of` (what was true then) and `known_at` (what was known then). Every answer
-says which snapshot it comes from; a request never mixes two. Errors are `application/problem+json`.
+Time travel is a parameter everywhere: `as_of` (what was true then) and `known_at`
+(what was known then).
+Every answer says which snapshot it comes from; a request never mixes two.
+Errors are `application/problem+json`.
 """
 _ERRORS: dict[int | str, dict[str, Any]] = {
-    "4XX": {"model": Problem, "description": "The request cannot be answered as it is; `next` says what to do."},
+    "4XX": {
+        "model": Problem,
+        "description": "The request cannot be answered as it is; `next` says what to do.",
+    },
     "5XX": {"model": Problem, "description": "The service is busy or broken."},
 }
 
 
 def routers_of(mode: Mode) -> Sequence[tuple[Mode, APIRouter]]:
     """The routers of a service of this mode, each with what its routes need of a caller."""
-    own = ((Mode.READ_ONLY, routes.reading), (Mode.READ_ONLY, openai.reading), (Mode.READ_WRITE, routes.writing))
-    return [(needed, router) for needed, router in (*own, *capability_routers()) if covers(mode, needed)]
+    own_routers = (
+        (Mode.READ_ONLY, routes.reading),
+        (Mode.READ_ONLY, openai.reading),
+        (Mode.READ_WRITE, routes.writing),
+    )
+    return [
+        (needed, router)
+        for needed, router in (*own_routers, *capability_routers())
+        if covers(mode, needed)
+    ]
 
 
 def build_app(services: Services) -> FastAPI:
@@ -65,45 +78,61 @@ def build_app(services: Services) -> FastAPI:
     return app
 
 
-def add_routes(mode: Mode, lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]] | None = None) -> FastAPI:
+def add_routes(
+    mode: Mode, lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]] | None = None
+) -> FastAPI:
     """An app with the routes of this mode; nothing is opened for it."""
     app = FastAPI(
         title=f"HADES ({mode.value})",
         version=version("hades-graphrag"),
         description=_ABOUT,
         openapi_url=f"{API}/openapi.json",
-        docs_url=None,  # they would load scripts from elsewhere; docs/reference/rest.md is the same, offline
+        # they would load scripts from elsewhere; docs/reference/rest.md is the same, offline
+        docs_url=None,
         redoc_url=None,
         lifespan=lifespan,
     )
     for needed, router in routers_of(mode):
-        app.include_router(router, prefix=API, dependencies=[Depends(needing(needed))], responses=_ERRORS)
+        app.include_router(
+            router, prefix=API, dependencies=[Depends(needing(needed))], responses=_ERRORS
+        )
     app.include_router(routes.read_health)
     return app
 
 
-# Running the app of a door on a socket that is open already. Several processes behind one socket are uvicorn's: the
-# kernel hands each connection to one, and all map the same snapshot.
+# Running the app of a door on a socket that is open already. Several processes behind one socket
+# are uvicorn's: the kernel hands each connection to one, and all map the same snapshot.
 
 
 def serve_with_workers(
-    settings: Settings, door: Door, listening: socket.socket, limits: Limits = Limits(), workers: int = 1
+    settings: Settings,
+    door: Door,
+    listening: socket.socket,
+    limits: Limits = Limits(),
+    workers: int = 1,
 ) -> None:
-    """Answer on the socket with this number of processes until this one is told to stop; what was begun is finished."""
+    """Answer on the socket with this number of processes until this one gets a signal to stop;
+    requests that have begun are finished.
+    """
     if workers == 1:
-        made = server(settings, door, limits)
+        running = server(settings, door, limits)
 
         def stop(*_: object) -> None:
-            made.should_exit = True
+            running.should_exit = True
 
         # Before uvicorn listens to these signals, and when it has stopped and raises them again.
-        for told_to_stop in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(told_to_stop, stop)
-        made.run(sockets=[listening])
+        for stop_signal in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(stop_signal, stop)
+        running.run(sockets=[listening])
         return
-    make = partial(make_app, settings, door, share_of(limits, workers))
-    patience = {"timeout_worker_healthcheck": _START_SECONDS}
-    Multiprocess(ServiceConfig(make, limits, factory=True, workers=workers, **patience), sockets=[listening]).run()
+    config = ServiceConfig(
+        partial(make_app, settings, door, share_of(limits, workers)),
+        limits,
+        factory=True,
+        workers=workers,
+        timeout_worker_healthcheck=_START_SECONDS,
+    )
+    Multiprocess(config, sockets=[listening]).run()
 
 
 def server(settings: Settings, door: Door, limits: Limits = Limits()) -> uvicorn.Server:
@@ -123,7 +152,9 @@ def make_app(settings: Settings, door: Door, limits: Limits) -> FastAPI:
 
 
 def share_of(limits: Limits, workers: int) -> Limits:
-    """The limits of one of several workers: rates, waiting calls and the memory for answers are divided."""
+    """The limits of one of several workers: rates, waiting calls and the memory for answers are
+    divided.
+    """
     return replace(
         limits,
         per_second=limits.per_second / workers,

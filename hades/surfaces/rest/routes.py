@@ -23,7 +23,14 @@ from hades.ports.store import Mode
 from hades.retrieval.answer.write_answer import AnswerEvent
 from hades.retrieval.cached_answers import CachedTurn
 from hades.surfaces.access.limits import Caller
-from hades.surfaces.capabilities.capability import Capability, Reply, Request, Rest, field_parameter, keyword
+from hades.surfaces.capabilities.capability import (
+    Capability,
+    Reply,
+    Request,
+    Rest,
+    field_parameter,
+    keyword,
+)
 from hades.surfaces.capabilities.questions import answer as ANSWER
 from hades.surfaces.capabilities.questions import query as QUERY
 from hades.surfaces.capabilities.questions import stream_events
@@ -32,34 +39,53 @@ from hades.surfaces.rest.guard import Problem, of_error
 from hades.surfaces.rest.services import CONTENT_TYPE, Call, CalledBy, Noted, Served, Services
 from hades.telemetry.turn import Stage, watched
 
-# Routes made from capabilities: a field of the request is read from the path, the query string or the body.
+# Routes made from capabilities: a field of the request is read from the path, the query string or
+# the body.
 _IN_PATH = re.compile(r"\{(\w+)(?::path)?\}")
 
 
 def capability_routers() -> list[tuple[Mode, APIRouter]]:
-    """A router for each mode, with the routes of the capabilities that need it; the most specific path comes first."""
+    """A router for each mode, with the routes of the capabilities that need it; the most specific
+    path comes first.
+    """
     routers = {mode: APIRouter() for mode in Mode}
-    offered = [(one, one.rest) for one in CAPABILITIES if one.rest is not None]
-    offered += [(one, replace(rest, method="GET")) for one, rest in offered if rest.is_also_get]
-    for capability, rest in sorted(offered, key=lambda pair: (":path}" in pair[1].path, pair[1].path.count("{"))):
-        _add_route(routers[Mode(capability.mode)], capability, rest)
+    offers = [
+        (capability, capability.rest) for capability in CAPABILITIES if capability.rest is not None
+    ]
+    offers += [
+        (capability, replace(route, method="GET"))
+        for capability, route in offers
+        if route.is_also_get
+    ]
+    for capability, route in sorted(offers, key=lambda offer: _generality(offer[1].path)):
+        _add_route(routers[Mode(capability.mode)], capability, route)
     return list(routers.items())
 
 
-def _add_route(router: APIRouter, capability: Capability, rest: Rest) -> None:
-    reply = rest.reply
-    about: dict[str, Any] = {"description": "The answer; the header X-Hades-Answer says `cached` or `computed`."}
+def _generality(path: str) -> tuple[bool, int]:
+    """How much a path leaves open: whether a field takes slashes too, and the number of fields."""
+    return ":path}" in path, path.count("{")
+
+
+def _add_route(router: APIRouter, capability: Capability, route: Rest) -> None:
+    responses: dict[int | str, dict[str, Any]] = {}
+    if route.reply:
+        responses[route.status] = {"model": route.reply}
+        if capability.name == "query":
+            responses[route.status]["description"] = (
+                "The answer; the header X-Hades-Answer says `cached` or `computed`."
+            )
     router.add_api_route(
-        rest.path,
-        make_endpoint(capability, rest),
-        methods=[rest.method],
-        tags=[rest.tag or rest.path.split("/")[1]],
-        summary=rest.summary,
+        route.path,
+        make_endpoint(capability, route),
+        methods=[route.method],
+        tags=[route.tag or route.path.split("/")[1]],
+        summary=route.summary,
         description=capability.help,
-        status_code=rest.status,
+        status_code=route.status,
         response_model=None,
-        response_class=Response if reply else _Json,
-        responses={rest.status: {"model": reply, **(about if capability.name == "query" else {})}} if reply else {},
+        response_class=Response if route.reply else _Json,
+        responses=responses,
         name=capability.name,
     )
 
@@ -68,28 +94,32 @@ class _Json(Response):
     media_type = "application/json"
 
 
-def make_endpoint(capability: Capability, rest: Rest) -> Callable[..., Awaitable[Response]]:
+def make_endpoint(capability: Capability, route: Rest) -> Callable[..., Awaitable[Response]]:
     """The coroutine of a route, with the signature that FastAPI reads."""
-    in_path = _IN_PATH.findall(rest.path)
+    in_path = _IN_PATH.findall(route.path)
     fields = capability.request.model_fields
-    others = [name for name in fields if name not in in_path]
-    body = body_of(capability) if rest.method == "POST" and others else None
+    not_in_path = [name for name in fields if name not in in_path]
+    body = body_of(capability) if route.method == "POST" and not_in_path else None
 
-    async def endpoint(**given: Any) -> Response:
-        services, call, caller = given.pop("services"), given.pop("call"), given.pop("caller")
-        sent = given.pop("body", None)
-        values = {**given, **dict(sent or {})}
+    async def endpoint(**arguments: Any) -> Response:
+        services = arguments.pop("services")
+        call = arguments.pop("call")
+        caller = arguments.pop("caller")
+        body_fields = arguments.pop("body", None)
+        values = {**arguments, **dict(body_fields or {})}
         request = _check(capability, values)
         call.query_id = str(values.get("query_id", ""))
         context = services.context(caller, Mode(capability.mode))
-        reply = await services.work(capability.call, request, context, writes=capability.mode != "ro")
-        return _respond(services, call, rest, reply)
+        reply = await services.work(
+            capability.call, request, context, writes=capability.mode != "ro"
+        )
+        return _respond(services, call, route, reply)
 
     parameters = [_parameter(name, fields[name], Path) for name in in_path]
     if body is not None:
         parameters.append(keyword("body", Annotated[body, Body()]))
-    elif rest.method == "GET":
-        parameters += [_parameter(name, fields[name], Query) for name in others]
+    elif route.method == "GET":
+        parameters += [_parameter(name, fields[name], Query) for name in not_in_path]
     parameters += [keyword("services", Served), keyword("call", Noted), keyword("caller", CalledBy)]
     endpoint.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     endpoint.__annotations__ = {}
@@ -100,22 +130,30 @@ def make_endpoint(capability: Capability, rest: Rest) -> Callable[..., Awaitable
 @cache
 def body_of(capability: Capability) -> type[Request]:
     """The body of a route: the request without what stands in the path."""
-    rest, base = capability.rest, capability.request
-    assert rest is not None
-    in_path = _IN_PATH.findall(rest.path)
-    fields: Any = {name: (field.annotation, field) for name, field in base.model_fields.items() if name not in in_path}
-    extra: dict[str, Any] = {"examples": [dict(one) for one in rest.examples]} if rest.examples else {}
-    named = base.__name__.removesuffix("Request") + "Body"
-    made: type[Request] = create_model(named, __base__=Request, __doc__=base.__doc__, **fields)
-    if extra:
-        made.model_config["json_schema_extra"] = extra
-        made.model_rebuild(force=True)
-    return made
+    route = capability.rest
+    base = capability.request
+    assert route is not None
+    in_path = _IN_PATH.findall(route.path)
+    fields: Any = {
+        name: (field.annotation, field)
+        for name, field in base.model_fields.items()
+        if name not in in_path
+    }
+    name = base.__name__.removesuffix("Request") + "Body"
+    body: type[Request] = create_model(name, __base__=Request, __doc__=base.__doc__, **fields)
+    if route.examples:
+        examples: list[Any] = [dict(example) for example in route.examples]
+        body.model_config["json_schema_extra"] = {"examples": examples}
+        body.model_rebuild(force=True)
+    return body
 
 
 def _parameter(name: str, field: FieldInfo, place: Any) -> inspect.Parameter:
-    one = field_parameter(name, field, place(description=field.description, examples=field.examples))
-    return one.replace(default=list(one.default)) if isinstance(one.default, tuple) else one
+    description = place(description=field.description, examples=field.examples)
+    parameter = field_parameter(name, field, description)
+    if isinstance(parameter.default, tuple):
+        return parameter.replace(default=list(parameter.default))
+    return parameter
 
 
 def _check(capability: Capability, values: dict[str, Any]) -> BaseModel:
@@ -126,15 +164,17 @@ def _check(capability: Capability, values: dict[str, Any]) -> BaseModel:
         raise RequestValidationError(error.errors()) from None
 
 
-def _respond(services: Services, call: Call, rest: Rest, reply: Reply) -> Response:
+def _respond(services: Services, call: Call, route: Rest, reply: Reply) -> Response:
     if isinstance(reply, CachedTurn):
         call.query_id = reply.query_id
         if reply.is_cached:
             services.exposition.hits.labels("answers").inc()
         source = "cached" if reply.is_cached else "computed"
-        return Response(reply.text, media_type="application/json", headers={"X-Hades-Answer": source})
-    document = reply if rest.part is None else reply[rest.part]
-    return _Json(orjson.dumps(document, default=str), rest.status)
+        return Response(
+            reply.text, media_type="application/json", headers={"X-Hades-Answer": source}
+        )
+    document = reply if route.part is None else reply[route.part]
+    return _Json(orjson.dumps(document, default=str), route.status)
 
 
 # Questions as server-sent events. The whole answers are routes made from the capabilities.
@@ -144,90 +184,106 @@ AnswerBody: Any = body_of(ANSWER)
 _NAMES = {"taken": "in", "given": "out"}  # as an answer's telemetry calls them
 
 
-def _events(*names: str) -> dict[str, Any]:
+def _describe_events(*names: str) -> dict[str, Any]:
     """What the description of a route says of its events."""
-    told = {"description": f"Events {', '.join(names)}, then `answer` or `problem`."}
+    description = {"description": f"Events {', '.join(names)}, then `answer` or `problem`."}
     content = {"content": {"text/event-stream": {"schema": {"type": "string"}}}}
-    return {"responses": {200: told | content}, "response_class": StreamingResponse}
-
-
-@reading.post("/query/stream", summary="Answer, stage by stage", **_events("`stage` as they end"))
-async def stream_query(body: QueryBody, services: Served, call: Noted, caller: CalledBy) -> StreamingResponse:
-    """Server-sent events: each stage when it ends, with its cost, then the whole answer."""
-    request, context = QUERY.check(dict(body)), services.context(caller, Mode.READ_ONLY)
-
-    def work(hand_out: Callable[[AnswerEvent], None]) -> None:
-        with watched(lambda stage: hand_out(AnswerEvent("stage", stage))):  # a cached answer has none
-            reply = QUERY.call(request, context)
-        hand_out(AnswerEvent("answer", reply))
-
-    return _stream(call, _hand_out(services, work))
+    return {"responses": {200: description | content}, "response_class": StreamingResponse}
 
 
 @reading.post(
-    "/answer/stream", summary="Answer, by sentences", **_events("`sources`", "`cost`", "`sentence` as each is checked")
+    "/query/stream", summary="Answer, stage by stage", **_describe_events("`stage` as they end")
 )
-async def stream_answer(body: AnswerBody, services: Served, call: Noted, caller: CalledBy) -> StreamingResponse:
-    """Server-sent events: the sources, the cost, each sentence when it is checked, then the whole answer."""
-    return _stream(call, answer_events(services, caller, ANSWER.check(dict(body))))
-
-
-async def answer_events(services: Services, caller: Caller, request: Request) -> AsyncIterator[AnswerEvent]:
-    """The events of a written answer; a caller that leaves ends the work at the next sentence."""
+async def stream_query(
+    body: QueryBody, services: Served, call: Noted, caller: CalledBy
+) -> StreamingResponse:
+    """Server-sent events: each stage when it ends, with its cost, then the whole answer."""
+    request = QUERY.check(dict(body))
     context = services.context(caller, Mode.READ_ONLY)
-    gone = False
 
     def work(hand_out: Callable[[AnswerEvent], None]) -> None:
-        for one in stream_events(context, **dict(request)):
-            if gone:
+        # A cached answer has no stages.
+        with watched(lambda stage: hand_out(AnswerEvent("stage", stage))):
+            reply = QUERY.call(request, context)
+        hand_out(AnswerEvent("answer", reply))
+
+    return _event_stream(call, _events_of_thread(services, work))
+
+
+@reading.post(
+    "/answer/stream",
+    summary="Answer, by sentences",
+    **_describe_events("`sources`", "`cost`", "`sentence` as each is checked"),
+)
+async def stream_answer(
+    body: AnswerBody, services: Served, call: Noted, caller: CalledBy
+) -> StreamingResponse:
+    """Server-sent events: the sources, the cost, each sentence when it is checked, then the whole
+    answer.
+    """
+    return _event_stream(call, answer_events(services, caller, ANSWER.check(dict(body))))
+
+
+async def answer_events(
+    services: Services, caller: Caller, request: Request
+) -> AsyncIterator[AnswerEvent]:
+    """The events of a written answer; a caller that leaves ends the work at the next sentence."""
+    context = services.context(caller, Mode.READ_ONLY)
+    has_left = False
+
+    def work(hand_out: Callable[[AnswerEvent], None]) -> None:
+        for event in stream_events(context, **dict(request)):
+            if has_left:
                 return
-            hand_out(one)
+            hand_out(event)
 
     try:
-        async for one in _hand_out(services, work):
-            yield one
+        async for event in _events_of_thread(services, work):
+            yield event
     finally:
-        gone = True
+        has_left = True
 
 
-async def _hand_out(
+async def _events_of_thread(
     services: Services, work: Callable[[Callable[[AnswerEvent], None]], None]
 ) -> AsyncIterator[AnswerEvent]:
     """What a call hands out while it works in a thread that answers, each at once."""
     loop = asyncio.get_running_loop()
-    made: asyncio.Queue[AnswerEvent | None] = asyncio.Queue()
-    turn = asyncio.ensure_future(services.work(work, lambda one: loop.call_soon_threadsafe(made.put_nowait, one)))
-    turn.add_done_callback(lambda _: made.put_nowait(None))
-    while (one := await made.get()) is not None:
-        yield one
+    events: asyncio.Queue[AnswerEvent | None] = asyncio.Queue()
+    turn = asyncio.ensure_future(
+        services.work(work, lambda event: loop.call_soon_threadsafe(events.put_nowait, event))
+    )
+    turn.add_done_callback(lambda _: events.put_nowait(None))
+    while (event := await events.get()) is not None:
+        yield event
     await turn
 
 
-def _stream(call: Call, events: AsyncIterator[AnswerEvent]) -> StreamingResponse:
+def _event_stream(call: Call, events: AsyncIterator[AnswerEvent]) -> StreamingResponse:
     """Each event with its data as JSON on one line; an error is the last one."""
 
     async def written() -> AsyncIterator[bytes]:
         try:
-            async for one in events:
-                if one.name == "answer":
-                    call.query_id = one.value.query_id
-                yield _write_event(one.name, _json(one.value))
+            async for event in events:
+                if event.name == "answer":
+                    call.query_id = event.value.query_id
+                yield _write_event(event.name, _encode(event.value))
         except HadesError as error:
             yield _write_event("problem", bytes(of_error(error).body))
 
     return StreamingResponse(written(), media_type="text/event-stream")
 
 
-def _write_event(name: str, data: bytes) -> bytes:
-    return b"event: " + name.encode() + b"\ndata: " + data + b"\n\n"
+def _write_event(name: str, text: bytes) -> bytes:
+    return b"event: " + name.encode() + b"\ndata: " + text + b"\n\n"
 
 
-def _json(value: Any) -> bytes:
+def _encode(value: Any) -> bytes:
     if isinstance(value, CachedTurn):
         return value.text
     if isinstance(value, Stage):
-        value = {_NAMES.get(name, name): one for name, one in asdict(value).items()}
-    return orjson.dumps(value, default=lambda one: one.model_dump(mode="json"))
+        value = {_NAMES.get(name, name): part for name, part in asdict(value).items()}
+    return orjson.dumps(value, default=lambda record: record.model_dump(mode="json"))
 
 
 # Routes that take files in: announce them, send each, finish; or name a folder of this machine.
@@ -236,10 +292,17 @@ writing = APIRouter(tags=["uploads"])
 
 AnnouncedFiles = Annotated[
     dict[str, int],
-    Body(embed=True, description="Bytes of each file by its path below a folder.", examples=[{"install.md": 2048}]),
+    Body(
+        embed=True,
+        description="Bytes of each file by its path below a folder.",
+        examples=[{"install.md": 2048}],
+    ),
 ]
 FolderPath = Annotated[
-    str, Body(embed=True, min_length=1, max_length=4096, description="Below a folder of `--allow-folder`.")
+    str,
+    Body(
+        embed=True, min_length=1, max_length=4096, description="Below a folder of `--allow-folder`."
+    ),
 ]
 
 
@@ -270,7 +333,9 @@ async def read_folder(path: FolderPath, services: Served) -> dict[str, Any]:
 
 @writing.get("/uploads", summary="How far reading is")
 async def upload_status(services: Served) -> dict[str, Any]:
-    """`state` is idle, reading (with `stage`, `done` and `total`), ready or failed (with `problem`)."""
+    """`state` is idle, reading (with `stage`, `done` and `total`), ready or failed (with
+    `problem`).
+    """
     return await services.work(services.uploads.status)
 
 
@@ -285,7 +350,9 @@ async def health() -> dict[str, str]:
 
 
 @read_health.get(
-    "/ready", summary="Whether questions can be answered", responses={409: {"model": Problem}, 503: {"model": Problem}}
+    "/ready",
+    summary="Whether questions can be answered",
+    responses={409: {"model": Problem}, 503: {"model": Problem}},
 )
 async def ready(services: Served) -> dict[str, Any]:
     """Opens what would answer the next question; an error says why it cannot."""
@@ -293,7 +360,12 @@ async def ready(services: Served) -> dict[str, Any]:
     def look() -> dict[str, Any]:
         with services.answers.lease() as view:
             info = view.info
-        return {"status": "ready", "snapshot": info.snapshot, "degraded": info.degraded_from, "nodes": info.nodes}
+        return {
+            "status": "ready",
+            "snapshot": info.snapshot,
+            "degraded": info.degraded_from,
+            "nodes": info.nodes,
+        }
 
     return await services.work(look)
 

@@ -15,7 +15,14 @@ from typing import Annotated, Any, TypeVar, cast
 import h11
 import uvicorn
 from fastapi import Depends, Request
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics, generate_latest
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    disable_created_metrics,
+    generate_latest,
+)
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from hades.errors import HadesError
@@ -31,7 +38,9 @@ from schemas.answer import Retrieval
 
 T = TypeVar("T")
 _WRITERS = 4
-CALL, CALLER = "hades.call", "hades.caller"  # where the guard puts them into a request's scope
+# where the guard puts a call and its caller into a request's scope
+CALL = "hades.call"
+CALLER = "hades.caller"
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 _READS = (0.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0, 1000.0, 2500.0, 5000.0, 10000.0)
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -40,35 +49,63 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 class Exposition:
     """Counts requests and turns of one process; each service has its own registry.
 
-    Names and labels are promises to whoever watches the service: dashboards and alerts ask for them.
+    Names and labels are promises to whoever watches the service: dashboards and alerts ask for
+    them.
     """
 
     def __init__(self) -> None:
         disable_created_metrics()  # type: ignore[no-untyped-call]  # a second series for each, which no dashboard asks
-        self.registry = own = CollectorRegistry()
+        self.registry = registry = CollectorRegistry()
         self._requests = Counter(
-            "hades_requests_total", "Requests answered, by boundary, route and status.", ("mode", "route", "status"),
-            registry=own,
-        )  # fmt: skip
+            "hades_requests_total",
+            "Requests answered, by boundary, route and status.",
+            ("mode", "route", "status"),
+            registry=registry,
+        )
         self._request_seconds = Histogram(
-            "hades_request_seconds", "Seconds a request took.", ("mode", "route"), buckets=_SECONDS, registry=own
+            "hades_request_seconds",
+            "Seconds a request took.",
+            ("mode", "route"),
+            buckets=_SECONDS,
+            registry=registry,
         )
         self._turn_seconds = Histogram(
-            "hades_turn_seconds", "Seconds a stage of a turn took; stage `turn` is the whole.", ("recipe", "stage"),
-            buckets=_SECONDS, registry=own,
-        )  # fmt: skip
+            "hades_turn_seconds",
+            "Seconds a stage of a turn took; stage `turn` is the whole.",
+            ("recipe", "stage"),
+            buckets=_SECONDS,
+            registry=registry,
+        )
         self._turn_reads = Histogram(
-            "hades_turn_reads", "Documents and edges that a turn read.", ("recipe",), buckets=_READS, registry=own
+            "hades_turn_reads",
+            "Documents and edges that a turn read.",
+            ("recipe",),
+            buckets=_READS,
+            registry=registry,
         )
         self._reasons = Counter(
-            "hades_reasons_total", "Trims and early stops of turns, by reason code.", ("reason",), registry=own
+            "hades_reasons_total",
+            "Trims and early stops of turns, by reason code.",
+            ("reason",),
+            registry=registry,
         )
         self._age = Gauge(
-            "hades_snapshot_age_seconds", "Seconds since the snapshot that serves was published.", registry=own
+            "hades_snapshot_age_seconds",
+            "Seconds since the snapshot that serves was published.",
+            registry=registry,
         )
-        self._snapshot = Gauge("hades_snapshot_info", "1 for the snapshot that serves.", ("snapshot",), registry=own)
-        self.hits = Counter("hades_cache_hits_total", "Lookups a cache tier answered.", ("tier",), registry=own)
-        self.bytes = Gauge("hades_cache_bytes", "Bytes a cache tier holds.", ("tier",), registry=own)
+        self._snapshot = Gauge(
+            "hades_snapshot_info",
+            "1 for the snapshot that serves.",
+            ("snapshot",),
+            registry=registry,
+        )
+        self.hits = Counter(
+            "hades_cache_hits_total", "Lookups a cache tier answered.", ("tier",), registry=registry
+        )
+        self.bytes = Gauge(
+            "hades_cache_bytes", "Bytes a cache tier holds.", ("tier",), registry=registry
+        )
 
     def request(self, mode: str, route: str, status: int, seconds: float) -> None:
         """Count a request that was answered."""
@@ -87,7 +124,8 @@ class Exposition:
     def text(self, home: Path) -> bytes:
         """Everything, as a scrape reads it, with the snapshot that serves and how old it is."""
         self._snapshot.clear()
-        if (serving := next((held for held in snapshots(home) if held.serves), None)) is not None:
+        serving = next((snapshot for snapshot in snapshots(home) if snapshot.serves), None)
+        if serving is not None:
             self._snapshot.labels(serving.snapshot).set(1)
             if serving.created_at is not None:
                 age = utc_now() - datetime.fromisoformat(serving.created_at)
@@ -116,8 +154,8 @@ class Services(Service):
         self.exposition = Exposition()
         super().__init__(settings, door, limits, self.exposition.turn)
         memory = self.cached.memory_manager
-        held = self.exposition.bytes.labels("answers")
-        held.set_function(lambda: 0 if memory is None else memory.ram_cache.current_bytes)
+        cache_bytes = self.exposition.bytes.labels("answers")
+        cache_bytes.set_function(lambda: 0 if memory is None else memory.ram_cache.current_bytes)
         self.threads = ThreadPoolExecutor(limits.answering, thread_name_prefix="hades-answers")
         self.writers = ThreadPoolExecutor(_WRITERS, thread_name_prefix="hades-writes")
         self.uploads = Uploads(settings, door.folders)
@@ -128,7 +166,8 @@ class Services(Service):
         return ServiceContext(self, caller.name, mode, caller.limit)
 
     async def work(self, call: Callable[..., T], *arguments: object, writes: bool = False) -> T:
-        """Run a blocking call in one of the threads that answer; refused when too many calls are waiting.
+        """Run a blocking call in one of the threads that answer; refused when too many calls are
+        waiting.
 
         A call that writes has threads of its own: a build may hold the store for long.
         """
@@ -136,7 +175,8 @@ class Services(Service):
             raise TooBusy(f"Server busy: {self._waiting} calls are waiting; retry in 1 s.")
         self._waiting += 1
         try:
-            return await asyncio.wrap_future((self.writers if writes else self.threads).submit(call, *arguments))
+            pool = self.writers if writes else self.threads
+            return await asyncio.wrap_future(pool.submit(call, *arguments))
         finally:
             self._waiting -= 1
 
@@ -148,7 +188,8 @@ class Services(Service):
         super().close()
 
 
-# Dependencies are coroutines on purpose: a plain function would be sent through another pool of threads.
+# Dependencies are coroutines on purpose: a plain function would be sent through another pool of
+# threads.
 async def services_of(request: Request) -> Services:
     """The services of the app that a request came to."""
     return cast(Services, request.app.state.services)
@@ -179,11 +220,14 @@ Served = Annotated[Services, Depends(services_of)]
 Noted = Annotated[Call, Depends(call_of)]
 CalledBy = Annotated[Caller, Depends(caller_of)]
 
-# One connection: a request must arrive in time however slowly its bytes drip, and a Unix peer has a name.
+# One connection: a request must arrive in time however slowly its bytes drip, and a Unix peer has a
+# name.
 
 
 class ServiceConfig(uvicorn.Config):
-    """uvicorn with the limits that hold for a connection; uvicorn itself waits for a slow request without limit."""
+    """uvicorn with the limits that hold for a connection; uvicorn itself waits for a slow request
+    without limit.
+    """
 
     def __init__(self, app: Any, limits: Limits, **options: Any) -> None:
         super().__init__(
@@ -218,7 +262,13 @@ class Connection(H11Protocol):
     def data_received(self, data: bytes) -> None:
         self._expect()
         super().data_received(data)
-        if self.conn.their_state in (h11.DONE, h11.MUST_CLOSE, h11.CLOSED, h11.ERROR, h11.SWITCHED_PROTOCOL):
+        if self.conn.their_state in (
+            h11.DONE,
+            h11.MUST_CLOSE,
+            h11.CLOSED,
+            h11.ERROR,
+            h11.SWITCHED_PROTOCOL,
+        ):
             self._note_arrival()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -245,5 +295,7 @@ def _peer(transport: asyncio.BaseTransport) -> tuple[str, int] | None:
     peer: Any = transport.get_extra_info("socket")
     if peer is None or peer.family != socket.AF_UNIX:
         return None
-    pid, uid, _ = struct.unpack("3i", peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i")))
+    pid, uid, _ = struct.unpack(
+        "3i", peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+    )
     return f"uid:{uid}", pid

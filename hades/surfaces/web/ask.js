@@ -18,10 +18,13 @@ const WEAK = 0.05;  // reliability below which a path explains little: docs/path
 const ACTIONABLE = {
   timeout: "The search ran out of time. Ask again, or raise the time limit of the plan.",
   abstained: "The sources do not answer this; nearest:",
+  unfinished: "The search did not end, so it is not known whether the sources answer this; nearest so far:",
   no_entity_match: null,
   embeddings_missing: "Some passages have no vectors: run `hades run embed`.",
   embedder_slow: "The embedder was too slow: words searched alone.",
   hierarchy_unavailable: "There are no topics yet: run `hades build`.",
+  topics_later: "The topics also speak of what came later, so none is shown.",
+  undated: "Some of what is shown has no date, so it may be later.",
   view_degraded: "An older graph serves, or part of it could not be read: run `hades doctor`.",
 };
 
@@ -102,7 +105,7 @@ export async function ask(view, { attempt }) {
     const note = told.length > 0 && el("p", { class: "note" }, told.join(" "));
     fill(place,
       answer.carried && carriedChips(answer.carried),
-      answer.excluded != null && el("p", { class: "note" }, `${count(answer.excluded)} documents are left out by the limits of the question.`),
+      answer.excluded != null && el("p", { class: "note" }, `${count(answer.excluded)} documents are left out by the limits or the time of the question.`),
       written,
       (answer.passages.length > 0 || answer.paths.length > 0) && followForm(),
       note,

@@ -1,4 +1,6 @@
-"""The double knows the AQL of `aql/` and nothing more; what it does with it the contract suite shows."""
+"""The double knows the AQL of `aql/` and nothing more; what it does with it the contract suite
+shows.
+"""
 
 from __future__ import annotations
 
@@ -51,5 +53,11 @@ def test_what_a_server_refuses_or_no_query_uses_is_refused(text: str, number: in
 
 
 def test_words_are_stemmed_as_by_the_server() -> None:
-    words = {"evening": "even", "universities": "univers", "hopping": "hop", "flies": "fli", "biologist": "biologist"}
+    words = {
+        "evening": "even",
+        "universities": "univers",
+        "hopping": "hop",
+        "flies": "fli",
+        "biologist": "biologist",
+    }
     assert {word: stem(word) for word in words} == words

@@ -1,4 +1,6 @@
-"""The flow of every night: summaries, learning, a check; and the tasks that ask memory by the specification's names."""
+"""The flow of every night: summaries, learning, a check; and the tasks that ask memory by the
+specification's names.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,11 @@ def home(tmp_path, monkeypatch):
     live_in(tmp_path, monkeypatch)
     with open_memory(load_settings()) as memory:
         memory.add_many(
-            NewState("project/alpha", f"Alpha reached step {day}.", valid_from=datetime(2024, 3, day, tzinfo=UTC))
+            NewState(
+                "project/alpha",
+                f"Alpha reached step {day}.",
+                valid_from=datetime(2024, 3, day, tzinfo=UTC),
+            )
             for day in (4, 5, 6)
         )
 
@@ -44,7 +50,9 @@ def test_tasks_ask_by_the_names_of_the_specification():
     vector = open_embedder(load_settings()).embed(["alpha reached a step"])[0].tolist()
     with without_server():
         assert tasks.search_memories("alpha")["results"][0]["state"]["version"] == 3
-        assert tasks.search_memories("alpha", [None, datetime(2024, 3, 1, tzinfo=UTC)])["count"] == 0
+        assert (
+            tasks.search_memories("alpha", [None, datetime(2024, 3, 1, tzinfo=UTC)])["count"] == 0
+        )
         match = tasks.graph_enhanced_retrieval("alpha")["matches"][0]
         assert [state["version"] for state in match["historical_context"]] == [1, 2]
         assert tasks.retrieve_within_budget("What is the status of alpha?", 500)["tokens"] <= 450

@@ -1,4 +1,6 @@
-"""MemoryEnhancedPathRAG by its name: defaults, one per process, every key read, forgetting (A63 to A65, X-09, X-24)."""
+"""MemoryEnhancedPathRAG by its name: defaults, one per process, every key read, forgetting (A63 to
+A65, X-09, X-24).
+"""
 
 from __future__ import annotations
 
@@ -40,11 +42,21 @@ def test_it_constructs_with_defaults(home):
     assert next(iter(signature(MemoryEnhancedPathRAG).parameters.values())).default is None
     config = MemoryEnhancedPathRAG().config
     assert config | {"nvme_cache_path": "", "reliable_store_path": ""} == {
-        "decay_rate": 0.85, "pruning_threshold": PRUNING_THRESHOLD, "max_cache_paths": 100, "path_token_estimate": 150,
-        "context_window_tokens": 4096, "reserve_tokens": 512, "enable_caching": True, "ram_cache_size_mb": 8192,
-        "nvme_cache_path": "", "nvme_cache_size_gb": 50, "reliable_store_path": "", "reliable_store_size_gb": 500,
-        "promotion_threshold": 5, "importance_threshold": 0.7,
-    }  # fmt: skip
+        "decay_rate": 0.85,
+        "pruning_threshold": PRUNING_THRESHOLD,
+        "max_cache_paths": 100,
+        "path_token_estimate": 150,
+        "context_window_tokens": 4096,
+        "reserve_tokens": 512,
+        "enable_caching": True,
+        "ram_cache_size_mb": 8192,
+        "nvme_cache_path": "",
+        "nvme_cache_size_gb": 50,
+        "reliable_store_path": "",
+        "reliable_store_size_gb": 500,
+        "promotion_threshold": 5,
+        "importance_threshold": 0.7,
+    }
     assert config["nvme_cache_path"] == str(home / "cache" / "nvme")
     assert not home.exists()  # nothing is made before the first question
     assert MemoryEnhancedPathRAG({"enable_caching": False}).memory_manager is None
@@ -55,7 +67,11 @@ def test_a_partial_configuration_goes_over_the_settings_which_go_over_the_defaul
         "pathrag: {decay_rate: 0.5, reserve_tokens: 100}\ncache: {ram_cache_size_mb: 9}"
     )
     rag = MemoryEnhancedPathRAG({"decay_rate": 0.6, "nvme_cache_path": str(tmp_path / "fast")})
-    assert (rag.config["decay_rate"], rag.config["reserve_tokens"], rag.config["ram_cache_size_mb"]) == (0.6, 100, 9)
+    assert (
+        rag.config["decay_rate"],
+        rag.config["reserve_tokens"],
+        rag.config["ram_cache_size_mb"],
+    ) == (0.6, 100, 9)
     assert rag.context_manager.available_tokens == 3996
     assert rag.memory_manager is not None
     assert rag.memory_manager.nvme_cache.base_path == tmp_path / "fast"
@@ -63,7 +79,11 @@ def test_a_partial_configuration_goes_over_the_settings_which_go_over_the_defaul
 
 @pytest.mark.parametrize(
     ("config", "words"),
-    [({"decay": 0.5}, "decay_rate"), ({"decay_rate": 1.5}, "decay_rate"), ({"reserve_tokens": 5000}, "reserve_tokens")],
+    [
+        ({"decay": 0.5}, "decay_rate"),
+        ({"decay_rate": 1.5}, "decay_rate"),
+        ({"reserve_tokens": 5000}, "reserve_tokens"),
+    ],
 )
 def test_a_configuration_that_means_nothing_is_named(config, words):
     with pytest.raises(SettingsError, match=words):
@@ -97,8 +117,15 @@ def test_every_key_is_read_by_some_code():
     readers = [library / "compat" / "pathrag.py"]
     readers += (library / "cache").glob("*.py")
     trees = [ast.parse(path.read_text()) for path in readers]
-    read = {node.attr for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
-    unread = [key for section in (CacheSettings, PathragSettings) for key in section.model_fields if key not in read]
+    read = {
+        node.attr for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Attribute)
+    }
+    unread = [
+        key
+        for section in (CacheSettings, PathragSettings)
+        for key in section.model_fields
+        if key not in read
+    ]
     assert unread == []
 
 
@@ -131,7 +158,7 @@ def test_what_a_pruned_snapshot_said_is_gone_with_it(home, tmp_path):
     (tmp_path / "docs" / "plain.md").write_text(PLAIN)
     from datetime import UTC, datetime
 
-    from hades.build.release.publish import publish_now
+    from hades.night.release.publish import publish_now
 
     settings = load_settings()
     with open_hades(settings) as graph:
@@ -139,7 +166,9 @@ def test_what_a_pruned_snapshot_said_is_gone_with_it(home, tmp_path):
         graph.publish()
         graph.forget(["secret.md"])
         rag = MemoryEnhancedPathRAG(settings=settings)
-        assert rag.retrieve_paths("Charles Babbage")["success"]  # the old snapshot still serves, and holds it
+        assert rag.retrieve_paths("Charles Babbage")[
+            "success"
+        ]  # the old snapshot still serves, and holds it
         released = publish_now(graph.build_context, datetime(2026, 1, 1, tzinfo=UTC), keep=1)
     assert len(released["removed"]) == 1
     rag.close()

@@ -1,4 +1,6 @@
-"""A command that builds holds a lock; another says who builds, waits for it, and gives up with nothing changed."""
+"""A command that builds holds a lock; another says who builds, waits for it, and gives up with
+nothing changed.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +17,13 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from hades.build.context import wait_to_build
-from hades.errors import StoreBusy
+from hades.errors import StoreBusy, StoreUnavailable
 from hades.files import FileLock
+from hades.night.context import wait_to_build
 from hades.ports.store import Mode
-from hades.stores.arango.client import ArangoEndpoints
+from hades.stores.arango import client
+from hades.stores.arango.client import ArangoEndpoints, ArangoSession
+from hades.stores.arango.errors import RetryPolicy, TimedOut
 from hades.stores.arango.store import ArangoStore
 from hades.stores.arango.transaction import BuildLease, Unit
 from hades.wiring import hold_build, open_hades
@@ -48,6 +52,32 @@ def store() -> Iterator[ArangoStore]:
         opened.close()
 
 
+def test_what_a_build_reads_waits_for_a_server_that_answers_late_and_says_what_for(
+    store: ArangoStore, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client, "TELL_SECONDS", 0.01)
+    endpoints = ArangoEndpoints(
+        url=store.session.endpoint.url, database="kg", user="root", password=SECRET
+    )
+    session = ArangoSession(endpoints, Mode.READ_WRITE, retry=RetryPolicy(sleep=lambda _: None))
+    calls: list[str] = []
+
+    def answer_late() -> str:
+        calls.append("asked")
+        if len(calls) < 3:
+            raise TimedOut("it did not answer within 30 s")
+        while "waiting for the server" not in caplog.text:
+            time.sleep(0.01)
+        return "answered"
+
+    with pytest.raises(StoreUnavailable, match="did not answer within 30 s"):
+        session.run("reading entities", answer_late, again=True)
+    with only_builder(BuildLease(store.session), "nightly", 0):
+        assert session.run("reading entities", answer_late, again=True) == "answered"
+    assert f"waiting for the server at {endpoints.url}: reading entities" in caplog.text
+    session.close()
+
+
 @pytest.fixture(params=["home", "database"])
 def lock(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Lock]:
     if request.param == "home":
@@ -57,8 +87,15 @@ def lock(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Lock]:
 
 
 def test_a_second_build_says_who_builds_and_since_when(lock: Callable[[], Lock]) -> None:
-    refused = rf"nightly \(process {os.getpid()} on .+, since \d{{4}}-.+ UTC\) builds this graph.+forget waited 0 s"
-    with only_builder(lock(), "nightly", 0), pytest.raises(StoreBusy, match=refused), only_builder(lock(), "forget", 0):
+    refused = (
+        rf"nightly \(process {os.getpid()} on .+, since \d{{4}}-.+ UTC\) builds this "
+        r"graph.+forget waited 0 s"
+    )
+    with (
+        only_builder(lock(), "nightly", 0),
+        pytest.raises(StoreBusy, match=refused),
+        only_builder(lock(), "forget", 0),
+    ):
         pass
     with only_builder(lock(), "forget", 0):  # the first has ended
         pass
@@ -79,7 +116,9 @@ def test_a_build_that_waits_tells_it_once_and_begins_when_the_other_ends(
         assert not begun.wait(0.7)
     second.join()
     assert begun.is_set()
-    assert [record.getMessage().count("watch waits for it, at most") for record in caplog.records] == [1]
+    assert [
+        record.getMessage().count("watch waits for it, at most") for record in caplog.records
+    ] == [1]
 
 
 def test_a_builder_that_is_silent_too_long_is_replaced(store: ArangoStore) -> None:
@@ -92,16 +131,25 @@ def test_a_builder_that_is_silent_too_long_is_replaced(store: ArangoStore) -> No
 
 def test_who_replaces_a_killed_builder_can_write_the_rows_that_it_was_writing() -> None:
     faster = 12  # the server's clock, and the lease with it
-    with ArangoDouble(root_password=SECRET, write_lock_seconds=0.05, clock=lambda: faster * time.monotonic()) as server:
+    with ArangoDouble(
+        root_password=SECRET, write_lock_seconds=0.05, clock=lambda: faster * time.monotonic()
+    ) as server:
         endpoints = ArangoEndpoints(url=server.url, database="kg", user="root", password=SECRET)
         with closing(ArangoStore(endpoints, Mode.ADMIN)) as store:
             store.provision()
             killed = BuildLease(store.session, renewed_seconds=3600.0)
             assert killed.claim("killed") is None
-            store.upsert("entities", pa.table({"_key": ["a"], "name": ["A"], "name_lower": ["a"], "type": ["concept"]}))
-            Unit.begin(store.session.db, ["entities"]).collection("entities").delete("a")  # and never commits
+            store.upsert(
+                "entities",
+                pa.table({"_key": ["a"], "name": ["A"], "name_lower": ["a"], "type": ["concept"]}),
+            )
+            Unit.begin(store.session.db, ["entities"]).collection("entities").delete(
+                "a"
+            )  # and never commits
             expires = signature(BuildLease).parameters["expires_seconds"].default / faster
-            with only_builder(BuildLease(store.session, expires_seconds=expires), "nightly", HANG_SECONDS):
+            with only_builder(
+                BuildLease(store.session, expires_seconds=expires), "nightly", HANG_SECONDS
+            ):
                 assert store.delete("entities", keys=["a"]) == 1
 
 
@@ -137,7 +185,9 @@ def test_calls_of_the_library_wait_for_the_command_that_builds(tmp_path: Path) -
         assert hades.build()["released"]["snapshot"]
 
 
-def test_what_a_build_calls_goes_on_under_its_lock_and_another_thread_does_not(tmp_path: Path) -> None:
+def test_what_a_build_calls_goes_on_under_its_lock_and_another_thread_does_not(
+    tmp_path: Path,
+) -> None:
     settings = settings_of(tmp_path / "home").model_copy(update={"build_wait_seconds": 0.0})
 
     def build_too() -> None:
@@ -148,6 +198,8 @@ def test_what_a_build_calls_goes_on_under_its_lock_and_another_thread_does_not(t
         with hold_build("ingest", settings), ThreadPoolExecutor(1) as other:
             other.submit(build_too).result()
         with ThreadPoolExecutor(1) as shard:  # of this build
-            shard.submit(copy_context().run, lambda: hold_build("ingest", settings).__enter__()).result()
+            shard.submit(
+                copy_context().run, lambda: hold_build("ingest", settings).__enter__()
+            ).result()
     with ThreadPoolExecutor(1) as other:
         other.submit(lambda: hold_build("build", settings).__enter__()).result()

@@ -30,7 +30,7 @@ hirag_pathrag:
 def load(tmp_path):
     def load(yaml="", **env):
         (tmp_path / "hades.yaml").write_text(yaml, encoding="utf-8")
-        return load_settings(env, tmp_path)
+        return load_settings({"HADES_TRUST_FOLDER": "1", **env}, tmp_path)
 
     return load
 
@@ -70,7 +70,11 @@ def test_relative_home_is_taken_from_the_working_directory(load, tmp_path):
     [
         ("", {"HADES_STORE": "oracle"}, ["HADES_STORE", "'oracle'", "'sqlite' or 'arango'"]),
         ("stor: arango", {}, ["'stor'", "did you mean 'store'"]),
-        ("hirag_pathrag: {path: {lambd: 1}}", {}, ["hirag_pathrag.path.lambd", "did you mean 'lambda'"]),
+        (
+            "hirag_pathrag: {path: {lambd: 1}}",
+            {},
+            ["hirag_pathrag.path.lambd", "did you mean 'lambda'"],
+        ),
         ("plan: {retriever: {k: 9}}", {}, ["plan.retriever.k", "9", "less than or equal to 8"]),
         ("plan: {graph: {hops: 3}}", {}, ["plan.graph.hops", "less than or equal to 2"]),
         ("plan: {graph: {fanout: 4}}", {}, ["plan.graph.fanout", "less than or equal to 3"]),
@@ -78,9 +82,21 @@ def test_relative_home_is_taken_from_the_working_directory(load, tmp_path):
         ("plan: {reranker: {m: 25}}", {}, ["plan.reranker.m", "less than or equal to 24"]),
         ("plan: {final_context: 9}", {}, ["plan.final_context", "less than or equal to 8"]),
         ("plan: {graph: {timeout_ms: 1900}}", {}, ["2600 ms", "budget.latency_ms (2000)"]),
-        ("hirag_pathrag: {path: {relation_boost: {citez: 0.5}}}", {}, ["relation_boost", "citez", "cites"]),
-        ("hirag_pathrag: {path: {relation_boost: {extends: null}}}", {}, ["relation_boost.extends", "number"]),
-        ("hirag_pathrag: {path: {relation_boost: {cites: 7}}}", {}, ["relation_boost.cites is 7", "equal to 1"]),
+        (
+            "hirag_pathrag: {path: {relation_boost: {citez: 0.5}}}",
+            {},
+            ["relation_boost", "citez", "cites"],
+        ),
+        (
+            "hirag_pathrag: {path: {relation_boost: {extends: null}}}",
+            {},
+            ["relation_boost.extends", "number"],
+        ),
+        (
+            "hirag_pathrag: {path: {relation_boost: {cites: 7}}}",
+            {},
+            ["relation_boost.cites is 7", "equal to 1"],
+        ),
         ("hirag_pathrag: {beam: [8, 0]}", {}, ["hirag_pathrag.beam", "at least 1"]),
         ("view: arango", {}, ["HADES_VIEW", "needs HADES_STORE 'arango'"]),
         ("", {"HADES_ARANGO_URL": "localhost:8529"}, ["HADES_ARANGO_URL", "http://"]),
@@ -103,7 +119,11 @@ def test_every_problem_is_named_at_once(load):
 def test_section_of_the_specification_is_taken_as_it_stands(load):
     settings = load(C59).hirag_pathrag
     assert (settings.topic_k, settings.beam, settings.cand_cap) == (8, (8, 4, 2), 500)
-    assert (settings.path.max_paths, settings.path.max_hops, settings.path.length_penalty) == (6, 5, 0.3)
+    assert (settings.path.max_paths, settings.path.max_hops, settings.path.length_penalty) == (
+        6,
+        5,
+        0.3,
+    )
     assert settings.path.eps == 1e-6
     assert settings.beam_demote.deg_alpha == 0.005
     assert settings == load("").hirag_pathrag
@@ -119,7 +139,10 @@ def test_every_relation_type_has_a_boost_below_the_strongest():
 
 
 def test_boosts_that_are_left_out_keep_their_defaults():
-    assert PathSettings(relation_boost={"cites": 0.3}).relation_boost == {**DEFAULT_BOOSTS, RelationType.CITES: 0.3}
+    assert PathSettings(relation_boost={"cites": 0.3}).relation_boost == {
+        **DEFAULT_BOOSTS,
+        RelationType.CITES: 0.3,
+    }
 
 
 def test_plan_defaults_are_those_of_the_specification():
@@ -149,5 +172,7 @@ def test_masked_values_name_every_variable(load):
 
 
 def test_unknown_variables_come_with_the_nearest_known_one():
-    found = unknown_variables({"HADES_STROE": "x", "HADES_TEST_ARANGO_URL": "x", "HADES_HOME": "x", "PATH": "x"})
+    found = unknown_variables(
+        {"HADES_STROE": "x", "HADES_TEST_ARANGO_URL": "x", "HADES_HOME": "x", "PATH": "x"}
+    )
     assert found == ["HADES_STROE; did you mean 'HADES_STORE'?"]

@@ -1,4 +1,6 @@
-"""A tenant has a namespace of its own: nothing that is kept for one can be read for another, in any place."""
+"""A tenant has a namespace of its own: nothing that is kept for one can be read for another, in any
+place.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +20,16 @@ from tests.contract.examples import entity, put
 
 OWN = {"alpha": "Zorvath Quillon", "beta": "Mirelle Tansk"}
 OTHER = {"alpha": "Mirelle Tansk", "beta": "Zorvath Quillon"}
-THINGS = {"alpha": "mill saw river wheel dam barn at Brennac", "beta": "tower lamp harbour boat pier sail at Osvik"}
+THINGS = {
+    "alpha": "mill saw river wheel dam barn at Brennac",
+    "beta": "tower lamp harbour boat pier sail at Osvik",
+}
 
 
 def corpus_of(tenant: str) -> dict[str, str]:
-    """Fifteen documents about one person, one place and pairs of things, enough for topics to form."""
+    """Fifteen documents about one person, one place and pairs of things, enough for topics to
+    form.
+    """
     *things, _, place = THINGS[tenant].split()
     person = OWN[tenant]
     return {
@@ -51,7 +58,9 @@ def written(folder: Path, texts: dict[str, str]) -> Path:
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two tenants under one home, each with a published graph, a logged question and kept answers."""
+    """Two tenants under one home, each with a published graph, a logged question and kept
+    answers.
+    """
     root = tmp_path_factory.mktemp("tenants")
     for tenant, texts in CORPORA.items():
         with open_hades(settings_of(tenant, root / "home")) as graph:
@@ -64,7 +73,23 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize(
-    "name", ["../alpha", "..", ".", "/etc", "a/b", "a\\b", "A", "a b", "a\n", "ä", "a" * 64, "a.b", "a%2e", "\x00"]
+    "name",
+    [
+        "../alpha",
+        "..",
+        ".",
+        "/etc",
+        "a/b",
+        "a\\b",
+        "A",
+        "a b",
+        "a\n",
+        "ä",
+        "a" * 64,
+        "a.b",
+        "a%2e",
+        "\x00",
+    ],
 )
 def test_a_name_that_could_lead_elsewhere_is_refused(tmp_path, name):
     with pytest.raises(SettingsError, match="HADES_TENANT"):
@@ -114,14 +139,21 @@ def test_everything_is_written_below_the_tenants_own_folder(home):
 def test_store_snapshot_log_and_cache_know_nothing_of_the_other(home, tenant):
     settings = settings_of(tenant, home)
     with open_hades(settings) as graph:
-        rows = [row for name in graph.store.counts() for batch in graph.store.scan(name) for row in batch.to_pylist()]
+        rows = [
+            row
+            for name in graph.store.counts()
+            for batch in graph.store.scan(name)
+            for row in batch.to_pylist()
+        ]
         assert OWN[tenant] in str(rows)
         assert OTHER[tenant] not in str(rows)
         assert OTHER[tenant] not in graph.answers.retrieve(OTHER[tenant]).model_dump_json().replace(
             f'"query":"{OTHER[tenant]}"', ""
         )
     for folder in ("snapshots", "cache"):
-        kept = b"".join(path.read_bytes() for path in (settings.home / folder).rglob("*") if path.is_file())
+        kept = b"".join(
+            path.read_bytes() for path in (settings.home / folder).rglob("*") if path.is_file()
+        )
         assert OWN[tenant].encode() in kept
         assert OTHER[tenant].encode() not in kept
 
@@ -132,17 +164,25 @@ def test_the_same_corpus_of_two_tenants_shares_no_answer(tmp_path):
         with open_hades(settings) as graph:
             graph.ingest.documents(written(tmp_path / tenant / "docs", CORPORA["alpha"]))
             graph.publish()
-        shared = {"nvme_cache_path": str(tmp_path / "shared"), "reliable_store_path": str(tmp_path / "kept")}
+        shared = {
+            "nvme_cache_path": str(tmp_path / "shared"),
+            "reliable_store_path": str(tmp_path / "kept"),
+        }
         rag = MemoryEnhancedPathRAG(shared, settings=settings)
         assert rag.retrieve_paths(OWN["alpha"])["tier"] == "RAID5"
         rag.close()
     assert sorted(path.name for path in (tmp_path / "shared").iterdir()) == ["tenants"]
-    assert sorted(path.name for path in (tmp_path / "shared" / "tenants").iterdir()) == ["one", "two"]
+    assert sorted(path.name for path in (tmp_path / "shared" / "tenants").iterdir()) == [
+        "one",
+        "two",
+    ]
 
 
 def test_cache_folders_of_the_settings_are_divided_too(tmp_path):
-    (tmp_path / "hades.yaml").write_text("cache: {nvme_cache_path: fast, reliable_store_path: /var/kept}")
-    cache = settings_of("alpha", tmp_path / "home").cache
+    (tmp_path / "hades.yaml").write_text(
+        "cache: {nvme_cache_path: fast, reliable_store_path: /var/kept}"
+    )
+    cache = settings_of("alpha", tmp_path / "home", HADES_TRUST_FOLDER="1").cache
     assert cache.nvme_cache_path == tmp_path / "fast" / "tenants" / "alpha"
     assert cache.reliable_store_path == Path("/var/kept/tenants/alpha")
 
@@ -150,21 +190,32 @@ def test_cache_folders_of_the_settings_are_divided_too(tmp_path):
 def test_on_a_server_each_tenant_has_a_database(tmp_path):
     with ArangoDouble(root_password="x") as double:
         more = {
-            "HADES_STORE": "arango", "HADES_ARANGO_URL": double.url, "HADES_ARANGO_DATABASE": "kg",
-            "HADES_ARANGO_USER": "root", "HADES_ARANGO_PASSWORD": "x",
-        }  # fmt: skip
-        stores = {name: open_store(settings_of(name, tmp_path, **more), Mode.ADMIN) for name in CORPORA}
+            "HADES_STORE": "arango",
+            "HADES_ARANGO_URL": double.url,
+            "HADES_ARANGO_DATABASE": "kg",
+            "HADES_ARANGO_USER": "root",
+            "HADES_ARANGO_PASSWORD": "x",
+        }
+        stores = {
+            name: open_store(settings_of(name, tmp_path, **more), Mode.ADMIN) for name in CORPORA
+        }
         for store in stores.values():
             store.provision()
         put(stores["alpha"], "entities", entity("zorvath", name="Zorvath Quillon"))
-        assert {name: store.count("entities") for name, store in stores.items()} == {"alpha": 1, "beta": 0}
+        assert {name: store.count("entities") for name, store in stores.items()} == {
+            "alpha": 1,
+            "beta": 0,
+        }
         assert stores["beta"].describe()["database"] == "kg_beta"
 
 
 @pytest.mark.slow
 def test_a_shared_registry_is_divided_by_name(tmp_path):
     uri = f"sqlite:///{tmp_path / 'shared.db'}"
-    trackers = {name: open_tracker(settings_of(name, tmp_path / "home", HADES_MLFLOW_URI=uri)) for name in CORPORA}
+    trackers = {
+        name: open_tracker(settings_of(name, tmp_path / "home", HADES_MLFLOW_URI=uri))
+        for name in CORPORA
+    }
     weights = tmp_path / "weights.txt"
     weights.write_text("w")
     for settings_name in CORPORA:

@@ -19,7 +19,11 @@ def test_default_is_the_embedded_store_in_the_home(tmp_path):
 
 
 def test_socket_of_the_mode_wins_over_the_address(tmp_path):
-    env = {"HADES_STORE": "arango", "HADES_ARANGO_URL": "http://127.0.0.1:1", "ARANGO_RW_UDS": "/run/rw.sock"}
+    env = {
+        "HADES_STORE": "arango",
+        "HADES_ARANGO_URL": "http://127.0.0.1:1",
+        "ARANGO_RW_UDS": "/run/rw.sock",
+    }
     settings = load_settings(env, tmp_path)
     read_write = open_store(settings, Mode.READ_WRITE)
     read_only = open_store(settings, Mode.READ_ONLY)
@@ -45,14 +49,20 @@ def test_openai_embedder_needs_an_address_and_a_model(tmp_path):
     env = {"HADES_EMBEDDER": "openai", "HADES_LLM_BASE_URL": "http://127.0.0.1:1/v1"}
     with pytest.raises(SettingsError, match="HADES_EMBEDDER_MODEL"):
         open_embedder(load_settings(env, tmp_path))
-    named = load_settings(env | {"HADES_EMBEDDER_MODEL": "e5", "HADES_LLM_API_KEY": "s3cret"}, tmp_path)
+    named = load_settings(
+        env | {"HADES_EMBEDDER_MODEL": "e5", "HADES_LLM_API_KEY": "s3cret"}, tmp_path
+    )
     assert "e5" in repr(open_embedder(named))
     assert "s3cret" not in repr(open_embedder(named))
 
 
 def test_a_view_over_aql_has_the_snapshot_of_its_home_for_turns_that_meet_a_large_write(tmp_path):
     with ArangoDouble(root_password="p") as double:
-        server = {"HADES_STORE": "arango", "HADES_ARANGO_URL": double.url, "HADES_ARANGO_PASSWORD": "p"}
+        server = {
+            "HADES_STORE": "arango",
+            "HADES_ARANGO_URL": double.url,
+            "HADES_ARANGO_PASSWORD": "p",
+        }
         settings = load_settings({**server, "HADES_VIEW": "arango"}, tmp_path)
         store = open_store(settings, Mode.ADMIN)
         store.provision()

@@ -1,4 +1,6 @@
-"""What edges and paths are worth, which pairs of topics are hot, and the best paths between two of them."""
+"""What edges and paths are worth, which pairs of topics are hot, and the best paths between two of
+them.
+"""
 
 from __future__ import annotations
 
@@ -75,14 +77,18 @@ def blocks_of(edges: list[Edge], topic: list[int]) -> Blocks:
     return block_edges(tail, head, log, np.array(topic, np.int64), max(topic) + 1)
 
 
-def search(blocks: Blocks, *topics: int, n_paths: int = 3, max_hops: int = 5, max_work: int = 10**6) -> list[TopicPath]:
+def search(
+    blocks: Blocks, *topics: int, n_paths: int = 3, max_hops: int = 5, max_work: int = 10**6
+) -> list[TopicPath]:
     region = region_of(blocks, np.array(topics, np.int64))
     rules = {"n_paths": n_paths, "max_hops": max_hops, "penalty": PENALTY, "max_work": max_work}
     return best_paths(blocks, region, **rules)[0]
 
 
 def by_hand(edges: list[Edge], topic: list[int], region: list[int], max_hops: int) -> list[float]:
-    """Scores of all paths from topic region[0] to region[1], best first; of parallel edges the heaviest counts."""
+    """Scores of all paths from topic region[0] to region[1], best first; of parallel edges the
+    heaviest counts.
+    """
     heaviest: dict[tuple[int, int], float] = {}
     for tail, head, weight in edges:
         for step in ((tail, head), (head, tail)):
@@ -91,7 +97,9 @@ def by_hand(edges: list[Edge], topic: list[int], region: list[int], max_hops: in
     while stack:
         walk = stack.pop()
         if topic[walk[-1]] == region[1]:
-            scores.append(path_score([float(np.log(heaviest[step])) for step in pairwise(walk)], PENALTY))
+            scores.append(
+                path_score([float(np.log(heaviest[step])) for step in pairwise(walk)], PENALTY)
+            )
             continue
         if len(walk) <= max_hops:
             stack += [
@@ -105,7 +113,11 @@ def by_hand(edges: list[Edge], topic: list[int], region: list[int], max_hops: in
 graphs = st.integers(4, 9).flatmap(
     lambda n: st.tuples(
         st.lists(
-            st.tuples(st.integers(0, n - 1), st.integers(0, n - 1), st.sampled_from([0.1, 0.35, 0.5, 0.8, 1.0])),
+            st.tuples(
+                st.integers(0, n - 1),
+                st.integers(0, n - 1),
+                st.sampled_from([0.1, 0.35, 0.5, 0.8, 1.0]),
+            ),
             min_size=1,
             max_size=18,
         ).map(lambda edges: [edge for edge in edges if edge[0] != edge[1]]),
@@ -116,7 +128,9 @@ graphs = st.integers(4, 9).flatmap(
 
 @settings(max_examples=examples(50), deadline=None)
 @given(graphs, st.integers(1, 5))
-def test_the_best_paths_are_those_a_full_enumeration_finds(graph: tuple[list[Edge], list[int]], max_hops: int) -> None:
+def test_the_best_paths_are_those_a_full_enumeration_finds(
+    graph: tuple[list[Edge], list[int]], max_hops: int
+) -> None:
     edges, topic = graph
     topic = [*topic, 0, 1, 2, 3]  # every topic has somebody
     if not edges:
@@ -124,9 +138,15 @@ def test_the_best_paths_are_those_a_full_enumeration_finds(graph: tuple[list[Edg
     found = search(blocks_of(edges, topic), 0, 1, 2, 3, n_paths=4, max_hops=max_hops)
     logs = np.log([edge[2] for edge in edges])
     scores = [path_score(logs[list(path.edges)].tolist(), PENALTY) for path in found]
-    np.testing.assert_allclose(scores, by_hand(edges, topic, [0, 1, 2, 3], max_hops)[:4], rtol=1e-12)
+    np.testing.assert_allclose(
+        scores, by_hand(edges, topic, [0, 1, 2, 3], max_hops)[:4], rtol=1e-12
+    )
     for path in found:
         assert len(set(path.nodes)) == len(path.nodes) == len(path.edges) + 1 <= max_hops + 1
         for (near, far), edge in zip(pairwise(path.nodes), path.edges, strict=True):
             assert {near, far} == set(edges[edge][:2])
-        assert [topic[node] for node in path.nodes].count(0) == [topic[node] for node in path.nodes].count(1) == 1
+        assert (
+            [topic[node] for node in path.nodes].count(0)
+            == [topic[node] for node in path.nodes].count(1)
+            == 1
+        )

@@ -36,7 +36,8 @@ from models.topics import (
 )
 
 TEXT = (
-    "On parsing trees\n\nParsing is hard. We parse sentences with trees, and parsing trees wins! (See e.g. p. 3.) Bye."
+    "On parsing trees\n\nParsing is hard. We parse sentences with trees, and parsing trees "
+    "wins! (See e.g. p. 3.) Bye."
 )
 
 
@@ -58,7 +59,9 @@ def graph_of(n: int, *edges: tuple[int, int]) -> sparse.csr_matrix:
 
 def test_density_finds_planted_groups_and_calls_the_rest_noise() -> None:
     rows, truth = planted(3, 20)
-    rows = np.vstack([rows, -np.eye(6, 16, dtype=np.float32)])  # six points that face away from everybody
+    rows = np.vstack(
+        [rows, -np.eye(6, 16, dtype=np.float32)]
+    )  # six points that face away from everybody
     found = density_labels(rows, min_cluster_size=5, min_samples=3)
     assert adjusted_rand_score(found[:60], truth) == 1.0
     assert (found[60:] == NONE).all()
@@ -67,7 +70,9 @@ def test_density_finds_planted_groups_and_calls_the_rest_noise() -> None:
 
 @pytest.mark.parametrize("spread", [0.05, 0.15, 0.3])
 @pytest.mark.parametrize("seed", range(4))
-def test_scikit_learn_finds_what_hdbscan_finds(monkeypatch: pytest.MonkeyPatch, seed: int, spread: float) -> None:
+def test_scikit_learn_finds_what_hdbscan_finds(
+    monkeypatch: pytest.MonkeyPatch, seed: int, spread: float
+) -> None:
     pytest.importorskip("hdbscan", reason="this platform has scikit-learn's only")
     rows, _ = planted(5, 40, spread=spread, seed=seed)
     ours = density_labels(rows, min_cluster_size=5, min_samples=3)
@@ -78,7 +83,10 @@ def test_scikit_learn_finds_what_hdbscan_finds(monkeypatch: pytest.MonkeyPatch, 
 
 def test_leiden_finds_two_cliques_and_repeats_itself() -> None:
     cliques = graph_of(
-        9, *[(i, j) for i in range(4) for j in range(i)], *[(i, j) for i in range(4, 8) for j in range(4, i)], (0, 4)
+        9,
+        *[(i, j) for i in range(4) for j in range(i)],
+        *[(i, j) for i in range(4, 8) for j in range(4, i)],
+        (0, 4),
     )
     found = communities(cliques, resolution=1.0, seed=42)
     assert found.tolist() == [0, 0, 0, 0, 1, 1, 1, 1, 2]
@@ -86,8 +94,12 @@ def test_leiden_finds_two_cliques_and_repeats_itself() -> None:
 
 
 def test_a_graph_keeps_the_heaviest_of_parallel_edges_and_no_loops() -> None:
-    found = symmetric_graph(np.array([0, 1, 0, 2]), np.array([1, 0, 1, 2]), np.array([0.2, 0.7, 0.4, 1.0]), 3)
-    assert found.toarray().tolist() == pytest.approx(np.array([[0, 0.7, 0], [0.7, 0, 0], [0, 0, 0]]))
+    found = symmetric_graph(
+        np.array([0, 1, 0, 2]), np.array([1, 0, 1, 2]), np.array([0.2, 0.7, 0.4, 1.0]), 3
+    )
+    assert found.toarray().tolist() == pytest.approx(
+        np.array([[0, 0.7, 0], [0.7, 0, 0], [0, 0, 0]])
+    )
 
 
 def test_nearest_graph_is_exact() -> None:
@@ -107,7 +119,11 @@ def test_hop_graph_joins_by_edges_and_by_what_is_shared_but_not_by_hubs() -> Non
     #        direct 0-1;  2 and 3 share 5;  all four share the hub 6
     edges = graph_of(7, (0, 1), (2, 5), (3, 5), *[(point, 6) for point in range(4)])
     found = hop_graph(edges, np.arange(4), hub_degree=3).toarray()
-    assert (found[0, 1], found[2, 3], found[0, 2]) == (1.0, 0.5, 0.0)  # 0.5: 1 / degree of what they share
+    assert (found[0, 1], found[2, 3], found[0, 2]) == (
+        1.0,
+        0.5,
+        0.0,
+    )  # 0.5: 1 / degree of what they share
 
 
 def test_reduction_keeps_planted_groups_apart_and_all_components_keep_distances() -> None:
@@ -120,12 +136,18 @@ def test_reduction_keeps_planted_groups_apart_and_all_components_keep_distances(
 
 
 def test_consensus_follows_the_majority_of_partitions_with_a_say() -> None:
-    partitions = [(np.array([0, 0, 1]), 1.0), (np.array([0, 1, 1]), 3.0), (np.array([NONE, 0, 0]), 4.0)]
+    partitions = [
+        (np.array([0, 0, 1]), 1.0),
+        (np.array([0, 1, 1]), 3.0),
+        (np.array([NONE, 0, 0]), 4.0),
+    ]
     shares = agreement(np.array([0, 1, 0]), np.array([1, 2, 2]), partitions)
     np.testing.assert_allclose(shares, [1 / 4, 7 / 8, 0.0])
     graph = graph_of(6, (0, 1), (1, 2), (0, 2), (3, 4), (4, 5), (3, 5), (2, 3))
     left, right = np.array([0, 0, 0, 1, 1, 1]), np.array([0, 0, 1, 1, 1, 1])
-    found = consensus_labels(graph, [(left, 1.0), (left, 1.0), (right, 1.0)], share=0.5, resolution=1.0, seed=42)
+    found = consensus_labels(
+        graph, [(left, 1.0), (left, 1.0), (right, 1.0)], share=0.5, resolution=1.0, seed=42
+    )
     assert found.tolist() == left.tolist()
 
 
@@ -135,7 +157,11 @@ def test_small_groups_join_what_they_are_tied_to_or_near() -> None:
     labels = np.array([0] * 6 + [1] * 6 + [2, 3])
     graph = graph_of(14, (0, 12))  # 12 is tied to the first
     assert without_small(labels, graph, rows, 5).tolist() == [0] * 6 + [1] * 6 + [0, 0]
-    assert without_small(np.array([0, 1, 2]), graph_of(3), rows[:3], 5).tolist() == [0, 0, 0]  # all are small
+    assert without_small(np.array([0, 1, 2]), graph_of(3), rows[:3], 5).tolist() == [
+        0,
+        0,
+        0,
+    ]  # all are small
 
 
 def test_supertopics_hold_no_more_than_the_fan_out() -> None:
@@ -152,14 +178,28 @@ def test_placement_listens_to_neighbours_then_to_theirs_then_to_the_vector() -> 
     vectors[4] = middles[1]  # has a vector only
     edges = graph_of(7, (0, 2), (2, 3))  # 2 knows 0; 3 knows 2; 5 and 6 know nobody
     labels = np.array([0, 1, NONE, NONE, NONE, NONE, 1])
-    assert place(edges, vectors, np.ones(7, np.float32), labels, middles).tolist() == [0, 1, 0, 0, 1, NONE, 1]
+    assert place(edges, vectors, np.ones(7, np.float32), labels, middles).tolist() == [
+        0,
+        1,
+        0,
+        0,
+        1,
+        NONE,
+        1,
+    ]
 
 
 def test_a_hub_says_less_than_a_close_neighbour() -> None:
     # 2 has no topic: it knows the hub 0 (topic 0, five neighbours) and 1 (topic 1, one neighbour)
     edges = graph_of(7, (2, 0), (2, 1), (0, 3), (0, 4), (0, 5), (0, 6))
     labels = np.array([0, 1, NONE, 0, 0, 0, 0])
-    found = place(edges, np.zeros((7, 2), np.float32), np.ones(7, np.float32), labels, np.eye(2, dtype=np.float32))
+    found = place(
+        edges,
+        np.zeros((7, 2), np.float32),
+        np.ones(7, np.float32),
+        labels,
+        np.eye(2, dtype=np.float32),
+    )
     assert found[2] == 1
 
 
@@ -171,7 +211,12 @@ def test_centroids_are_mean_directions_and_labels_are_numbered_by_first_member()
 
 
 def test_terms_mark_their_group_and_not_the_others() -> None:
-    names = ["parsing of trees", "tree parsing methods", "protein methods", "protein folding methods"]
+    names = [
+        "parsing of trees",
+        "tree parsing methods",
+        "protein methods",
+        "protein folding methods",
+    ]
     found = characteristic_terms(*term_counts(names), np.array([0, 0, 1, 1]), 2, 3)
     assert "parsing" in found[0]
     assert next(iter(found[1])) == "protein"
@@ -191,7 +236,9 @@ def test_the_sentence_that_says_the_terms_is_quoted_not_the_heading() -> None:
     assert TEXT[slice(*span)] == "We parse sentences with trees, and parsing trees wins!"
 
 
-def test_a_heading_is_quoted_where_there_is_nothing_else_and_long_sentences_are_cut_at_a_word() -> None:
+def test_a_heading_is_quoted_where_there_is_nothing_else_and_long_sentences_are_cut_at_a_word() -> (
+    None
+):
     assert best_sentence("Only a heading", [(0, 14)], {}) == (0, 14)
     assert best_sentence("  \n", [], {}) is None
     long = "word " * 200
@@ -203,7 +250,14 @@ def test_a_heading_is_quoted_where_there_is_nothing_else_and_long_sentences_are_
 
 def test_a_sentence_is_quoted_whole_or_another_one_is_quoted() -> None:
     long = "Engines " + "that compute tables of logarithms " * 12 + "were built."
-    text = f"{long} The film was directed by Robert Z. Leonard and shows engines. and so on with engines Robert Z."
-    spans = [(0, len(long)), (len(long) + 1, text.index(" and so on")), (text.index("and so on"), len(text))]
+    text = (
+        f"{long} The film was directed by Robert Z. Leonard and shows engines. and so on with "
+        "engines Robert Z."
+    )
+    spans = [
+        (0, len(long)),
+        (len(long) + 1, text.index(" and so on")),
+        (text.index("and so on"), len(text)),
+    ]
     assert best_sentence(text, spans, {"engines": 1.0}) == spans[1]
     assert best_sentence(long, [(0, len(long))], {"engines": 1.0}) == (0, len(long))

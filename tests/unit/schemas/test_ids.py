@@ -26,7 +26,9 @@ def test_entity_key_is_legal_and_short(name, entity_type, qualifier):
 
 
 @given(TRICKY, TRICKY, st.sampled_from(EntityType), st.sampled_from(EntityType))
-def test_entities_share_a_key_only_when_name_and_type_are_the_same(first, second, one_type, other_type):
+def test_entities_share_a_key_only_when_name_and_type_are_the_same(
+    first, second, one_type, other_type
+):
     same = entity_key(first, one_type) == entity_key(second, other_type)
     assert not same or (one_type == other_type and first.casefold() == second.casefold())
 
@@ -59,7 +61,9 @@ def test_homonyms_are_kept_apart():
     assert entity_key("a b", "concept") != entity_key("a_b", "concept")
 
 
-@pytest.mark.parametrize("bad", ["", "a b", "a/b", "ä", "a:b", "x" * 255, "a\n", "FOR d IN entities REMOVE d"])
+@pytest.mark.parametrize(
+    "bad", ["", "a b", "a/b", "ä", "a:b", "x" * 255, "a\n", "FOR d IN entities REMOVE d"]
+)
 def test_illegal_keys_are_known(bad):
     assert not is_legal_key(bad)
 

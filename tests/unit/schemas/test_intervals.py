@@ -23,7 +23,9 @@ def test_interval_holds_its_start_and_not_its_end():
 @given(BOUNDS, BOUNDS, BOUNDS, BOUNDS)
 def test_overlap_means_a_shared_moment(a_start, a_end, b_start, b_end):
     grid = [DAY + timedelta(hours=12 * step) for step in range(-2, 16)]
-    shared = any(contains(a_start, a_end, moment) and contains(b_start, b_end, moment) for moment in grid)
+    shared = any(
+        contains(a_start, a_end, moment) and contains(b_start, b_end, moment) for moment in grid
+    )
     if _is_forward(a_start, a_end) and _is_forward(b_start, b_end):
         assert overlap((a_start, a_end), (b_start, b_end)) == shared
 

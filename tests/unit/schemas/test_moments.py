@@ -77,7 +77,17 @@ def test_what_is_told_relative_to_the_telling_needs_its_moment(text: str, start:
 
 
 @pytest.mark.parametrize(
-    "text", ["31 June 1990", "1500 people", "$1990", "it may march on", "3,1990", "12 1234567", "3017 N Street", ""]
+    "text",
+    [
+        "31 June 1990",
+        "1500 people",
+        "$1990",
+        "it may march on",
+        "3,1990",
+        "12 1234567",
+        "3017 N Street",
+        "",
+    ],
 )
 def test_what_is_no_time_is_not_read_as_one(text: str):
     assert times_in(text) == []
@@ -86,14 +96,23 @@ def test_what_is_no_time_is_not_read_as_one(text: str):
 def test_a_text_gives_its_times_in_order_with_their_places():
     text = "Born on 2 March 1911, she sang from Apr 1939 to Jul 1941 and taught after 1950."
     told = times_in(text)
-    assert [text[one.at : one.to] for one in told] == ["2 March 1911", "Apr 1939 to Jul 1941", "1950"]
+    assert [text[one.at : one.to] for one in told] == [
+        "2 March 1911",
+        "Apr 1939 to Jul 1941",
+        "1950",
+    ]
     assert [one.is_scope for one in told] == [False, True, True]
 
 
 def test_a_question_is_about_its_stretch_of_time_and_not_about_a_date_in_passing():
-    asked = time_asked("In 1994 the club moved. Where did it play from 1995 to 2015, said a book of 2017?")
+    asked = time_asked(
+        "In 1994 the club moved. Where did it play from 1995 to 2015, said a book of 2017?"
+    )
     assert asked == (day("1995-01-01"), day("2016-01-01"))
-    assert time_asked("Born in 1911, what did she do in 1930?") == (day("1930-01-01"), day("1931-01-01"))
+    assert time_asked("Born in 1911, what did she do in 1930?") == (
+        day("1930-01-01"),
+        day("1931-01-01"),
+    )
     assert time_asked("Who sang?") is None
 
 
@@ -106,6 +125,11 @@ def test_years_of_an_interval():
 
 def test_the_closest_of_the_stated_times_counts():
     asked = (day("1990-01-01"), day("1992-01-01"))
-    assert [closeness(asked, one.interval) for one in times_in("1980, then 1990 to 1991")] == [0.0, 1.0]
-    assert closeness(asked, times_in("from 1990 to 1993")[0].interval) == pytest.approx(0.5, abs=0.01)
+    assert [closeness(asked, one.interval) for one in times_in("1980, then 1990 to 1991")] == [
+        0.0,
+        1.0,
+    ]
+    assert closeness(asked, times_in("from 1990 to 1993")[0].interval) == pytest.approx(
+        0.5, abs=0.01
+    )
     assert closeness(asked, (day("1991-01-01"), None)) == pytest.approx(0.5, abs=0.01)

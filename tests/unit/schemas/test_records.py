@@ -11,7 +11,13 @@ from schemas.edges import NEVER_BRIDGES, Provenance, Relation, allows
 from schemas.nodes import Document, Entity, EntityType, RelationType
 from schemas.record import TIME, columns_of, to_table
 
-P, C, M, H, S = (EntityType.PAPER, EntityType.CONCEPT, EntityType.METHOD, EntityType.PERSON, EntityType.CODE_SYMBOL)
+P, C, M, H, S = (
+    EntityType.PAPER,
+    EntityType.CONCEPT,
+    EntityType.METHOD,
+    EntityType.PERSON,
+    EntityType.CODE_SYMBOL,
+)
 
 
 def column(record, name):
@@ -41,7 +47,11 @@ def test_defaults_and_required_columns_are_told_apart():
     assert column(Document, "metadata").default == "{}"
 
 
-@given(st.text(max_size=20), st.floats(0, 1), st.dictionaries(st.text(max_size=5), st.integers(), max_size=3))
+@given(
+    st.text(max_size=20),
+    st.floats(0, 1),
+    st.dictionaries(st.text(max_size=5), st.integers(), max_size=3),
+)
 def test_rows_survive_the_way_to_arrow_and_back(label, weight, metadata):
     relation = Relation(
         key="k",
@@ -55,8 +65,17 @@ def test_rows_survive_the_way_to_arrow_and_back(label, weight, metadata):
         metadata=metadata,
     )
     row = to_table(Relation, [relation]).to_pylist()[0]
-    assert (row["_key"], row["_from"], row["_to"], row["type"]) == ("k", "entities/a", "entities/b", "cites")
-    assert (row["weight"], row["label"], row["provenance"]) == (weight, label, {"doc": "documents/d", "span": [0, 5]})
+    assert (row["_key"], row["_from"], row["_to"], row["type"]) == (
+        "k",
+        "entities/a",
+        "entities/b",
+        "cites",
+    )
+    assert (row["weight"], row["label"], row["provenance"]) == (
+        weight,
+        label,
+        {"doc": "documents/d", "span": [0, 5]},
+    )
     assert row["created"] == datetime(2024, 1, 2, tzinfo=UTC)
 
 
@@ -80,6 +99,7 @@ def test_records_are_immutable_and_refuse_unknown_fields():
         (RelationType.IMPLEMENTS, C, S, False),
         (RelationType.EXTENDS, M, M, True),
         (RelationType.EXTENDS, S, S, True),
+        (RelationType.EXTENDS, C, C, True),
         (RelationType.EXTENDS, P, M, False),
         (RelationType.DERIVES_FROM, M, C, True),
         (RelationType.DERIVES_FROM, H, C, False),
@@ -93,5 +113,8 @@ def test_relation_accepts_only_its_endpoints(relation, source, target, may):
 
 
 def test_every_relation_type_has_endpoints_and_coref_is_never_a_bridge():
-    assert all(any(allows(relation, a, b) for a in EntityType for b in EntityType) for relation in RelationType)
+    assert all(
+        any(allows(relation, a, b) for a in EntityType for b in EntityType)
+        for relation in RelationType
+    )
     assert {RelationType.COREF} == NEVER_BRIDGES

@@ -1,4 +1,6 @@
-"""Memory from a flow: each task opens the memory of the settings and returns what is needed downstream."""
+"""Memory from a flow: each task opens the memory of the settings and returns what is needed
+downstream.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ def test_the_scenario_runs_as_tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     with without_server():
         facts = [{"relation": "viable_after_fix", "target": "refactoring"}]
         done = tasks.handle_fact_change(x.id, "bug y is fixed", facts)
-        assert [edge["relationship_type"] for edge in done["obsolete_edges"]] == ["rejected_because"]
+        assert [edge["relationship_type"] for edge in done["obsolete_edges"]] == [
+            "rejected_because"
+        ]
         change = tasks.find_edge_change("x", "rejected_because", "viable_after_fix")
         assert change["at"] == done["new_state"]["valid_from"].replace("Z", "+00:00")
         assert tasks.find_edge_change("x", "blocked_by", "enabled_by")["at"] is None

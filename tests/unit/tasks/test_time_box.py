@@ -4,12 +4,12 @@ import time
 
 import pytest
 
-from hades.build.stage import Night, begin
+from hades.night.stage import Night, begin
 from hades.snapshot.manifest import read, root_of
 from schemas.sources import SourceKind, SourceSpec
 from tasks.unit import without_server
 from tests.homes import live_in
-from tests.unit.hades.stages.release.small_graphs import MONDAY, write_pages
+from tests.unit.hades.night.release.small_graphs import MONDAY, write_pages
 
 
 def test_a_night_knows_what_is_left_of_its_time():
@@ -29,7 +29,9 @@ def test_out_of_time_stops_the_search_for_bridges_and_publishes(tmp_path, monkey
     with without_server():
         nightly.fn(sources=sources, as_of=MONDAY)
         before = read(root_of(tmp_path / "home")).snapshot
-        (pages / "page3.md").write_text("# Page 3\n\nAda Lovelace met Kurt Goedel in Vienna and wrote to him.\n")
+        (pages / "page3.md").write_text(
+            "# Page 3\n\nAda Lovelace met Kurt Goedel in Vienna and wrote to him.\n"
+        )
         report = nightly.fn(sources=sources, as_of=MONDAY, mode="full", time_box_minutes=1e-6)
     assert report["bridges"]["stopped"] == "time"
     assert read(root_of(tmp_path / "home")).snapshot == report["released"]["snapshot"] != before

@@ -4,6 +4,7 @@ import pytest
 
 from hades.errors import BadQuery, StoreBusy
 from tasks.unit import run_flow, unit, without_server
+from tests.homes import settings_of
 
 POLICY = {"retries": 2, "retry_delay_seconds": [0, 0]}
 
@@ -60,3 +61,29 @@ def test_a_flow_inside_a_flow_is_a_plain_call_here():
 
     with without_server():
         assert run_flow(inner, number=1) == 2
+
+
+def test_a_unit_says_when_it_starts_and_what_it_did(caplog):
+    @unit("count rows", POLICY, lambda count: f"{count} rows")
+    def count_rows() -> int:
+        return 7
+
+    with caplog.at_level("INFO", logger="tasks"), without_server():
+        count_rows()
+    started, done = [record.getMessage() for record in caplog.records]
+    assert started == "count rows: started"
+    assert done.startswith("count rows: 7 rows (")
+
+
+def test_a_run_is_called_by_the_graph_that_people_know(tmp_path):
+    from tasks.unit import graph_name
+
+    assert graph_name(settings_of(tmp_path / "papers")) == "papers"
+    assert graph_name(settings_of(tmp_path / "wiki" / ".hades")) == "wiki"
+
+
+def test_keys_of_tasks_are_their_names():
+    from tasks.build import STAGE_TASKS
+
+    assert STAGE_TASKS["topics"].task_key == "build-topics"
+    assert len({task.task_key for task in STAGE_TASKS.values()}) == len(STAGE_TASKS)

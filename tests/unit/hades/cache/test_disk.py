@@ -1,4 +1,6 @@
-"""The tier on disk: survives, stays inside its bytes, and reads damage as a miss (A32 to A38, X-10 to X-12)."""
+"""The tier on disk: survives, stays inside its bytes, and reads damage as a miss (A32 to A38, X-10
+to X-12).
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ def of_bytes(folder: Path, size: int, **options: Any) -> DiskCache:
 def held(cache: DiskCache) -> int:
     """The bytes of the values in the file, counted without the cache's own sums."""
     with closing(sqlite3.connect(cache.path)) as connection:
-        return int(connection.execute("SELECT COALESCE(SUM(LENGTH(payload)), 0) FROM entry").fetchone()[0])
+        return int(
+            connection.execute("SELECT COALESCE(SUM(LENGTH(payload)), 0) FROM entry").fetchone()[0]
+        )
 
 
 @pytest.mark.parametrize("value", [None, [], {}, 0, "", {"a": [1, "ü", None]}])
@@ -47,9 +51,13 @@ def test_an_entry_says_what_the_requirement_lists(tmp_path):
     cache.get("key")
     entry = cache.index["items"]["key"]
     assert entry | {"filename": ""} == {
-        "filename": "", "size_mb": 102 / 1024**2, "created": 1000.0, "last_accessed": 1060.0, "access_count": 2,
+        "filename": "",
+        "size_mb": 102 / 1024**2,
+        "created": 1000.0,
+        "last_accessed": 1060.0,
+        "access_count": 2,
         "metadata": {"importance": 0.5},
-    }  # fmt: skip
+    }
     assert (tmp_path / entry["filename"]).is_file()
     assert cache.index["total_size_mb"] == 102 / 1024**2
 

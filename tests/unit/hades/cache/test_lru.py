@@ -1,4 +1,6 @@
-"""The tier in memory: least recently used first, sizes exact, a miss unlike any value (A26 to A31, X-08, X-10)."""
+"""The tier in memory: least recently used first, sizes exact, a miss unlike any value (A26 to A31,
+X-08, X-10).
+"""
 
 from __future__ import annotations
 

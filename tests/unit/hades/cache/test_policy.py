@@ -1,4 +1,6 @@
-"""Where an entry starts (A43 to A45, X-13, X-25), and keys say what an entry depends on (A46, X-14, X-16)."""
+"""Where an entry starts (A43 to A45, X-13, X-25), and keys say what an entry depends on (A46, X-14,
+X-16).
+"""
 
 from __future__ import annotations
 
@@ -43,13 +45,22 @@ def test_terms_of_the_requirement_without_the_one_for_length(data, expected):
 def test_an_earlier_question_in_the_data_counts_once():
     data = {"text": "Ada Lovelace wrote to Charles Babbage"}
     assert importance(data, now=NOW, earlier=["ada lovelace"]) == pytest.approx(0.8)
-    assert importance(data, now=NOW, earlier=["ada lovelace", "charles babbage"]) == pytest.approx(0.8)
+    assert importance(data, now=NOW, earlier=["ada lovelace", "charles babbage"]) == pytest.approx(
+        0.8
+    )
     assert importance(data, now=NOW, earlier=["Grace Hopper", "  "]) == pytest.approx(0.5)
 
 
 @pytest.mark.parametrize(
     ("value", "tier"),
-    [(1.0, "RAM"), (0.7, "RAM"), (0.69, "NVME_RAID0"), (0.35, "NVME_RAID0"), (0.34, "RAID1"), (0.0, "RAID1")],
+    [
+        (1.0, "RAM"),
+        (0.7, "RAM"),
+        (0.69, "NVME_RAID0"),
+        (0.35, "NVME_RAID0"),
+        (0.34, "RAID1"),
+        (0.0, "RAID1"),
+    ],
 )
 def test_the_tier_an_entry_starts_in(value, tier):
     assert starting_tier(value, 0.7) is MemoryTier[tier]

@@ -1,4 +1,6 @@
-"""One door to all tiers: order, promotion, demotion, forgetting (A39 to A43, A47, A49, X-08, X-09, X-15)."""
+"""One door to all tiers: order, promotion, demotion, forgetting (A39 to A43, A47, A49, X-08, X-09,
+X-15).
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ def test_a_partial_configuration_keeps_the_other_defaults(tmp_path):
     assert manager.place.nvme == tmp_path / "cache" / "nvme"
 
 
-@pytest.mark.parametrize("config", [{"ram_cache": 1}, {"ram_cache_size_mb": 0}, {"promotion_threshold": "often"}])
+@pytest.mark.parametrize(
+    "config", [{"ram_cache": 1}, {"ram_cache_size_mb": 0}, {"promotion_threshold": "often"}]
+)
 def test_a_configuration_that_means_nothing_is_named(tmp_path, config):
     with pytest.raises(SettingsError, match=next(iter(config))):
         TieredMemoryManager(config, home=tmp_path)
@@ -41,7 +45,8 @@ def test_a_configuration_that_means_nothing_is_named(tmp_path, config):
 
 @pytest.mark.parametrize("value", [None, [], {}, 0])
 @pytest.mark.parametrize(
-    ("importance", "tier"), [(0.9, MemoryTier.RAM), (0.5, MemoryTier.NVME_RAID0), (0.1, MemoryTier.RAID1)]
+    ("importance", "tier"),
+    [(0.9, MemoryTier.RAM), (0.5, MemoryTier.NVME_RAID0), (0.1, MemoryTier.RAID1)],
 )
 def test_an_empty_value_is_kept_like_any_other(manager, value, importance, tier):
     """In the tier that its importance says."""
@@ -51,7 +56,9 @@ def test_an_empty_value_is_kept_like_any_other(manager, value, importance, tier)
     assert (again.value, again.tier) == (value, tier)
 
 
-@pytest.mark.parametrize(("start", "importance"), [(MemoryTier.NVME_RAID0, 0.5), (MemoryTier.RAID1, 0.1)])
+@pytest.mark.parametrize(
+    ("start", "importance"), [(MemoryTier.NVME_RAID0, 0.5), (MemoryTier.RAID1, 0.1)]
+)
 def test_the_fifth_access_moves_an_entry_one_tier_up(manager, start, importance):
     manager.put("key", [1], importance)
     tiers = [manager.look_up("key").tier for _ in range(5)]
@@ -64,7 +71,10 @@ def test_a_value_that_is_put_again_is_found_in_one_tier_only(manager):
     assert manager.get("key") == "new"
     manager.put("key", "newest", 0.9)
     assert manager.get("key") == "newest"
-    assert ["key" in tier for tier in (manager.nvme_cache, manager.reliable_store)] == [False, False]
+    assert ["key" in tier for tier in (manager.nvme_cache, manager.reliable_store)] == [
+        False,
+        False,
+    ]
 
 
 def test_what_memory_cannot_hold_goes_to_the_next_tier_that_can(manager):
@@ -150,7 +160,12 @@ def test_an_answer_that_was_being_computed_while_something_was_forgotten_is_not_
         return "secret"
 
     for importance in (0.9, 0.5, 0.1):
-        assert manager.get_or_compute("key", computes, importance=lambda _, worth=importance: worth).value == "secret"
+        assert (
+            manager.get_or_compute(
+                "key", computes, importance=lambda _, worth=importance: worth
+            ).value
+            == "secret"
+        )
         assert manager.look_up("key") is None
     manager.close()
     assert b"secret" not in texts(tmp_path)

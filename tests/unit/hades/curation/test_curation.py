@@ -1,4 +1,6 @@
-"""Edits of entities: one however often it is made, agreed on where it matters, kept by builds, undone exactly."""
+"""Edits of entities: one however often it is made, agreed on where it matters, kept by builds,
+undone exactly.
+"""
 
 from __future__ import annotations
 
@@ -41,26 +43,47 @@ def row(shop: IngestContext, key: str) -> dict[str, Any]:
 
 
 def change(
-    shop: IngestContext, key: str, fields: dict[str, Any], who: str = "kim", minute: int = 0, **more: Any
+    shop: IngestContext,
+    key: str,
+    fields: dict[str, Any],
+    who: str = "kim",
+    minute: int = 0,
+    **more: Any,
 ) -> Any:
     at = NOW + timedelta(minutes=minute)
     more.setdefault("rules", ReviewRules(degree=1000))
-    return update_entity(shop.store, key, fields, who=who, why="a test", at=at, embedder=shop.embedder, **more)
+    return update_entity(
+        shop.store, key, fields, who=who, why="a test", at=at, embedder=shop.embedder, **more
+    )
 
 
 def derived_rows(shop: IngestContext) -> dict[str, Any]:
-    """All that documents and edits give; what edits and the manifest say of themselves is left out."""
+    """All that documents and edits give; what edits and the manifest say of themselves is left
+    out.
+    """
     return {
-        name: rows for name, rows in contents(shop.store).items() if name not in ("entity_edits", "ingest_manifest")
+        name: rows
+        for name, rows in contents(shop.store).items()
+        if name not in ("entity_edits", "ingest_manifest")
     }
 
 
-def test_a_rename_is_found_by_the_new_name_and_keeps_the_old_as_an_alias(shop: IngestContext) -> None:
+def test_a_rename_is_found_by_the_new_name_and_keeps_the_old_as_an_alias(
+    shop: IngestContext,
+) -> None:
     key = key_of(shop, "Ada Lovelace")
     report = change(shop, f"entities/{key}", {"name": "Ada King"})
-    assert (report.state, report.changed, report.before) == ("applied", True, {"name": "Ada Lovelace"})
+    assert (report.state, report.changed, report.before) == (
+        "applied",
+        True,
+        {"name": "Ada Lovelace"},
+    )
     now = row(shop, key)
-    assert (now["name"], now["name_lower"], now["canonical_name"]) == ("Ada King", "ada king", "Ada King")
+    assert (now["name"], now["name_lower"], now["canonical_name"]) == (
+        "Ada King",
+        "ada king",
+        "Ada King",
+    )
     assert "Ada Lovelace" in now["aliases"]
     assert "next publish" in report.note
 
@@ -73,7 +96,9 @@ def test_the_same_edit_twice_is_one(shop: IngestContext) -> None:
     assert len(list_edits(shop.store, entity_id=key)) == 1
 
 
-def test_edits_survive_the_next_derivation_and_equal_one_from_scratch(shop: IngestContext, tmp_path: Path) -> None:
+def test_edits_survive_the_next_derivation_and_equal_one_from_scratch(
+    shop: IngestContext, tmp_path: Path
+) -> None:
     ada, engine = key_of(shop, "Ada Lovelace"), key_of(shop, "Analytical Engine")
     change(shop, ada, {"name": "Ada King", "summary": "a mathematician"})
     change(shop, engine, {"domain": "computing", "aliases": ["the Engine"]}, minute=1)
@@ -81,7 +106,10 @@ def test_edits_survive_the_next_derivation_and_equal_one_from_scratch(shop: Inge
     ingest(shop, Listed([*PEOPLE, more]))
     assert row(shop, ada)["name"] == "Ada King"
     assert row(shop, ada)["summary"] == "a mathematician"
-    assert (row(shop, engine)["domain"], row(shop, engine)["aliases"]) == ("computing", ["the Engine"])
+    assert (row(shop, engine)["domain"], row(shop, engine)["aliases"]) == (
+        "computing",
+        ["the Engine"],
+    )
     assert derive_edges(shop.store, shop.embedder) == {}
     fresh = people_context(tmp_path / "fresh")
     change(fresh, ada, {"name": "Ada King", "summary": "a mathematician"})
@@ -92,7 +120,9 @@ def test_edits_survive_the_next_derivation_and_equal_one_from_scratch(shop: Inge
 
 
 def test_an_edit_alone_is_a_reason_to_derive(shop: IngestContext) -> None:
-    """`similar_to` and vectors follow a name, so a nightly that reads nothing new still has to do."""
+    """`similar_to` and vectors follow a name, so a nightly that reads nothing new still has to
+    do.
+    """
     change(shop, key_of(shop, "Ada Lovelace"), {"name": "Ada King"})
     assert derive_edges(shop.store, shop.embedder) != {}
     assert derive_edges(shop.store, shop.embedder) == {}
@@ -111,18 +141,37 @@ def test_undo_restores_exactly_at_once_and_through_the_next_derivation(shop: Ing
     assert derived_rows(shop) == before
     again = undo(shop.store, second.edit, who="lee", why="", at=NOW)
     assert (again.changed, again.state) == (False, "undone")
-    told = {edit.key: (edit.undone_by, edit.undone_why) for edit in list_edits(shop.store, entity_id=key)}
+    told = {
+        edit.key: (edit.undone_by, edit.undone_why)
+        for edit in list_edits(shop.store, entity_id=key)
+    }
     assert told == {first.edit: ("kim", "wrong"), second.edit: ("kim", "wrong")}
 
 
 def test_undo_after_documents_changed_says_what_they_say_now(shop: IngestContext) -> None:
     key = key_of(shop, "Grace Hopper")
     edit = change(shop, key, {"aliases": ["Amazing Grace"]})
-    ingest(shop, Listed([*PEOPLE, passage("p6", "Navy", "GRACE HOPPER served in the Navy. Grace Hopper taught.")]))
+    ingest(
+        shop,
+        Listed(
+            [
+                *PEOPLE,
+                passage("p6", "Navy", "GRACE HOPPER served in the Navy. Grace Hopper taught."),
+            ]
+        ),
+    )
     assert row(shop, key)["aliases"] == ["Amazing Grace"]
     undo(shop.store, edit.edit, who="kim", why="", at=NOW)
     said = row(shop, key)
-    ingest(shop, Listed([*PEOPLE, passage("p6", "Navy", "GRACE HOPPER served in the Navy. Grace Hopper taught.")]))
+    ingest(
+        shop,
+        Listed(
+            [
+                *PEOPLE,
+                passage("p6", "Navy", "GRACE HOPPER served in the Navy. Grace Hopper taught."),
+            ]
+        ),
+    )
     assert derive_edges(shop.store, shop.embedder) == {}
     assert row(shop, key) == said
 
@@ -158,21 +207,28 @@ def test_a_quorum_of_three_needs_two_others(shop: IngestContext) -> None:
     assert row(shop, key)["type"] == "method"
 
 
-def test_a_summary_of_a_hub_applies_but_not_when_unsure_or_against_another(shop: IngestContext) -> None:
+def test_a_summary_of_a_hub_applies_but_not_when_unsure_or_against_another(
+    shop: IngestContext,
+) -> None:
     key = key_of(shop, "Charles Babbage")
     assert change(shop, key, {"summary": "an inventor"}, rules=STRICT).state == "applied"
     unsure = change(shop, key, {"domain": "history"}, confidence=0.2)
     assert (unsure.state, "confidence" in unsure.needs[0]) == ("pending", True)
     against = change(shop, key, {"summary": "a banker"}, who="lee", minute=2)
     assert (against.state, against.needs) == ("pending", ("overrules what kim said",))
-    assert [edit.key for edit in list_edits(shop.store, state=EditState.PENDING)] == [unsure.edit, against.edit]
+    assert [edit.key for edit in list_edits(shop.store, state=EditState.PENDING)] == [
+        unsure.edit,
+        against.edit,
+    ]
     withdrawn = undo(shop.store, unsure.edit, who="kim", why="never mind", at=NOW)
     assert withdrawn.state == "undone"
     with pytest.raises(BadEdit, match="was undone"):
         approve(shop.store, unsure.edit, who="lee", at=NOW)
 
 
-def test_forgetting_the_only_document_of_an_entity_takes_its_edits_along(shop: IngestContext) -> None:
+def test_forgetting_the_only_document_of_an_entity_takes_its_edits_along(
+    shop: IngestContext,
+) -> None:
     grace, ada = key_of(shop, "Grace Hopper"), key_of(shop, "Ada Lovelace")
     change(shop, grace, {"name": "Rear Admiral Hopper"})
     change(shop, grace, {"summary": "waits"}, confidence=0.1, minute=1)
@@ -199,7 +255,9 @@ def test_forgetting_the_only_document_of_an_entity_takes_its_edits_along(shop: I
         ({"summary": "x" * 4001}, "summary"),
     ],
 )
-def test_what_cannot_be_edited_is_refused_by_name(shop: IngestContext, fields: dict[str, Any], said: str) -> None:
+def test_what_cannot_be_edited_is_refused_by_name(
+    shop: IngestContext, fields: dict[str, Any], said: str
+) -> None:
     with pytest.raises(BadEdit, match=said):
         change(shop, key_of(shop, "Grace Hopper"), fields)
     assert list_edits(shop.store) == []
@@ -223,7 +281,9 @@ def test_an_edit_made_while_a_derivation_runs_is_not_lost(shop: IngestContext) -
     assert row(shop, key)["summary"] == "said meanwhile"
 
 
-def test_without_an_embedder_a_new_name_has_its_vector_after_the_next_derivation(shop: IngestContext) -> None:
+def test_without_an_embedder_a_new_name_has_its_vector_after_the_next_derivation(
+    shop: IngestContext,
+) -> None:
     key = next(one["_key"] for one in entities(shop) if one["vector_of"] == "name")
     update_entity(shop.store, key, {"name": "Another Name"}, who="kim", why="", at=NOW)
     assert row(shop, key)["embedding"] is None

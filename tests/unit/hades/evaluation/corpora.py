@@ -15,20 +15,49 @@ from hades.wiring import open_build_context, open_hades
 from tests.homes import settings_of
 
 PASSAGES = [
-    {"id": "p1", "title": "Lake Orin", "text": "Lake Orin lies in Vesta. The painter Ada Holm was born at Lake Orin."},
-    {"id": "p2", "title": "Ada Holm", "text": "Ada Holm painted ships. Ada Holm studied in Karst under Jan Brod."},
+    {
+        "id": "p1",
+        "title": "Lake Orin",
+        "text": "Lake Orin lies in Vesta. The painter Ada Holm was born at Lake Orin.",
+    },
+    {
+        "id": "p2",
+        "title": "Ada Holm",
+        "text": "Ada Holm painted ships. Ada Holm studied in Karst under Jan Brod.",
+    },
     {
         "id": "p3",
         "title": "Jan Brod",
         "text": "Jan Brod taught drawing in Karst. Jan Brod was the teacher of Ada Holm.",
     },
     {"id": "p4", "title": "Pike", "text": "Pike live in cold water and hunt small fish."},
-    {"id": "p5", "title": "Vesta", "text": "Vesta is a land of lakes. Lake Orin is the largest lake of Vesta."},
+    {
+        "id": "p5",
+        "title": "Vesta",
+        "text": "Vesta is a land of lakes. Lake Orin is the largest lake of Vesta.",
+    },
 ]
 QUESTIONS = [
-    {"id": "q1", "question": "Who taught the painter born at Lake Orin?", "gold": ["p1", "p2"], "type": "bridge"},
-    {"id": "q2", "question": "Where did Jan Brod teach?", "gold": ["p3"], "type": "single", "answer": "Karst"},
-    {"id": "q3", "question": "What do Pike hunt?", "gold": ["p4"], "type": "single", "answer": "yes"},
+    {
+        "id": "q1",
+        "question": "Who taught the painter born at Lake Orin?",
+        "gold": ["p1", "p2"],
+        "type": "bridge",
+    },
+    {
+        "id": "q2",
+        "question": "Where did Jan Brod teach?",
+        "gold": ["p3"],
+        "type": "single",
+        "answer": "Karst",
+    },
+    {
+        "id": "q3",
+        "question": "What do Pike hunt?",
+        "gold": ["p4"],
+        "type": "single",
+        "answer": "yes",
+    },
 ]
 PAPERS = [
     {
@@ -43,8 +72,18 @@ PAPERS = [
         "abstract": "Tree Banks hold parsed sentences.",
         "authors": ["B. Bohr"],
     },
-    {"id": "3", "title": "Neural Chart Decoding", "abstract": "Chart decoding with networks.", "authors": ["C. Cole"]},
-    {"id": "4", "title": "Speech Lattices", "abstract": "Lattices hold what was said.", "authors": ["D. Dahl"]},
+    {
+        "id": "3",
+        "title": "Neural Chart Decoding",
+        "abstract": "Chart decoding with networks.",
+        "authors": ["C. Cole"],
+    },
+    {
+        "id": "4",
+        "title": "Speech Lattices",
+        "abstract": "Lattices hold what was said.",
+        "authors": ["D. Dahl"],
+    },
 ]
 CITATIONS = [
     {"src": "1", "dst": "2", "n_mentions": 2},
@@ -55,7 +94,11 @@ CONTEXTS = [
     {"src": "1", "dst": "2", "context": "We train on tree banks of parsed sentences [2]."},
     {"src": "3", "dst": "1", "context": "Parsing with trees maps words to structure [1]."},
 ]
-LINKS = [{"id": "1", "repo": "ames/trees"}, {"id": "3", "repo": "ames/trees"}, {"id": "2", "repo": "bohr/banks"}]
+LINKS = [
+    {"id": "1", "repo": "ames/trees"},
+    {"id": "3", "repo": "ames/trees"},
+    {"id": "2", "repo": "bohr/banks"},
+]
 
 
 def write_rows(path: Path, rows: Sequence[Mapping[str, Any]]) -> Path:

@@ -1,4 +1,6 @@
-"""Citations and bridges on four papers: what is asked for is not in the graph, and what is left can still be found."""
+"""Citations and bridges on four papers: what is asked for is not in the graph, and what is left can
+still be found.
+"""
 
 import pytest
 
@@ -6,7 +8,14 @@ from hades.evaluation.bridges import PAIR_KNOWN, evaluate_bridges
 from hades.evaluation.cases import ArxivFiles, BadCases, citation_cases
 from hades.evaluation.rankers import BASELINES, PLACED, rungs
 from hades.evaluation.text_sets import evaluate_citations, require_withheld
-from tests.unit.hades.evaluation.corpora import CITATIONS, CONTEXTS, LINKS, PAPERS, hashing_bench, write_rows
+from tests.unit.hades.evaluation.corpora import (
+    CITATIONS,
+    CONTEXTS,
+    LINKS,
+    PAPERS,
+    hashing_bench,
+    write_rows,
+)
 
 
 @pytest.fixture(scope="module")
@@ -48,29 +57,44 @@ def _citations(store):
 def test_tested_citations_are_not_in_the_graph_and_the_others_are(tmp_path, files):
     with hashing_bench(tmp_path) as bench:
         bench.ingest.arxiv(files.papers, files.citations, files.code_links)
-        assert ("Parsing With Trees", "Tree Banks At Scale") in _citations(bench.build_context.store)
+        assert ("Parsing With Trees", "Tree Banks At Scale") in _citations(
+            bench.build_context.store
+        )
         with pytest.raises(BadCases, match="paper 1 still cites 2"):
             require_withheld(bench.build_context.store, {("1", "2")})
         found = evaluate_citations(bench, files, rungs=rungs("hipporag", ""), ks=(1, 2), sample=10)
         assert _citations(bench.build_context.store) == {("Speech Lattices", "Tree Banks At Scale")}
     assert found.document["dataset"]["withheld"] == 2
-    assert found.document["build"]["embedded"] == 0  # a home that knows the texts embeds none of them again
+    assert (
+        found.document["build"]["embedded"] == 0
+    )  # a home that knows the texts embeds none of them again
     assert set(found.document["recipes"]) == {*BASELINES, *PLACED, "hipporag"}
 
 
 def test_the_citing_paper_is_in_no_ranking(tmp_path, files):
     with hashing_bench(tmp_path) as bench:
-        found = evaluate_citations(bench, files, rungs=rungs("hipporag,vector", ""), ks=(1, 5), sample=10)
+        found = evaluate_citations(
+            bench, files, rungs=rungs("hipporag,vector", ""), ks=(1, 5), sample=10
+        )
     for scores in found.scores.values():
-        assert ["1" not in scores.rankings[0].documents, "3" not in scores.rankings[1].documents] == [True, True]
+        assert [
+            "1" not in scores.rankings[0].documents,
+            "3" not in scores.rankings[1].documents,
+        ] == [True, True]
     assert found.document["recipes"]["bm25"]["recall"]["5"] == 1.0  # three papers are left of four
 
 
 def test_a_sentence_that_cites_several_wants_all_of_them(tmp_path):
     rows = [*CONTEXTS, {"src": "1", "dst": "4", "context": CONTEXTS[0]["context"]}]
-    path, titles = write_rows(tmp_path / "contexts.jsonl", rows), {paper["id"]: paper["title"] for paper in PAPERS}
+    path, titles = (
+        write_rows(tmp_path / "contexts.jsonl", rows),
+        {paper["id"]: paper["title"] for paper in PAPERS},
+    )
     cases = citation_cases(path, titles, 10, seed=1)
-    assert [(sorted(case.gold), set(case.excluded)) for case in cases] == [(["2", "4"], {"1"}), (["1"], {"3"})]
+    assert [(sorted(case.gold), set(case.excluded)) for case in cases] == [
+        (["2", "4"], {"1"}),
+        (["1"], {"3"}),
+    ]
     asked = citation_cases(path, titles, 10, seed=1, with_title=True)
     assert asked[1].question == "Neural Chart Decoding: " + CONTEXTS[1]["context"]
 

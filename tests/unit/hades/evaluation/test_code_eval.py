@@ -1,4 +1,6 @@
-"""`hades eval code`: each case at its own commit, and single functions, with baselines beside the default recipe."""
+"""`hades eval code`: each case at its own commit, and single functions, with baselines beside the
+default recipe.
+"""
 
 from __future__ import annotations
 
@@ -30,14 +32,23 @@ def _repository(folder: Path) -> list[str]:
 def test_each_case_is_asked_at_its_own_commit(tmp_path: Path) -> None:
     first, second = _repository(tmp_path / "repo")
     rows = [
-        {"id": commit, "commit": commit, "question": "`area` fails", "gold": [path], "gold_symbols": [f"{path}:area"]}
+        {
+            "id": commit,
+            "commit": commit,
+            "question": "`area` fails",
+            "gold": [path],
+            "gold_symbols": [f"{path}:area"],
+        }
         for commit, path in ((first, "shapes.py"), (second, "squares.py"))
     ]
     cases = tmp_path / "cases.jsonl"
     cases.write_text("".join(json.dumps(row) + "\n" for row in rows))
     found = evaluate_code(tmp_path / "repo", cases, MiniLmTokenizer(), embedder=HashingEmbedder())
     assert set(found["recipes"]) == {"bm25_files", "bm25_functions", "dense", "fusion", "auto"}
-    assert found["recipes"]["auto"]["one_file"] == {"file_acc": {"1": 1.0, "3": 1.0, "5": 1.0, "10": 1.0}, "cases": 2}
+    assert found["recipes"]["auto"]["one_file"] == {
+        "file_acc": {"1": 1.0, "3": 1.0, "5": 1.0, "10": 1.0},
+        "cases": 2,
+    }
     assert found["recipes"]["auto"]["symbol_acc"]["5"] == 1.0
     assert [step["parsed"] for step in found["steps"]] == [2, 2]
 
@@ -52,9 +63,17 @@ def test_a_case_without_a_commit_is_refused(tmp_path: Path) -> None:
 def test_single_functions_are_found_by_what_they_say(tmp_path: Path) -> None:
     files, questions = tmp_path / "files.jsonl", tmp_path / "questions.jsonl"
     functions = [
-        {"id": "a", "name": "read_json", "text": 'def read_json(path):\n    """Read a JSON file."""\n'},
-        {"id": "b", "name": "send_mail", "text": 'def send_mail(to):\n    """Send a message."""\n    return to\n'},
-    ]  # fmt: skip
+        {
+            "id": "a",
+            "name": "read_json",
+            "text": 'def read_json(path):\n    """Read a JSON file."""\n',
+        },
+        {
+            "id": "b",
+            "name": "send_mail",
+            "text": 'def send_mail(to):\n    """Send a message."""\n    return to\n',
+        },
+    ]
     files.write_text("".join(json.dumps(row) + "\n" for row in functions))
     questions.write_text('{"id": "q", "question": "how to read a json file", "gold": ["a"]}\n')
     found = evaluate_functions(files, questions, HashingEmbedder())
@@ -75,10 +94,16 @@ def test_other_recipes_are_asked_of_a_graph_that_follows_the_commits(tmp_path: P
     def open_graph(repo: str) -> Iterator[CodeGraph]:
         home = tmp_path / "home"
         with closing(empty_store(home / "graph.db")) as store:
-            yield CodeGraph(IngestContext(store, HashingEmbedder(), MiniLmTokenizer(), home / "cache"), home)
+            yield CodeGraph(
+                IngestContext(store, HashingEmbedder(), MiniLmTokenizer(), home / "cache"), home
+            )
 
     found = evaluate_code(
-        tmp_path / "repo", cases, MiniLmTokenizer(), recipes=("auto", "lexical"), open_graph=open_graph
+        tmp_path / "repo",
+        cases,
+        MiniLmTokenizer(),
+        recipes=("auto", "lexical"),
+        open_graph=open_graph,
     )
     assert set(found["recipes"]) == {"bm25_files", "bm25_functions", "auto", "lexical"}
     assert found["recipes"]["lexical"]["file_acc"]["1"] == 1.0

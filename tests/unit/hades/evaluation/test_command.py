@@ -1,4 +1,6 @@
-"""`hades eval` as people run it: a document, files kept, a run in the registry, their own graph left alone."""
+"""`hades eval` as people run it: a document, files kept, a run in the registry, their own graph
+left alone.
+"""
 
 import json
 import sqlite3
@@ -13,14 +15,19 @@ from tests.unit.hades.evaluation.corpora import PASSAGES, QUESTIONS, write_rows
 @pytest.fixture
 def command(tmp_path, monkeypatch):
     live_in(tmp_path / "mine", monkeypatch)
-    corpus, questions = write_rows(tmp_path / "c.jsonl", PASSAGES), write_rows(tmp_path / "q.jsonl", QUESTIONS)
+    corpus, questions = (
+        write_rows(tmp_path / "c.jsonl", PASSAGES),
+        write_rows(tmp_path / "q.jsonl", QUESTIONS),
+    )
     return ["eval", "multihop", "--corpus", str(corpus), "--questions", str(questions)]
 
 
 @pytest.mark.usefixtures("whole_installation")
 @pytest.mark.slow  # opens a registry
 def test_one_command_leaves_a_document_a_picture_and_a_run(command, tmp_path):
-    done = run(*command, "--recipes", "vector", "-k", "1,2", "--out", str(tmp_path / "out"), "--json")
+    done = run(
+        *command, "--recipes", "vector", "-k", "1,2", "--out", str(tmp_path / "out"), "--json"
+    )
     assert done.exit_code == 0, done.output
     document = json.loads(done.stdout)
     assert list(document["recipes"]) == ["bm25", "dense", "fusion", "vector"]

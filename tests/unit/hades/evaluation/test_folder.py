@@ -1,4 +1,6 @@
-"""`hades eval folder`: gold is a file and a heading, the build is that of `hades watch`, baselines always run."""
+"""`hades eval folder`: gold is a file and a heading, the build is that of `hades watch`, baselines
+always run.
+"""
 
 import json
 
@@ -11,7 +13,11 @@ from tests.command_line import run
 from tests.homes import live_in
 from tests.unit.hades.evaluation.corpora import write_rows
 
-ROW = {"question": "how long does it wait?", "gold": [{"file": "use.md", "heading": "Timeouts"}], "answer": "5 seconds"}
+ROW = {
+    "question": "how long does it wait?",
+    "gold": [{"file": "use.md", "heading": "Timeouts"}],
+    "answer": "5 seconds",
+}
 
 
 def passage(document: str, *headings: str, text: str = "", title: str = "Use") -> Passage:
@@ -38,7 +44,14 @@ def test_a_passage_belongs_to_the_section_whose_heading_is_its_own(found, is_gol
 def test_another_section_serves_for_the_gold_that_it_replaces(tmp_path):
     gold = [{"file": "a.md", "heading": "A"}, {"file": "b.md", "heading": "B"}]
     also = [{"file": "c.md", "heading": "C", "replaces": 1, "answer": "``three``"}]
-    row = {"question": "q", "gold": gold, "also": also, "answer": "two", "answers": ["one", "two"], "kind": "howto"}
+    row = {
+        "question": "q",
+        "gold": gold,
+        "also": also,
+        "answer": "two",
+        "answers": ["one", "two"],
+        "kind": "howto",
+    }
     (case,) = read_folder_cases(write_rows(tmp_path / "q.jsonl", [row]))
     places = (frozenset({("a.md", "a")}), frozenset({("b.md", "b"), ("c.md", "c")}))
     assert case == FolderCase("1", "q", places, ("two", "one", "three"), "howto")
@@ -47,7 +60,9 @@ def test_another_section_serves_for_the_gold_that_it_replaces(tmp_path):
     assert case.is_answered_by("It gives **Three**.")
 
 
-@pytest.mark.parametrize("wrong", [{"gold": None}, {"gold": ["use.md"]}, {"answer": None}, {"question": ...}])
+@pytest.mark.parametrize(
+    "wrong", [{"gold": None}, {"gold": ["use.md"]}, {"answer": None}, {"question": ...}]
+)
 def test_a_row_that_cannot_be_scored_is_refused_with_its_line(tmp_path, wrong):
     row = {name: value for name, value in (ROW | wrong).items() if value is not ...}
     with pytest.raises(BadCases, match=r"q\.jsonl line 2: a row needs"):
@@ -55,21 +70,29 @@ def test_a_row_that_cannot_be_scored_is_refused_with_its_line(tmp_path, wrong):
 
 
 @pytest.mark.slow  # a whole build
-def test_a_folder_is_built_as_watch_does_and_its_manual_is_found_before_its_notes_on_releases(tmp_path, monkeypatch):
+def test_a_folder_is_built_as_watch_does_and_its_manual_is_found_before_its_notes_on_releases(
+    tmp_path, monkeypatch
+):
     live_in(tmp_path / "mine", monkeypatch)
     folder = tmp_path / "docs"
     folder.mkdir()
     (folder / "use.md").write_text(
-        "# Manual\n\nA client sends requests.\n\n## Timeouts\n\nA request waits 5 seconds by default.\n\n"
+        "# Manual\n\nA client sends requests.\n\n## Timeouts\n\nA request waits 5 seconds by "
+        "default.\n\n"
         "## Pools\n\nA pool keeps at most 100 connections open.\n",
         "utf-8",
     )
     (folder / "changes.md").write_text(
-        "# Changes\n\n## 1.4.0 (2026-01-02)\n\n- The seconds that a request does wait: 5 seconds.\n\n"
+        "# Changes\n\n## 1.4.0 (2026-01-02)\n\n- The seconds that a request does wait: 5 "
+        "seconds.\n\n"
         "## 1.3.0\n\n- A pool keeps 100 connections.\n",
         "utf-8",
     )
-    pools = {"question": "how many connections does a pool keep?", "answer": "100 connections", "kind": "lookup"}
+    pools = {
+        "question": "how many connections does a pool keep?",
+        "answer": "100 connections",
+        "kind": "lookup",
+    }
     rows = [
         ROW | {"question": "how many seconds does a request wait?"},
         pools | {"gold": [{"file": "use.md", "heading": "Pools"}]},

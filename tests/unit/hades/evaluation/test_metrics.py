@@ -1,4 +1,6 @@
-"""Figures of a ranking against values computed by hand, the exponent of the context, and what confidence tells."""
+"""Figures of a ranking against values computed by hand, the exponent of the context, and what
+confidence tells.
+"""
 
 import math
 
@@ -8,7 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hades.evaluation.cases import Case
-from hades.evaluation.metrics import all_gold_at, estimate_alpha, interval, ndcg_at, score, summarise_abstention
+from hades.evaluation.metrics import (
+    all_gold_at,
+    estimate_alpha,
+    interval,
+    ndcg_at,
+    score,
+    summarise_abstention,
+)
 from hades.evaluation.rankers import Ranking
 from models.ranker.infer import auroc, difference, recall_at, reciprocal_rank
 from schemas.answer import ContextFactor, Conveyance
@@ -16,7 +25,9 @@ from schemas.answer import ContextFactor, Conveyance
 RANKED = ("a", "b", "c", "d", "e")
 
 
-@pytest.mark.parametrize(("k", "recall", "all_gold"), [(1, 0.0, 0.0), (2, 0.5, 0.0), (4, 1.0, 1.0), (9, 1.0, 1.0)])
+@pytest.mark.parametrize(
+    ("k", "recall", "all_gold"), [(1, 0.0, 0.0), (2, 0.5, 0.0), (4, 1.0, 1.0), (9, 1.0, 1.0)]
+)
 def test_recall_counts_the_gold_among_the_first_k(k, recall, all_gold):
     gold = frozenset({"b", "d"})
     assert (recall_at(RANKED, gold, k), all_gold_at(RANKED, gold, k)) == (recall, all_gold)
@@ -38,7 +49,9 @@ def test_interval_holds_the_mean_and_is_had_again():
     values = np.array([0.0, 1.0] * 50)
     low, high = interval(values)
     assert low < 0.5 < high
-    assert high - low == pytest.approx(2 * 1.96 * 0.05, abs=0.02)  # standard error of the mean: 0.5 / sqrt(100)
+    assert high - low == pytest.approx(
+        2 * 1.96 * 0.05, abs=0.02
+    )  # standard error of the mean: 0.5 / sqrt(100)
     assert interval(values) == (low, high)
     assert interval(np.ones(10)) == (1.0, 1.0)
 
@@ -55,7 +68,9 @@ def test_a_clear_gain_is_significant_and_none_is_not():
 
 
 def _conveyed(context, who=1.0, what=0.5, where=0.8):
-    factor = ContextFactor(local=context, intent=context, action=context, ground=context, value=context)
+    factor = ContextFactor(
+        local=context, intent=context, action=context, ground=context, value=context
+    )
     return Conveyance(what=what, where=where, who=who, time=0.1, context=factor, value=0.0)
 
 
@@ -73,7 +88,9 @@ def test_answers_made_with_an_exponent_give_it_back(alpha, contexts):
 
 
 def test_only_answers_to_the_same_reader_are_compared():
-    found = estimate_alpha({"a": [0.5], "b": [0.9]}, {"a": [_conveyed(0.5)], "b": [_conveyed(0.9, who=0.5)]})
+    found = estimate_alpha(
+        {"a": [0.5], "b": [0.9]}, {"a": [_conveyed(0.5)], "b": [_conveyed(0.9, who=0.5)]}
+    )
     assert found == {"estimate": None, "pairs": 0, "assumed": 1.7}
 
 

@@ -1,4 +1,6 @@
-"""The harness end to end: a corpus on disk, a graph of its own, baselines that cannot be left out."""
+"""The harness end to end: a corpus on disk, a graph of its own, baselines that cannot be left
+out.
+"""
 
 import json
 
@@ -14,7 +16,10 @@ from tests.unit.hades.evaluation.corpora import PASSAGES, QUESTIONS, hashing_ben
 @pytest.fixture(scope="module")
 def found(tmp_path_factory):
     folder = tmp_path_factory.mktemp("multihop")
-    corpus, questions = write_rows(folder / "corpus.jsonl", PASSAGES), write_rows(folder / "questions.jsonl", QUESTIONS)
+    corpus, questions = (
+        write_rows(folder / "corpus.jsonl", PASSAGES),
+        write_rows(folder / "questions.jsonl", QUESTIONS),
+    )
     runs = [
         {
             "question": QUESTIONS[0]["question"],
@@ -57,7 +62,9 @@ def test_document_is_json_in_the_promised_shape(found):
     assert document["build"]["seconds"] > 0
     assert document["build"]["peak_mb"] > 0
     row = document["recipes"]["hipporag"]
-    assert {"recall", "all_gold", "ci95", "ms", "reads", "tokens", "mrr", "ndcg", "groups"} <= set(row)
+    assert {"recall", "all_gold", "ci95", "ms", "reads", "tokens", "mrr", "ndcg", "groups"} <= set(
+        row
+    )
     assert row["groups"]["single"]["questions"] == 2
     assert set(row["ms"]) == {"p50", "p95"}
     assert any("no learned ranker" in note for note in document["notes"])
@@ -96,4 +103,7 @@ def test_questions_of_an_empty_gold_are_asked_for_their_confidence_alone(tmp_pat
     with hashing_bench(tmp_path / "home") as bench:
         document = evaluate_multihop(bench, corpus, questions, rungs=rungs("auto", "")).document
     assert document["dataset"]["questions"] == len(QUESTIONS)
-    assert (document["abstention"]["auto"]["answerable"], document["abstention"]["auto"]["unanswerable"]) == (3, 1)
+    assert (
+        document["abstention"]["auto"]["answerable"],
+        document["abstention"]["auto"]["unanswerable"],
+    ) == (3, 1)

@@ -1,4 +1,6 @@
-"""A published checkout ranks files and symbols as the evaluation does for its commit, and so does a folder unbuilt."""
+"""A published checkout ranks files and symbols as the evaluation does for its commit, and so does a
+folder unbuilt.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from hades.api import Hades
-from hades.build.code_workspace import index_workspace
 from hades.evaluation.code import CodeRepository
+from hades.night.code_workspace import index_workspace
 from hades.providers.hashing import HashingEmbedder
 from hades.providers.tokens import MiniLmTokenizer
 from hades.retrieval.code.index import CodeIndex
@@ -26,21 +28,29 @@ REPORT = """Refund fails for open orders
 Gateway().refund(order)
 ```
 """
-PAGE = "# Payment\n\n" + "How a card is charged and how an order is refunded, in long words. " * 60 + "\n"
+PAGE = (
+    "# Payment\n\n"
+    + "How a card is charged and how an order is refunded, in long words. " * 60
+    + "\n"
+)
 FIRST = {
     "pay/gate.py": (
         "import json\n\n\nclass Gateway:\n    def refund(self, order):\n"
         '        raise ValueError("the order is still open")\n'
     ),
-    "pay/orders.py": "from pay.gateway import Gateway\n\nOPEN = 1\n\n\ndef is_open(order):\n    return order == OPEN\n",
-    "tests/test_gateway.py": "from pay.gateway import Gateway\n\n\ndef test_refund():\n    Gateway().refund(1)\n",
+    "pay/orders.py": "from pay.gateway import Gateway\n\nOPEN = 1\n\n\ndef is_open(order):\n    "
+    "return order == OPEN\n",
+    "tests/test_gateway.py": "from pay.gateway import Gateway\n\n\ndef test_refund():\n    "
+    "Gateway().refund(1)\n",
     "docs/payment.md": PAGE,
     "setup.cfg": "[metadata]\nname = pay\n",
     ".vscode/settings.json": '{"order": 1}\n',
 }
 
 
-def test_a_published_checkout_and_an_unbuilt_folder_rank_as_the_evaluation_does(tmp_path: Path) -> None:
+def test_a_published_checkout_and_an_unbuilt_folder_rank_as_the_evaluation_does(
+    tmp_path: Path,
+) -> None:
     folder = tmp_path / "shop"
     _make_repository(folder)
     evaluated = CodeRepository(folder, MiniLmTokenizer()).at("HEAD")[0]
@@ -51,7 +61,9 @@ def test_a_published_checkout_and_an_unbuilt_folder_rank_as_the_evaluation_does(
         view = hades.view()
         published = code_of(view)
         assert published is not None
-        answers = {level: hades.retrieve(REPORT, level=level).ranking for level in ("file", "symbol")}
+        answers = {
+            level: hades.retrieve(REPORT, level=level).ranking for level in ("file", "symbol")
+        }
         view.close()
     _assert_equal(evaluated, published.index)
     _assert_equal(evaluated, index_workspace(folder, MiniLmTokenizer()))
@@ -65,9 +77,13 @@ def _make_repository(folder: Path) -> None:
     """Three commits: the second renames a file, the third changes two."""
     repository = Repository(folder)
     repository.commit("First version\n\nSigned-off-by: Ada <ada@example.org>", dict(FIRST))
-    repository.commit("Gateway has its name", {"pay/gate.py": None, "pay/gateway.py": FIRST["pay/gate.py"]})
+    repository.commit(
+        "Gateway has its name", {"pay/gate.py": None, "pay/gateway.py": FIRST["pay/gate.py"]}
+    )
     orders = FIRST["pay/orders.py"] + "\n\ndef close(order):\n    return 0\n"
-    repository.commit("Refund " * 300, {"pay/orders.py": orders, "setup.cfg": "[metadata]\nname = payment\n"})
+    repository.commit(
+        "Refund " * 300, {"pay/orders.py": orders, "setup.cfg": "[metadata]\nname = payment\n"}
+    )
 
 
 def _assert_equal(first: CodeIndex, second: CodeIndex) -> None:
@@ -79,4 +95,6 @@ def _assert_equal(first: CodeIndex, second: CodeIndex) -> None:
     names, columns = file_columns(collect_evidence(first, question))
     _, others = file_columns(collect_evidence(second, question))
     for place, name in enumerate(names):
-        np.testing.assert_allclose(columns[:, place], others[:, place], rtol=1e-5, atol=1e-6, err_msg=name)
+        np.testing.assert_allclose(
+            columns[:, place], others[:, place], rtol=1e-5, atol=1e-6, err_msg=name
+        )

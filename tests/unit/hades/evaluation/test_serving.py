@@ -1,4 +1,6 @@
-"""The gate: what got worse beyond its interval stops, moves no alias, and leaves the run before to compare with."""
+"""The gate: what got worse beyond its interval stops, moves no alias, and leaves the run before to
+compare with.
+"""
 
 import dataclasses
 import json
@@ -6,7 +8,6 @@ import json
 import pytest
 
 from flows.evaluate import evaluate
-from hades.build.registry import WEIGHTS_MODEL, log_weights, promote
 from hades.errors import SettingsError
 from hades.evaluation.rankers import MOMENT, build
 from hades.evaluation.serving import (
@@ -19,17 +20,22 @@ from hades.evaluation.serving import (
     regressions,
     write_last,
 )
+from hades.night.model_versions import WEIGHTS_MODEL, log_weights, promote
 from hades.snapshot.manifest import served
 from tasks.build import evaluate_graph
 from tasks.unit import without_server
 from tests.homes import live_in
 from tests.unit.hades.evaluation.corpora import PASSAGES, QUESTIONS, hashing_bench, write_rows
 
-BEFORE = StoredRun("g1", "q", 5, {"hipporag": [1.0] * 40, "bm25": [0.5] * 40}, {"hipporag": [10.0] * 40})
+BEFORE = StoredRun(
+    "g1", "q", 5, {"hipporag": [1.0] * 40, "bm25": [0.5] * 40}, {"hipporag": [10.0] * 40}
+)
 
 
 def test_a_drop_beyond_the_interval_stops_and_one_within_it_does_not():
-    worse = dataclasses.replace(BEFORE, recall={"hipporag": [1.0] * 20 + [0.0] * 20, "bm25": [0.5] * 40})
+    worse = dataclasses.replace(
+        BEFORE, recall={"hipporag": [1.0] * 20 + [0.0] * 20, "bm25": [0.5] * 40}
+    )
     found = regressions(changes(worse, BEFORE))
     assert [change.recipe for change in found] == ["hipporag"]
     assert found[0].sentence.startswith("hipporag: recall@5 1.0000 -> 0.5000 (-0.5000, 95% [")
@@ -69,7 +75,9 @@ def _run():
 
 
 @pytest.mark.slow  # opens a registry
-def test_weekly_run_moves_the_alias_and_a_regression_does_not_until_it_is_accepted(serving, monkeypatch):
+def test_weekly_run_moves_the_alias_and_a_regression_does_not_until_it_is_accepted(
+    serving, monkeypatch
+):
     home, tracker, version = serving
     fresh = _run()
     assert fresh["skipped"]
@@ -79,11 +87,15 @@ def test_weekly_run_moves_the_alias_and_a_regression_does_not_until_it_is_accept
     assert first["changes"] == []
     assert tracker.alias(WEIGHTS_MODEL, EVALUATED) == version
     second = _run()
-    assert [row["is_worse"] for row in second["changes"] if row["figure"] == "recall@5"] == [False] * 4
+    assert [row["is_worse"] for row in second["changes"] if row["figure"] == "recall@5"] == [
+        False
+    ] * 4
 
     folder = next((home / "reports" / "evaluation").iterdir())
     last = read_last(folder)
-    better = dataclasses.replace(last, recall={"vector": [2.0] * 30})  # as if the graph had once been twice as good
+    better = dataclasses.replace(
+        last, recall={"vector": [2.0] * 30}
+    )  # as if the graph had once been twice as good
     write_last(folder, better)
     with pytest.raises(RetrievalRegression, match=r"vector: recall@5 2\.0000 -> .*hades rollback"):
         _run()
@@ -101,7 +113,9 @@ def test_weekly_run_moves_the_alias_and_a_regression_does_not_until_it_is_accept
     assert (accepted["changes"], read_last(folder).recall) == ([], last.recall)
 
 
-def test_a_fresh_deployment_without_questions_is_skipped_and_says_what_to_write(tmp_path, monkeypatch):
+def test_a_fresh_deployment_without_questions_is_skipped_and_says_what_to_write(
+    tmp_path, monkeypatch
+):
     monkeypatch.setenv("HADES_HOME", str(tmp_path))
     with without_server():
         told = evaluate.fn()

@@ -46,4 +46,6 @@ def test_without_hierarchy_the_graph_looks_as_before_it_was_built(view):
     assert hidden.info.models[Kind.CLUSTER] == ()
     assert hidden.clusters_of(_all(view)).tolist() == [-1] * len(_all(view))
     assert hidden.info.snapshot == view.info.snapshot
-    assert hidden.bridges(_all(view), limit=5) == no_bridges(view).bridges(_all(view), limit=5) == []
+    assert (
+        hidden.bridges(_all(view), limit=5) == no_bridges(view).bridges(_all(view), limit=5) == []
+    )

@@ -40,24 +40,44 @@ class Listed:
 
 def passage(origin: str, title: str, text: str, **more: Any) -> Material:
     """A passage whose text begins with its title."""
-    return Material(origin=origin, source=SourceKind.PASSAGES, title=title, text=f"{title}\n\n{text}", **more)
+    return Material(
+        origin=origin, source=SourceKind.PASSAGES, title=title, text=f"{title}\n\n{text}", **more
+    )
 
 
 PEOPLE = [
-    passage("p1", "Ada Lovelace", "Ada Lovelace worked with Charles Babbage on the Analytical Engine in London."),
-    passage("p2", "Charles Babbage", "Charles Babbage designed the Analytical Engine. He was born in London."),
-    passage("p3", "Analytical Engine", "The Analytical Engine was a computer designed by Charles Babbage."),
-    passage("p4", "Grace Hopper", "Grace Hopper wrote the first compiler. She admired Ada Lovelace."),
+    passage(
+        "p1",
+        "Ada Lovelace",
+        "Ada Lovelace worked with Charles Babbage on the Analytical Engine in London.",
+    ),
+    passage(
+        "p2",
+        "Charles Babbage",
+        "Charles Babbage designed the Analytical Engine. He was born in London.",
+    ),
+    passage(
+        "p3",
+        "Analytical Engine",
+        "The Analytical Engine was a computer designed by Charles Babbage.",
+    ),
+    passage(
+        "p4", "Grace Hopper", "Grace Hopper wrote the first compiler. She admired Ada Lovelace."
+    ),
 ]
 
 
 def new_context(folder: Path) -> IngestContext:
     """A provisioned store of its own, the hashing embedder, the real tokenizer."""
-    return IngestContext(empty_store(folder / "graph.db"), HashingEmbedder(), TOKENIZER, folder / "cache")
+    return IngestContext(
+        empty_store(folder / "graph.db"), HashingEmbedder(), TOKENIZER, folder / "cache"
+    )
 
 
 def people_context(folder: Path) -> IngestContext:
-    """The same after it read `PEOPLE`; the store is a copy of one that was made once in the process."""
+    """The same after it read `PEOPLE`; the store is a copy of one that was made once in the
+    process.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "graph.db").write_bytes(_people())
     return new_context(folder)

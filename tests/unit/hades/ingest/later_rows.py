@@ -1,4 +1,6 @@
-"""Rows as the stages after ingestion leave them, over a tiny corpus: topics, a journal, bridges, a log, a ledger."""
+"""Rows as the stages after ingestion leave them, over a tiny corpus: topics, a journal, bridges, a
+log, a ledger.
+"""
 
 from __future__ import annotations
 
@@ -37,23 +39,51 @@ def quote_of(chunk: dict[str, Any]) -> dict[str, Any]:
 
 def put_topics(store: RowStore, members: dict[str, list[str]], **fields: Any) -> None:
     """Topics of these entities below one super-topic `top`; each is worded by `fields`."""
-    parent = {"_key": "top", "level": 2, "cluster_params": PARAMS, "size": sum(map(len, members.values())), **fields}
+    parent = {
+        "_key": "top",
+        "level": 2,
+        "cluster_params": PARAMS,
+        "size": sum(map(len, members.values())),
+        **fields,
+    }
     topics = [
-        {"_key": key, "level": 1, "parent": "top", "cluster_params": PARAMS, "size": len(held), **fields}
+        {
+            "_key": key,
+            "level": 1,
+            "parent": "top",
+            "cluster_params": PARAMS,
+            "size": len(held),
+            **fields,
+        }
         for key, held in members.items()
     ]
     put(store, "clusters", *topics, {**parent, "parent": None})
-    below = [(f"entities/{one}", f"clusters/{key}", "PART_OF") for key, held in members.items() for one in held]
+    below = [
+        (f"entities/{one}", f"clusters/{key}", "PART_OF")
+        for key, held in members.items()
+        for one in held
+    ]
     below += [(f"clusters/{key}", "clusters/top", "SUBTOPIC_OF") for key in members]
     for number, (tail, head, kind) in enumerate(below):
-        put(store, "cluster_edges", {"_key": f"e{number}", "_from": tail, "_to": head, "type": kind})
+        put(
+            store, "cluster_edges", {"_key": f"e{number}", "_from": tail, "_to": head, "type": kind}
+        )
     for key, held in members.items():
         for one in held:
             row = next(row for row in everything(store, "entities") if row["_key"] == one)
             put(store, "entities", {**row, "cluster_id": key})
-            move = {"_key": f"m-{one}", "entity": one, "cluster_id": key, "build": "b", "at": day(1)}
+            move = {
+                "_key": f"m-{one}",
+                "entity": one,
+                "cluster_id": key,
+                "build": "b",
+                "at": day(1),
+            }
             put(store, "cluster_membership_journal", move)
-    biggest = [{"cluster": key, "name": fields.get("name", ""), "size": len(held)} for key, held in members.items()]
+    biggest = [
+        {"cluster": key, "name": fields.get("name", ""), "size": len(held)}
+        for key, held in members.items()
+    ]
     reports: dict[str, dict[str, Any]] = {ledger.HIERARCHY: {"biggest": biggest}}
     for stage in (ledger.HIERARCHY, ledger.WEIGHTS, ledger.BRIDGES):
         ledger.record(store, stage, "done", "g", day(1), reports.get(stage, {}))
@@ -62,7 +92,12 @@ def put_topics(store: RowStore, members: dict[str, list[str]], **fields: Any) ->
 def put_bridge(store: RowStore, key: str, relation: dict[str, Any], **fields: Any) -> None:
     """A bridge of one relation."""
     source = relation["provenance"] or {"doc": "", "span": None}
-    step = {"id": f"relations/{relation['_key']}", "type": relation["type"], "weight": 0.5, **source}
+    step = {
+        "id": f"relations/{relation['_key']}",
+        "type": relation["type"],
+        "weight": 0.5,
+        **source,
+    }
     row = {
         "_key": key,
         "from_cluster": "one",

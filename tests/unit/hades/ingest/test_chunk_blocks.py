@@ -1,4 +1,6 @@
-"""Code blocks, lists and tables stay whole with the line that introduces them, where they fit into a chunk."""
+"""Code blocks, lists and tables stay whole with the line that introduces them, where they fit into
+a chunk.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ def cut(text: str, max_tokens: int) -> list[str]:
     return [row["text"] for row in rows(text, max_tokens)]
 
 
-@pytest.mark.parametrize(("said", "block"), [("so:", CODE), ("so:", LIST), ("so:", TABLE), ("like this.", CODE)])
+@pytest.mark.parametrize(
+    ("said", "block"), [("so:", CODE), ("so:", LIST), ("so:", TABLE), ("like this.", CODE)]
+)
 def test_a_block_stays_whole_with_its_introduction(said: str, block: str) -> None:
     text = f"{PROSE}\n\nUse it {said}\n\n{block}\n\n{PROSE}"
     pieces = cut(text, 60)
@@ -35,14 +39,17 @@ def test_a_block_stays_whole_with_its_introduction(said: str, block: str) -> Non
 
 
 def test_a_list_longer_than_a_chunk_is_cut_between_its_items() -> None:
-    text = "\n".join(f"- item {number} is here.\n  It goes on. Then it ends." for number in range(20))
+    text = "\n".join(
+        f"- item {number} is here.\n  It goes on. Then it ends." for number in range(20)
+    )
     assert all(piece.startswith("- item") for piece in cut(text, 50))
 
 
 @pytest.mark.parametrize("block", [CODE, LIST])
 def test_a_long_introduction_is_cut_between_its_sentences(block: str) -> None:
     long = "\n".join(
-        f"This sentence of the introduction goes\nover two lines, number {number}." for number in range(30)
+        f"This sentence of the introduction goes\nover two lines, number {number}."
+        for number in range(30)
     )
     pieces = cut(f"{long}\nUse it so:\n\n{block}\n\n{PROSE}", 60)
     assert all(piece.startswith(("This sentence", "Use it so:", "Sentence")) for piece in pieces)
@@ -50,8 +57,13 @@ def test_a_long_introduction_is_cut_between_its_sentences(block: str) -> None:
 
 
 def test_an_item_longer_than_a_chunk_is_cut_between_its_sentences() -> None:
-    said = " ".join(f"This sentence of the item goes\n  over two lines, number {number}." for number in range(30))
-    assert all(piece.startswith(("- ", "This sentence")) for piece in cut(f"- one\n- {said}\n- three", 60))
+    said = " ".join(
+        f"This sentence of the item goes\n  over two lines, number {number}."
+        for number in range(30)
+    )
+    assert all(
+        piece.startswith(("- ", "This sentence")) for piece in cut(f"- one\n- {said}\n- three", 60)
+    )
 
 
 def test_code_longer_than_a_chunk_is_cut_between_its_lines() -> None:

@@ -1,4 +1,6 @@
-"""Units of code as they are stored, what the reader of names sees of them, and the summaries of their symbols."""
+"""Units of code as they are stored, what the reader of names sees of them, and the summaries of
+their symbols.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +55,10 @@ def ingested(folder: Path, files: dict[str, str]) -> dict[str, list[dict[str, An
 def test_bodies_are_stored_with_path_symbol_kind_signature_and_lines(tmp_path: Path) -> None:
     rows = ingested(tmp_path, {"lib/river.py": SOURCE})["doc_chunks"]
     rows.sort(key=lambda row: row["start_line"])
-    assert [(row["kind"], row["symbol"], row["signature"], row["start_line"], row["end_line"]) for row in rows] == [
+    assert [
+        (row["kind"], row["symbol"], row["signature"], row["start_line"], row["end_line"])
+        for row in rows
+    ] == [
         ("module", "", "", 1, 1),
         ("class", "Reader", "class Reader", 4, 5),
         ("method", "Reader.open", "def open(self, path)", 7, 10),
@@ -63,18 +68,24 @@ def test_bodies_are_stored_with_path_symbol_kind_signature_and_lines(tmp_path: P
     assert 'raise ValueError("no such river delta")' in rows[2]["text"]
 
 
-def test_a_unit_describes_the_function_it_was_cut_from_also_where_two_share_a_name(tmp_path: Path) -> None:
+def test_a_unit_describes_the_function_it_was_cut_from_also_where_two_share_a_name(
+    tmp_path: Path,
+) -> None:
     getter = "    @property\n    def x(self):\n        return 1\n"
     source = f"class A:\n{getter}\n    @x.setter\n    def x(self, v):\n        pass\n"
     found = ingested(tmp_path, {"a.py": source})
-    funcs = {f"funcs/{row['_key']}": (row["qualified_name"], row["span"][0]) for row in found["funcs"]}
+    funcs = {
+        f"funcs/{row['_key']}": (row["qualified_name"], row["span"][0]) for row in found["funcs"]
+    }
     chunks = {f"doc_chunks/{row['_key']}": row["start_line"] for row in found["doc_chunks"]}
     described = {chunks[edge["_from"]]: funcs[edge["_to"]] for edge in found["chunk_code_edges"]}
     assert described == {1: ("a.A", 0), 2: ("a.A.x", 13), 6: ("a.A.x", source.index("@x.setter"))}
 
 
 def test_names_are_read_in_docstrings_and_not_in_code(tmp_path: Path) -> None:
-    found = ingested(tmp_path, {"lib/river.py": SOURCE, "b.md": "# B\n\nThe Analytical Engine is old.\n"})
+    found = ingested(
+        tmp_path, {"lib/river.py": SOURCE, "b.md": "# B\n\nThe Analytical Engine is old.\n"}
+    )
     names = {row["name"] for row in found["entities"]}
     assert "Analytical Engine" in names
     assert not {"secret_handle", "ValueError"} & names
@@ -93,7 +104,11 @@ def rivers(tmp_path_factory: pytest.TempPathFactory) -> GraphView:
     """The snapshot of a workspace of two files."""
     folder = tmp_path_factory.mktemp("rivers")
     (folder / "ws" / "lib").mkdir(parents=True)
-    source = 'class RiverReader:\n    def open_handle(self):\n        raise OSError("no such river delta")\n'
+    source = (
+        'class RiverReader:\n    def open_handle(self):\n        raise OSError("no such '
+        "river "
+        'delta")\n'
+    )
     for name, text in {"river.py": source, "other.py": "def unrelated():\n    return 1\n"}.items():
         (folder / "ws" / "lib" / name).write_text(text)
     context = new_context(folder)
@@ -102,8 +117,12 @@ def rivers(tmp_path_factory: pytest.TempPathFactory) -> GraphView:
     return open_snapshot(folder / "home")
 
 
-@pytest.mark.parametrize("question", ["river_readers", "reader handles", "openRiverReader", "lib.river", "river delta"])
-def test_units_are_found_by_parts_of_identifiers_in_the_snapshot(rivers: GraphView, question: str) -> None:
+@pytest.mark.parametrize(
+    "question", ["river_readers", "reader handles", "openRiverReader", "lib.river", "river delta"]
+)
+def test_units_are_found_by_parts_of_identifiers_in_the_snapshot(
+    rivers: GraphView, question: str
+) -> None:
     hits = rivers.lexical(question, kind=Kind.CHUNK, limit=5)
     assert rivers.passages(hits.numbers[:1])[0].symbol.startswith("RiverReader")
 
@@ -147,7 +166,12 @@ def test_all_but_docstrings_and_comments_is_blanked_wherever_chunks_are_cut(
 
 
 @pytest.mark.parametrize(
-    "facts", [{"code": _SAYS_IT}, {"code": {"path": "a.py"}, "commit": {"prose": []}}, {"sections": [{"prose": []}]}]
+    "facts",
+    [
+        {"code": _SAYS_IT},
+        {"code": {"path": "a.py"}, "commit": {"prose": []}},
+        {"sections": [{"prose": []}]},
+    ],
 )
 def test_a_document_that_states_no_spans_of_prose_stays_as_it_is(facts: dict[str, Any]) -> None:
     assert _blank(facts, [15]) == _TEXT
@@ -177,10 +201,16 @@ def test_a_symbol_is_summarised_by_the_first_sentence_of_its_documentation(tmp_p
     root = tmp_path / "plant"
     root.mkdir()
     (root / "pumps.py").write_text(PUMPS)
-    (root / "README.md").write_text("# Plant\n\nWaterPump is a thing that others describe. WaterPump is old.\n")
+    (root / "README.md").write_text(
+        "# Plant\n\nWaterPump is a thing that others describe. WaterPump is old.\n"
+    )
     context = new_context(tmp_path / "home")
     ingest(context, WorkspaceSource(root))
-    rows = [row for batch in context.store.scan("entities", columns=["name", "summary"]) for row in batch.to_pylist()]
+    rows = [
+        row
+        for batch in context.store.scan("entities", columns=["name", "summary"])
+        for row in batch.to_pylist()
+    ]
     said = {row["name"]: row["summary"] for row in rows}
     assert said["pumps.WaterPump"] == "Lifts water to the roof."
     assert said["pumps.WaterPump.lift_water"] == "Lift water and say how much arrived."

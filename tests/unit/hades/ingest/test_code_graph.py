@@ -1,4 +1,6 @@
-"""The graph of code and history: which symbol contains, calls, inherits or overrides which, and what touched it."""
+"""The graph of code and history: which symbol contains, calls, inherits or overrides which, and
+what touched it.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,8 @@ from tests.unit.hades.ingest.sources.repositories import Repository
 FILES: dict[str, str | bytes | None] = {
     "lib/__init__.py": "from .reader import Reader as PublicReader\n",
     "lib/base.py": (
-        "class Base:\n    def open(self):\n        return self.close()\n\n    def close(self):\n        pass\n"
+        "class Base:\n    def open(self):\n        return self.close()\n\n    def close(self):\n   "
+        "     pass\n"
     ),
     "lib/reader.py": (
         "from .base import Base\nimport lib.util as tools\n\n\n"
@@ -29,7 +32,8 @@ FILES: dict[str, str | bytes | None] = {
     "lib/other.py": "class Reader:\n    pass\n",
     "lib/util.py": "def check():\n    pass\n",
     "tests/test_reader.py": (
-        "from lib import PublicReader\n\n\ndef test_open():\n    PublicReader().open()\n    helper()\n\n\n"
+        "from lib import PublicReader\n\n\ndef test_open():\n    PublicReader().open()\n    "
+        "helper()\n\n\n"
         "def helper():\n    pass\n"
     ),
     "docs/guide.md": "# Guide\n\nUse `lib.reader.Reader` and `check()`, not `Reader`.\n",
@@ -52,7 +56,9 @@ class Graph:
 
     def edges(self, collection: str, kind: str) -> set[tuple[str, str]]:
         return {
-            (self.names[row["_from"]], self.names[row["_to"]]) for row in self.rows[collection] if row["type"] == kind
+            (self.names[row["_from"]], self.names[row["_to"]])
+            for row in self.rows[collection]
+            if row["type"] == kind
         }
 
     def places(self, collection: str, kind: str) -> dict[tuple[str, str], str]:
@@ -96,7 +102,10 @@ def test_calls_are_resolved_through_imports_aliases_self_super_and_re_exports(fo
         ("tests.test_reader.test_open", "lib.reader.Reader"): "PublicReader",
         ("tests.test_reader.test_open", "tests.test_reader.helper"): "helper",
     }
-    assert found.places("imports", "imports")["lib/reader.py", "lib/base.py"] == "from .base import Base"
+    assert (
+        found.places("imports", "imports")["lib/reader.py", "lib/base.py"]
+        == "from .base import Base"
+    )
 
 
 def test_classes_contain_inherit_and_override_and_two_of_one_name_stay_two(found: Graph) -> None:
@@ -125,9 +134,12 @@ def test_units_mention_the_entity_of_their_symbol(found: Graph) -> None:
     assert ("Reader.open", "lib.reader.Reader.open") in mentioned
 
 
-def test_commits_are_passages_that_touched_files_and_symbols(tmp_path: Path, repository: Repository) -> None:
+def test_commits_are_passages_that_touched_files_and_symbols(
+    tmp_path: Path, repository: Repository
+) -> None:
     repository.commit(
-        "Close twice\n\nReported by bob@example.org", {"lib/util.py": "def check():\n    return 1\n", "x.csv": "1\n"}
+        "Close twice\n\nReported by bob@example.org",
+        {"lib/util.py": "def check():\n    return 1\n", "x.csv": "1\n"},
     )
     found = graph(tmp_path, repository)
     touched = found.edges("chunk_code_edges", "touched")
@@ -137,8 +149,14 @@ def test_commits_are_passages_that_touched_files_and_symbols(tmp_path: Path, rep
     }
     commits = [row for row in found.rows["doc_chunks"] if row["kind"] == "commit"]
     assert {row["title"] for row in commits} == {"Add the reader", "Close twice"}
-    assert not any("@" in row["text"] for row in found.rows["documents"] if row["origin"].startswith("commit:"))
-    assert all(row["valid_from"] is not None for row in found.rows["chunk_code_edges"] if row["type"] == "touched")
+    assert not any(
+        "@" in row["text"] for row in found.rows["documents"] if row["origin"].startswith("commit:")
+    )
+    assert all(
+        row["valid_from"] is not None
+        for row in found.rows["chunk_code_edges"]
+        if row["type"] == "touched"
+    )
 
 
 def test_files_that_change_together_are_joined_and_recent_commits_count_more(
@@ -146,11 +164,15 @@ def test_files_that_change_together_are_joined_and_recent_commits_count_more(
 ) -> None:
     for number in range(3):
         repository.commit(
-            f"pair {number}", {"lib/util.py": f"def check():\n    return {number}\n", "a.py": f"{number}"}
+            f"pair {number}",
+            {"lib/util.py": f"def check():\n    return {number}\n", "a.py": f"{number}"},
         )
     found = graph(tmp_path, repository)
     together = {
-        frozenset((found.names[row["_from"]], found.names[row["_to"]])): (row["count"], row["weight"])
+        frozenset((found.names[row["_from"]], found.names[row["_to"]])): (
+            row["count"],
+            row["weight"],
+        )
         for row in found.rows["imports"]
         if row["type"] == "changes_with"
     }
@@ -158,12 +180,16 @@ def test_files_that_change_together_are_joined_and_recent_commits_count_more(
     assert together[frozenset({"a.py", "lib/util.py"})] == (3, pytest.approx(0.95, abs=0.005))
 
 
-def test_history_can_be_left_out_and_a_rewritten_one_replaces_the_old(tmp_path: Path, repository: Repository) -> None:
+def test_history_can_be_left_out_and_a_rewritten_one_replaces_the_old(
+    tmp_path: Path, repository: Repository
+) -> None:
     context = new_context(tmp_path)
     Ingest(context).workspace(repository.folder)
     repository.git("commit", "-q", "--amend", "-m", "Rewritten")
     Ingest(context).workspace(repository.folder)
-    assert [row["title"] for row in contents(context.store)["doc_chunks"] if row["kind"] == "commit"] == ["Rewritten"]
+    assert [
+        row["title"] for row in contents(context.store)["doc_chunks"] if row["kind"] == "commit"
+    ] == ["Rewritten"]
     Ingest(context).workspace(repository.folder, history=False)
     assert not [row for row in contents(context.store)["doc_chunks"] if row["kind"] == "commit"]
 
@@ -171,12 +197,19 @@ def test_history_can_be_left_out_and_a_rewritten_one_replaces_the_old(tmp_path: 
 def write_module(classes: dict[str, list[str]]) -> CodeDocument:
     names = [f"m.{name}" for name in classes]
     symbols = [
-        {"name": name.rpartition(".")[2], "qualified_name": f"m.{name}", "kind": "class", "bases": bases}
+        {
+            "name": name.rpartition(".")[2],
+            "qualified_name": f"m.{name}",
+            "kind": "class",
+            "bases": bases,
+        }
         for name, bases in classes.items()
     ]
     keys = func_keys("d", names)
     funcs = list(zip(keys, names, strict=True))
-    return CodeDocument("d", "f", {"module": "m", "symbols": symbols}, funcs, {key: [0, 1] for key in keys})
+    return CodeDocument(
+        "d", "f", {"module": "m", "symbols": symbols}, funcs, {key: [0, 1] for key in keys}
+    )
 
 
 def test_bases_of_classes_in_a_circle_do_not_depend_on_the_order_of_questions() -> None:

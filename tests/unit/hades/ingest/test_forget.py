@@ -75,6 +75,8 @@ def test_a_copy_that_was_set_aside_is_named_and_leaves_the_quarantine(tmp_path: 
 def test_a_document_of_a_line_may_still_stand_in_its_file(tmp_path: Path) -> None:
     context = new_context(tmp_path)
     corpus = tmp_path / "corpus.jsonl"
-    corpus.write_text('{"id": "p1", "title": "Ada", "text": "Ada Lovelace worked with Charles Babbage."}\n')
+    corpus.write_text(
+        '{"id": "p1", "title": "Ada", "text": "Ada Lovelace worked with Charles Babbage."}\n'
+    )
     Ingest(context).passages(corpus)
     assert forget(context, "p1").read_again == [str(corpus)]

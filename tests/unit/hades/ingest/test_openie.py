@@ -22,12 +22,17 @@ TRIPLE = ["Ada Lovelace", "was inspired by", "Mary Somerville"]
 
 @pytest.fixture
 def endpoint() -> Iterator[tuple[str, list[str]]]:
-    """An OpenAI-compatible endpoint on loopback that reads the same fact everywhere; its address, what it was asked."""
+    """An OpenAI-compatible endpoint on loopback that reads the same fact everywhere; its address,
+    what it was asked.
+    """
     asked: list[str] = []
 
     def answer(path: str, headers: Message, content: bytes) -> Answer:
         asked.append(json.loads(content)["messages"][-1]["content"])
-        read = {"entities": ["Mary Somerville"], "triples": [TRIPLE] if "Ada Lovelace" in asked[-1] else []}
+        read = {
+            "entities": ["Mary Somerville"],
+            "triples": [TRIPLE] if "Ada Lovelace" in asked[-1] else [],
+        }
         said = {"message": {"role": "assistant", "content": f"```json\n{json.dumps(read)}\n```"}}
         usage = {"prompt_tokens": 50, "completion_tokens": 20}
         reply = json.dumps({"choices": [said], "usage": usage}).encode()
@@ -72,7 +77,9 @@ def test_a_text_is_asked_once_and_its_triples_become_relations(
     assert "was inspired by" in {row["label"] for row in contents(context.store)["relations"]}
 
 
-def test_what_was_read_goes_with_the_text(context: IngestContext, endpoint: tuple[str, list[str]]) -> None:
+def test_what_was_read_goes_with_the_text(
+    context: IngestContext, endpoint: tuple[str, list[str]]
+) -> None:
     extract(context.store, OpenAILanguageModel(endpoint[0], "m"), max_calls=10)
     forget_documents(context.store, context.embedder, ["p1", "p2", "p3", "p4"])
     assert context.store.count("extractions") == 0

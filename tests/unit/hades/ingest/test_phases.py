@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from hades.ingest.phases import IngestContext, Phase, ingest
+from hades.ingest.sources.documents import DocumentsSource
 from hades.ingest.sources.material import RejectedInput, RejectReason
 from hades.ports.services import Vectors
 from hades.ports.store import Term
@@ -46,7 +47,13 @@ def test_a_second_run_touches_nothing(context: IngestContext) -> None:
     before = contents(context.store)
     marks = context.store.marks(["documents"])
     report = ingest(context, Listed(PEOPLE))
-    assert (report.new, report.changed, report.unchanged, report.chunks, report.embedded) == (0, 0, 4, 0, 0)
+    assert (report.new, report.changed, report.unchanged, report.chunks, report.embedded) == (
+        0,
+        0,
+        4,
+        0,
+        0,
+    )
     assert report.derived == {}
     assert contents(context.store) == before
     assert context.store.marks(["documents"]) == marks
@@ -69,10 +76,14 @@ def test_without_the_edges_phase_there_are_no_edges(context: IngestContext) -> N
 
 def test_every_chunk_is_the_exact_span_of_its_document(context: IngestContext) -> None:
     long = passage(
-        "long", "A long one", " ".join(f"Sentence number {number} speaks of London." for number in range(200))
+        "long",
+        "A long one",
+        " ".join(f"Sentence number {number} speaks of London." for number in range(200)),
     )
     ingest(context, Listed([*PEOPLE, long]))
-    texts = {f"documents/{row['_key']}": row["text"] for row in contents(context.store)["documents"]}
+    texts = {
+        f"documents/{row['_key']}": row["text"] for row in contents(context.store)["documents"]
+    }
     chunks = contents(context.store)["doc_chunks"]
     assert len(chunks) > 6
     for chunk in chunks:
@@ -83,7 +94,9 @@ def test_every_chunk_is_the_exact_span_of_its_document(context: IngestContext) -
 
 def test_every_relation_points_into_its_document(context: IngestContext) -> None:
     ingest(context, Listed(PEOPLE))
-    lengths = {f"documents/{row['_key']}": len(row["text"]) for row in contents(context.store)["documents"]}
+    lengths = {
+        f"documents/{row['_key']}": len(row["text"]) for row in contents(context.store)["documents"]
+    }
     stated = [row for row in contents(context.store)["relations"] if row["type"] != "similar_to"]
     assert stated
     for row in stated:
@@ -92,9 +105,10 @@ def test_every_relation_points_into_its_document(context: IngestContext) -> None
 
 
 def test_a_mirrored_folder_forgets_what_it_lost(context: IngestContext) -> None:
-    ingest(context, Listed(PEOPLE, mirrors=True))
-    ingest(context, Listed([passage("other", "Elsewhere", "Another corpus.")], corpus="other", mirrors=True))
-    report = ingest(context, Listed(PEOPLE[:2], mirrors=True))
+    other = passage("other", "Elsewhere", "Another corpus.")
+    ingest(context, Listed(PEOPLE, mirrors=True, place="here"))
+    ingest(context, Listed([other], corpus="other", mirrors=True, place="there"))
+    report = ingest(context, Listed(PEOPLE[:2], mirrors=True, place="here"))
     assert report.removed == 2
     origins = {row["origin"] for row in contents(context.store)["documents"]}
     assert origins == {"p1", "p2", "other"}
@@ -105,6 +119,35 @@ def test_a_folder_of_the_same_name_elsewhere_is_left_alone(context: IngestContex
     report = ingest(context, Listed(PEOPLE[2:], mirrors=True, place="there"))
     assert report.removed == 0
     assert context.store.count("documents") == 4
+
+
+def test_folders_of_one_name_keep_their_pages_apart(context: IngestContext, tmp_path: Path) -> None:
+    """Nearly every project calls the folder of its documentation `docs`."""
+    folders = [tmp_path / project / "docs" for project in ("engine", "loom")]
+    for folder in folders:
+        folder.mkdir(parents=True)
+        (folder / "index.md").write_text(f"# The {folder.parent.name}\n\nMade by Ada Lovelace.\n")
+    for _night in range(2):
+        reports = [ingest(context, DocumentsSource(folder)) for folder in folders]
+    assert [(report.changed, report.removed) for report in reports] == [(0, 0), (0, 0)]
+    texts = {row["title"] for row in contents(context.store)["documents"]}
+    assert texts == {"The engine", "The loom"}
+
+
+def test_a_folder_that_moved_is_the_same_corpus(context: IngestContext, tmp_path: Path) -> None:
+    folder = tmp_path / "engine" / "docs"
+    folder.mkdir(parents=True)
+    for page in ("index", "store"):
+        (folder / f"{page}.md").write_text(f"# The {page}\n\nMade by Ada Lovelace.\n")
+    ingest(context, DocumentsSource(folder))
+    before = contents(context.store)["documents"]
+    moved = tmp_path / "loom" / "docs"
+    moved.parent.mkdir()
+    folder.rename(moved)
+    assert ingest(context, DocumentsSource(moved)).unchanged == 2
+    assert contents(context.store)["documents"] == before
+    (moved / "store.md").unlink()
+    assert ingest(context, DocumentsSource(moved)).removed == 1
 
 
 def test_rejected_input_is_set_aside_counted_and_cleared(context: IngestContext) -> None:
@@ -146,21 +189,31 @@ def test_signs_of_tokens_come_and_go_with_their_vectors(context: IngestContext) 
     read = replace(context, embedder=TokenEmbedder(dimension=64))
     ingest(read, Listed(PEOPLE))
     rows = {row["text"]: row["token_signs"] for row in contents(context.store)["doc_chunks"]}
-    assert all(signs.startswith("signs of ") and signs.endswith(text) for text, signs in rows.items())
+    assert all(
+        signs.startswith("signs of ") and signs.endswith(text) for text, signs in rows.items()
+    )
     ingest(read, Listed([replace(PEOPLE[0], metadata={"seen": True}), *PEOPLE[1:]]))
-    assert {row["text"]: row["token_signs"] for row in contents(context.store)["doc_chunks"]} == rows
+    assert {
+        row["text"]: row["token_signs"] for row in contents(context.store)["doc_chunks"]
+    } == rows
 
 
-def test_a_changed_headline_embeds_again_and_an_unchanged_chunk_keeps_its_vector(context: IngestContext) -> None:
+def test_a_changed_headline_embeds_again_and_an_unchanged_chunk_keeps_its_vector(
+    context: IngestContext,
+) -> None:
     ingest(context, Listed(PEOPLE))
     touched = [replace(PEOPLE[0], metadata={"seen": True}), *PEOPLE[1:]]
     report = ingest(context, Listed(touched))
     assert (report.changed, report.embedded) == (1, 0)
 
 
-def test_a_change_elsewhere_leaves_entities_that_stay_the_same_alone(context: IngestContext) -> None:
+def test_a_change_elsewhere_leaves_entities_that_stay_the_same_alone(
+    context: IngestContext,
+) -> None:
     ingest(context, Listed(PEOPLE))
-    report = ingest(context, Listed([passage("p5", "Alan Turing", "Alan Turing lived in Manchester.")]))
+    report = ingest(
+        context, Listed([passage("p5", "Alan Turing", "Alan Turing lived in Manchester.")])
+    )
     assert report.derived["entities"]["added"] >= 1
     assert report.derived["entities"].get("changed", 0) <= 1
 

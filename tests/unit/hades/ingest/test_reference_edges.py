@@ -23,7 +23,9 @@ def edges_of(store: RowStore) -> set[tuple[str, str, str]]:
     return {(row["type"], texts[row["_from"]], texts[row["_to"]]) for row in rows}
 
 
-def test_a_link_leads_from_the_chunk_that_holds_it_to_the_opening_of_the_page(tmp_path: Path) -> None:
+def test_a_link_leads_from_the_chunk_that_holds_it_to_the_opening_of_the_page(
+    tmp_path: Path,
+) -> None:
     pages = tmp_path / "pages"
     pages.mkdir()
     filler = "The plant has many parts that nobody names here. " * 40
@@ -45,12 +47,20 @@ def test_an_order_and_a_link_are_two_types_and_a_citation_is_neither(tmp_path: P
     long = " ".join(f"Sentence {number} of a long first turn is here." for number in range(60))
     turns: list[Material] = [
         passage("a", "", f"{long} Hello there, says Anna."),
-        passage("b", "", "Hello to you, says Paul.", follows="a", links=(Link(RelationType.REFERS_TO, "a"),)),
+        passage(
+            "b",
+            "",
+            "Hello to you, says Paul.",
+            follows="a",
+            links=(Link(RelationType.REFERS_TO, "a"),),
+        ),
         passage("c", "", "Bye, says Anna.", follows="b", links=(Link(RelationType.CITES, "a"),)),
     ]
     context = new_context(tmp_path / "home")
     ingest(context, Listed(turns))
-    found = {(kind, tail.strip()[-5:], head.strip()[:10]) for kind, tail, head in edges_of(context.store)}
+    found = {
+        (kind, tail.strip()[-5:], head.strip()[:10]) for kind, tail, head in edges_of(context.store)
+    }
     assert found == {
         ("next", "Anna.", "Hello to y"),
         ("next", "Paul.", "Bye, says "),

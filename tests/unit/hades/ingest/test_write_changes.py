@@ -1,4 +1,6 @@
-"""A collection and the rows that it should hold are told apart by key and by what their columns say."""
+"""A collection and the rows that it should hold are told apart by key and by what their columns
+say.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ rows = st.fixed_dictionaries(
         "label": st.none() | st.sampled_from(["x", "y"]),
         "evidence_count": st.integers(0, 2),
         "provenance": st.none()
-        | st.fixed_dictionaries({"doc": st.just("d"), "span": st.none() | st.lists(st.integers(0, 1), max_size=2)}),
+        | st.fixed_dictionaries(
+            {"doc": st.just("d"), "span": st.none() | st.lists(st.integers(0, 1), max_size=2)}
+        ),
     }
 )
 tables = st.lists(rows, max_size=10, unique_by=lambda row: row["_key"])
@@ -39,7 +43,9 @@ class Rows:
 
 @settings(max_examples=examples(40))
 @given(held=tables, wanted=tables, cut=st.integers(0, 10))
-def test_the_difference_is_that_of_the_rows(held: list[dict[str, Any]], wanted: list[dict[str, Any]], cut: int) -> None:
+def test_the_difference_is_that_of_the_rows(
+    held: list[dict[str, Any]], wanted: list[dict[str, Any]], cut: int
+) -> None:
     before, after = ({row["_key"]: row for row in some} for some in (held, wanted))
     parts = [pa.Table.from_pylist(some, schema=SCHEMA) for some in (wanted[:cut], wanted[cut:])]
     found = find_difference(Rows(held), "relations", NAMES, pa.concat_tables(parts))

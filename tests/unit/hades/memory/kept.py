@@ -26,7 +26,10 @@ class Clock:
 
 
 def memory_on(
-    store: GraphStore, clock: Clock, embedder: Embedder | None = None, language_model: LanguageModel | None = None
+    store: GraphStore,
+    clock: Clock,
+    embedder: Embedder | None = None,
+    language_model: LanguageModel | None = None,
 ) -> Memory:
     """A memory that reads this clock."""
     return Memory(store, embedder, clock, language_model)

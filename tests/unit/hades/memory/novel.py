@@ -15,19 +15,29 @@ BEGAN = datetime(2020, 1, 1, tzinfo=UTC)
 CHAPTERS = 1_003
 WITH_THE_KING = (1, 250, 400, 700, 850, 920, 985, 990, 995, 998, 1003)
 _SCENE = (
-    "In chapter {number} the caravan crossed the valley of {place} and a {trader} haggled over {goods} while the rain "
-    "came down on the tents; old stories were told by the fire, the horses were fed, a letter from the coast was read "
-    "twice, and before dawn the watch was changed and the road went on through {place} towards the next town. "
+    "In chapter {number} the caravan crossed the valley of {place} and a {trader} haggled over "
+    "{goods} while the rain "
+    "came down on the tents; old stories were told by the fire, the horses were fed, a letter from "
+    "the coast was read "
+    "twice, and before dawn the watch was changed and the road went on through {place} towards the "
+    "next town. "
 )
 _PLACES = ("Ardel", "Brinn", "Corvane", "Dunmore", "Eskel", "Farrow", "Glim")
 _TRADERS = ("merchant", "healer", "smith", "sailor", "miller")
 _GOODS = ("salt", "wool", "lamp oil", "dried fish", "iron nails")
 
 
-def write_novel(memory: Memory, clock: Clock, scenes: int = 6, met: Sequence[int] = WITH_THE_KING) -> None:
+def write_novel(
+    memory: Memory, clock: Clock, scenes: int = 6, met: Sequence[int] = WITH_THE_KING
+) -> None:
     """Chapters, people, what they are to each other, and why."""
     clock.at = BEGAN
-    memory.add_many([*_people(), *(_chapter(number, scenes, number in met) for number in range(1, CHAPTERS + 1))])
+    memory.add_many(
+        [
+            *_people(),
+            *(_chapter(number, scenes, number in met) for number in range(1, CHAPTERS + 1)),
+        ]
+    )
     memory.link_many(
         [
             NewEdge("character/sarah", "relationship/sarah_to_king", "relates_to"),
@@ -37,22 +47,31 @@ def write_novel(memory: Memory, clock: Clock, scenes: int = 6, met: Sequence[int
             NewEdge("trait/sarah_fear_of_king", "event/parents_murdered", "caused_by"),
             NewEdge("trait/sarah_desire_for_revenge", "event/kingdom_burned", "caused_by"),
             *(
-                NewEdge("character/sarah", _name(number), "interacted_with", valid_from=_day(number), strength=0.7,
-                        description="the king was there")
+                NewEdge(
+                    "character/sarah",
+                    _name(number),
+                    "interacted_with",
+                    valid_from=_day(number),
+                    strength=0.7,
+                    description="the king was there",
+                )
                 for number in met
             ),
             *(
-                NewEdge("character/merchants", _name(number), "interacted_with", valid_from=_day(number))
+                NewEdge(
+                    "character/merchants", _name(number), "interacted_with", valid_from=_day(number)
+                )
                 for number in range(2, CHAPTERS, 5)
             ),
         ]
-    )  # fmt: skip
+    )
     clock.at = _day(CHAPTERS + 1)
 
 
 def _people() -> list[NewState]:
     said = {
-        "character/sarah": "Sarah is a skilled warrior who is recovering from what was done to her.",
+        "character/sarah": "Sarah is a skilled warrior who is recovering from what was done to "
+        "her.",
         "character/king": "The king rules from the northern keep.",
         "character/merchants": "Merchants travel with the caravan.",
         "relationship/sarah_to_king": "Sarah feels deep fear and hatred of the king.",

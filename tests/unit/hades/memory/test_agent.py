@@ -1,4 +1,6 @@
-"""The agent by rules: the same question takes the same steps, and recalling renews without editing."""
+"""The agent by rules: the same question takes the same steps, and recalling renews without
+editing.
+"""
 
 from __future__ import annotations
 
@@ -20,14 +22,21 @@ def asked(memory, clock):
 def test_the_intent_decides_the_steps(asked):
     assert process_query(asked, "What is the status of X?")["steps"] == ["latest", "related"]
     assert process_query(asked, "Why was X rejected?")["steps"] == ["latest", "related", "details"]
-    assert process_query(asked, "Summarize everything")["steps"] == ["latest", "summaries", "details"]
+    assert process_query(asked, "Summarize everything")["steps"] == [
+        "latest",
+        "summaries",
+        "details",
+    ]
 
 
 def test_an_outcome_says_what_came_back_empty(asked):
     outcome = process_query(asked, "Why is approach X viable?", 4_000)
     assert outcome["grounded"]
     assert "viable_after_fix" in outcome["contexts"][0]["text"]
-    assert process_query(asked, "Summarize everything about approach X")["missing"] == ["summaries", "details"]
+    assert process_query(asked, "Summarize everything about approach X")["missing"] == [
+        "summaries",
+        "details",
+    ]
     assert outcome["intent"] == "why"
 
 

@@ -1,4 +1,6 @@
-"""A context for a question: what holds now always, the rest in shares, never more than was allowed."""
+"""A context for a question: what holds now always, the rest in shares, never more than was
+allowed.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,11 @@ def forty_days(tmp_path_factory):
     path, clock = tmp_path_factory.mktemp("lived") / "graph.db", Clock(START)
     memory = memory_on(empty_store(path), clock, HashingEmbedder())
     memory.add_many(
-        NewState("project/alpha", f"Alpha reached milestone {number} of the plan.", valid_from=START + number * DAY)
+        NewState(
+            "project/alpha",
+            f"Alpha reached milestone {number} of the plan.",
+            valid_from=START + number * DAY,
+        )
         for number in range(40)
     )
     clock.at = START + 45 * DAY
@@ -91,22 +97,34 @@ def test_a_level_that_was_never_made_gives_way_to_the_one_below(asked, clock):
 
 def test_a_question_that_names_a_time_gets_the_summaries_of_that_time(lived):
     context = lived.retrieve_within_budget("What is new with alpha on March 6, 2024?")
-    assert [entry.text.split(",")[0] for entry in context.summaries] == ["[summary/daily/project/2024-03-06"]
+    assert [entry.text.split(",")[0] for entry in context.summaries] == [
+        "[summary/daily/project/2024-03-06"
+    ]
 
 
 def test_details_are_the_last_ten_within_thirty_days(lived, clock):
     context = lived.retrieve_within_budget("What happened recently to alpha?")
-    assert [entry.text.split(",")[1] for entry in context.details] == [f" v{number}" for number in range(39, 30, -1)]
+    assert [entry.text.split(",")[1] for entry in context.details] == [
+        f" v{number}" for number in range(39, 30, -1)
+    ]
     clock.at += 60 * DAY
     assert lived.retrieve_within_budget("What happened recently to alpha?").details == []
 
 
 def test_why_goes_back_as_far_as_it_takes_and_a_named_time_is_the_time_looked_at(lived, clock):
-    lived.link("project/alpha", lived.add("plan/alpha", "The plan of alpha has forty milestones.").id, "relates_to")
+    lived.link(
+        "project/alpha",
+        lived.add("plan/alpha", "The plan of alpha has forty milestones.").id,
+        "relates_to",
+    )
     clock.at += 400 * DAY
     context = lived.retrieve_within_budget("Why did alpha reach milestone 39?")
-    assert [entry.text.split(",")[1] for entry in context.details] == [f" v{number}" for number in range(39, 30, -1)]
-    context = lived.retrieve_within_budget("What did alpha reach between March 6, 2024 and March 8, 2024?")
+    assert [entry.text.split(",")[1] for entry in context.details] == [
+        f" v{number}" for number in range(39, 30, -1)
+    ]
+    context = lived.retrieve_within_budget(
+        "What did alpha reach between March 6, 2024 and March 8, 2024?"
+    )
     assert [entry.text.split(",")[1] for entry in context.details] == [" v5", " v4", " v3"]
 
 
@@ -132,7 +150,9 @@ def test_a_budget_without_room_is_empty_and_one_below_one_is_refused(lived):
         lived.retrieve_within_budget("alpha", max_tokens=0)
 
 
-@pytest.mark.parametrize("query", ["alpha", "Why alpha?", "Summarize the whole alpha project", "alpha lately"])
+@pytest.mark.parametrize(
+    "query", ["alpha", "Why alpha?", "Summarize the whole alpha project", "alpha lately"]
+)
 def test_no_budget_is_ever_exceeded(lived, query):
     for max_tokens in (1, 2, 9, 33, 100, 250, 777, 3_000, 50_000):
         context = lived.retrieve_within_budget(query, max_tokens)
@@ -154,7 +174,9 @@ def test_passes_go_deeper_and_end(lived):
 
     contexts = retrieve_in_passes(lived, "Summarize the whole alpha project", needs)
     assert [context.max_tokens for context in contexts] == [100_000, 40_000]
-    assert contexts[1].details[0].text.startswith("[summary/weekly/project/2024-W10, weekly summary")
+    assert (
+        contexts[1].details[0].text.startswith("[summary/weekly/project/2024-W10, weekly summary")
+    )
     assert len(asked_for) == 2  # the same wish again ends it
     endless = iter(lived.topics("summary/daily/"))
     assert len(retrieve_in_passes(lived, "alpha", lambda _: next(endless), max_passes=4)) == 4

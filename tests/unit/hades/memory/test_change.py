@@ -48,7 +48,9 @@ def test_a_language_model_is_told_history_and_neighbours(memory: Memory, clock: 
     assert "bug: loses comments" in model.prompt
 
 
-def test_a_version_that_comes_while_a_model_thinks_is_not_overlooked(memory: Memory, clock: Clock) -> None:
+def test_a_version_that_comes_while_a_model_thinks_is_not_overlooked(
+    memory: Memory, clock: Clock
+) -> None:
     class Slow(Echo):
         def complete(self, prompt: str, *, max_tokens: int) -> Completion:
             if "meanwhile" not in prompt:
@@ -63,8 +65,22 @@ def test_a_version_that_comes_while_a_model_thinks_is_not_overlooked(memory: Mem
 
 
 def test_the_inversion_table_is_closed() -> None:
-    named = ("contradicts", "rejected_because", "blocked_by", "relates_to", "evolves_to", "works_at")
-    assert [INVERSIONS.get(name) for name in named] == ["supports", "viable_after_fix", "enabled_by", None, None, None]
+    named = (
+        "contradicts",
+        "rejected_because",
+        "blocked_by",
+        "relates_to",
+        "evolves_to",
+        "works_at",
+    )
+    assert [INVERSIONS.get(name) for name in named] == [
+        "supports",
+        "viable_after_fix",
+        "enabled_by",
+        None,
+        None,
+        None,
+    ]
 
 
 def test_a_change_ends_only_what_it_names(memory: Memory, clock: Clock) -> None:
@@ -82,7 +98,8 @@ def test_a_change_ends_only_what_it_names(memory: Memory, clock: Clock) -> None:
     assert done.reasons == [
         "blocked_by bugs/bug_y ended: the change names bugs/bug_y; blocked_by ended, so enabled_by",
         "blocked_by teams/core stays: the change does not name teams/core",
-        "relates_to review stays: relates_to has no inversion; state the new fact to have an edge for it",
+        "relates_to review stays: relates_to has no inversion; state the new fact to have an edge "
+        "for it",
     ]
     active = {edge.id for edge in memory.edges("x")}
     assert {other.id, plain.id} < active
@@ -110,7 +127,8 @@ def test_a_fact_in_the_middle_leaves_what_is_before_and_after(memory: Memory, cl
     clock.at = T3 + timedelta(days=1)
     topics = {f"memory_states/{memory.latest(name).id}": name for name in ("rome", "oslo")}  # type: ignore[union-attr]
     periods = [
-        (topics[edge.target], edge.valid_from, edge.valid_until) for edge in memory.edges("ana", everything=True)
+        (topics[edge.target], edge.valid_from, edge.valid_until)
+        for edge in memory.edges("ana", everything=True)
     ]
     assert periods == [("rome", T1, T2), ("oslo", T2, T3), ("rome", T3, None)]
 
@@ -135,7 +153,9 @@ def test_when_neither_is_sure_a_person_is_asked_and_decides(memory: Memory, cloc
     assert old is not None
     assert new is not None
     waiting = memory.conflicts(open_only=True)
-    assert [(one.outcome, one.old_edge, one.new_edge) for one in waiting] == [(Outcome.ASK, old.id, new.id)]
+    assert [(one.outcome, one.old_edge, one.new_edge) for one in waiting] == [
+        (Outcome.ASK, old.id, new.id)
+    ]
     clock.at = T3
     assert len(memory.edges("ana")) == 2, "nobody is overruled while the question is open"
     with pytest.raises(MemoryRefused, match="'both' is not a decision"):
@@ -148,7 +168,9 @@ def test_when_neither_is_sure_a_person_is_asked_and_decides(memory: Memory, cloc
 
 def test_confidence_then_source_then_recency_decide() -> None:
     def claim(confidence: float, source: str = "", at: datetime = T1) -> NewEdge:
-        return NewEdge("a", "b", "works_at", strength=confidence, valid_from=at, metadata={"source": source})
+        return NewEdge(
+            "a", "b", "works_at", strength=confidence, valid_from=at, metadata={"source": source}
+        )
 
     trust = {"register": 0.9, "rumour": 0.1}
     assert judge(claim(0.9), claim(0.6), trust)[0] is Outcome.OLD
@@ -159,9 +181,38 @@ def test_confidence_then_source_then_recency_decide() -> None:
     assert judge(claim(0.4), claim(0.1), trust)[0] is Outcome.ASK
 
 
+def test_facts_of_one_day_are_told_apart_by_the_time_of_day() -> None:
+    morning, evening = (
+        NewEdge("a", "b", "works_at", valid_from=T1 + timedelta(hours=hour)) for hour in (9, 18)
+    )
+    assert (
+        judge(morning, evening)[1] == "true since 2024-01-10 18:00:00 against 2024-01-10 09:00:00"
+    )
+    assert judge(morning, NewEdge("a", "b", "works_at", valid_from=T2))[1] == (
+        "true since 2024-03-05 against 2024-01-10"
+    )
+
+
+def test_a_conflict_names_the_fact_that_it_met(memory: Memory) -> None:
+    memory.assert_fact("ana", "works_at", "north", valid_from=T1, source="register")
+    memory.assert_fact("ana", "works_at", "south", valid_from=T2)
+    (conflict,) = memory.conflicts()
+    assert conflict.claim["object"] == "south"
+    assert conflict.against == {
+        **conflict.claim,
+        "object": "north",
+        "valid_from": "2024-01-10T00:00:00.000000Z",
+        "source": "register",
+    }
+
+
 def test_trust_in_a_source_decides_and_is_kept_with_the_fact(memory: Memory) -> None:
-    register = memory.assert_fact("ana", "works_at", "north", valid_from=T1, source="register", trust=0.9)
-    rumour = memory.assert_fact("ana", "works_at", "south", valid_from=T1, source="rumour", trust=0.2)
+    register = memory.assert_fact(
+        "ana", "works_at", "north", valid_from=T1, source="register", trust=0.9
+    )
+    rumour = memory.assert_fact(
+        "ana", "works_at", "south", valid_from=T1, source="rumour", trust=0.2
+    )
     assert [outcome for _, (outcome, _) in rumour.conflicts] == [Outcome.OLD]
     assert register.edges[0].metadata == {"source": "register", "trust": 0.9}
     with pytest.raises(MemoryRefused, match="trust 2 is not between 0 and 1"):

@@ -1,4 +1,6 @@
-"""Days, weeks and months: made once, led back to the originals, mended after late arrivals and erasure."""
+"""Days, weeks and months: made once, led back to the originals, mended after late arrivals and
+erasure.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,14 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from hades.memory.history import rows as records
-from hades.memory.history.rows import LATEST, STATES, MemoryRefused, UnknownMemory, state_key, topic_key
+from hades.memory.history.rows import (
+    LATEST,
+    STATES,
+    MemoryRefused,
+    UnknownMemory,
+    state_key,
+    topic_key,
+)
 from hades.memory.history.states import NewState
 from hades.memory.upkeep.consolidate import DAILY, MONTHLY, WEEKLY, period_of
 from hades.ports.services import Completion
@@ -28,7 +37,11 @@ def lived(memory, clock):
     clock.at = START - DAY
     for number in range(10):
         then = START + number * DAY
-        said = [NewState("project/alpha", f"Alpha reached step {number}. The team is small.", importance=0.8)]
+        said = [
+            NewState(
+                "project/alpha", f"Alpha reached step {number}. The team is small.", importance=0.8
+            )
+        ]
         if number % 3 == 0:
             said.append(NewState("project/beta", f"Beta was reviewed, round {number}."))
         new += [replace(one, valid_from=then) for one in said]
@@ -47,7 +60,10 @@ def test_a_day_is_summarised_with_its_sources(lived):
         "- project/beta: Beta was reviewed, round 0."
     )
     assert (summary.is_consolidated, summary.consolidation_level) == (True, 1)
-    assert [state.topic for state in lived.drill_down(summary.id)] == ["project/alpha", "project/beta"]
+    assert [state.topic for state in lived.drill_down(summary.id)] == [
+        "project/alpha",
+        "project/beta",
+    ]
     assert lived.latest("summary/daily/general/2024-03-13") is not None
 
 
@@ -55,16 +71,20 @@ def test_two_memories_with_the_same_history_get_the_same_summaries(lived, tmp_pa
     (tmp_path / "other").mkdir()
     store = empty_store(tmp_path / "other" / "graph.db")
     other = memory_on(store, clock)
-    states = sorted((one for t in lived.topics() for one in lived.history(t)), key=lambda one: one.timestamp)
+    states = sorted(
+        (one for t in lived.topics() for one in lived.history(t)), key=lambda one: one.timestamp
+    )
     clock.at = START - DAY
     other.add_many(
-        NewState(one.topic, one.content, valid_from=one.valid_from, importance=one.importance_score) for one in states
+        NewState(one.topic, one.content, valid_from=one.valid_from, importance=one.importance_score)
+        for one in states
     )
     for one in (lived, other):
         clock.at = END
         one.consolidate(3, as_of=END)
     texts = [
-        {t: (m.latest(t).content, m.latest(t).consolidated_from) for t in m.topics("summary/")} for m in (lived, other)
+        {t: (m.latest(t).content, m.latest(t).consolidated_from) for t in m.topics("summary/")}
+        for m in (lived, other)
     ]
     assert texts[0] == texts[1]
     store.close()
@@ -76,7 +96,10 @@ def test_month_to_weeks_to_days_to_originals(lived):
     assert "14 changes" in month.content.splitlines()[0]
     assert "project/alpha: Alpha reached step 9. The team is small. (10 changes)" in month.content
     weeks = lived.drill_down(month.id)
-    assert [week.topic for week in weeks] == ["summary/weekly/project/2024-W10", "summary/weekly/project/2024-W11"]
+    assert [week.topic for week in weeks] == [
+        "summary/weekly/project/2024-W10",
+        "summary/weekly/project/2024-W11",
+    ]
     days = lived.drill_down(weeks[0].id)
     assert [day.consolidation_level for day in days] == [1] * 7
     originals = lived.drill_down(month.id, to_originals=True)
@@ -92,9 +115,21 @@ def test_a_period_that_is_not_over_waits(lived):
     assert lived.consolidate(1, as_of=START + DAY)[0]["periods"] == 1
 
 
+def test_what_was_recorded_later_than_the_moment_does_not_count_and_is_said(lived):
+    (report,) = lived.consolidate(1, as_of=START - 2 * DAY)
+    assert (report["written"], report["recorded_later"]) == ([], 0)
+    lived.add("project/alpha", "It began long ago.", valid_from=START - 9 * DAY)
+    (report,) = lived.consolidate(1, as_of=START - 2 * DAY)
+    assert (report["written"], report["recorded_later"]) == ([], 1)
+    (report,) = lived.consolidate(1, as_of=END + DAY)
+    assert report["recorded_later"] == 0
+
+
 def test_what_comes_late_renews_the_day_and_what_is_made_of_it(lived):
     lived.consolidate(3)
-    lived.add("project/gamma", "Gamma was found in the archive.", valid_from=START + timedelta(hours=1))
+    lived.add(
+        "project/gamma", "Gamma was found in the archive.", valid_from=START + timedelta(hours=1)
+    )
     reports = lived.consolidate(3)
     assert [len(one["written"]) for one in reports] == [1, 1, 1]
     assert "Gamma was found" in lived.latest("summary/monthly/project/2024-03").content
@@ -158,7 +193,11 @@ def test_every_moment_lies_in_one_period_of_each_level_and_periods_touch():
     for level in (DAILY, WEEKLY, MONTHLY):
         period = period_of(level, moment)
         for _ in range(500):
-            assert period_of(level, period.start) == period == period_of(level, period.end - timedelta(microseconds=1))
+            assert (
+                period_of(level, period.start)
+                == period
+                == period_of(level, period.end - timedelta(microseconds=1))
+            )
             after = period_of(level, period.end)
             assert after.start == period.end
             period = after
@@ -184,11 +223,20 @@ def test_a_damaged_summary_is_reported_and_rebuilt(lived):
     row = records.fetch(lived.store, STATES, [whole.key], MemoryState)[whole.key]
     records.put(lived.store, STATES, [row.model_copy(update={"metadata": {}})])
     stray = whole.model_copy(
-        update={"key": state_key("summary/weekly/x", 1), "topic": "summary/weekly/x", "metadata": {}, "version": 1}
+        update={
+            "key": state_key("summary/weekly/x", 1),
+            "topic": "summary/weekly/x",
+            "metadata": {},
+            "version": 1,
+        }
     )
     records.put(lived.store, STATES, [stray])
     pointer = LatestState(
-        key=topic_key(stray.topic), topic=stray.topic, latest_state_id=stray.key, version=1, updated_at=stray.timestamp
+        key=topic_key(stray.topic),
+        topic=stray.topic,
+        latest_state_id=stray.key,
+        version=1,
+        updated_at=stray.timestamp,
     )
     records.put(lived.store, LATEST, [pointer])
     done = lived.consolidate(3)

@@ -1,4 +1,6 @@
-"""Chat logs of several forms become turns in memory: each with speaker, time and session, each written once."""
+"""Chat logs of several forms become turns in memory: each with speaker, time and session, each
+written once.
+"""
 
 from __future__ import annotations
 
@@ -21,26 +23,53 @@ MAY = datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
 
 def message(role: str, parts: list[str], at: float) -> dict[str, object]:
     """A message as ChatGPT exports it."""
-    return {"author": {"role": role}, "content": {"content_type": "text", "parts": parts}, "create_time": at}
+    return {
+        "author": {"role": role},
+        "content": {"content_type": "text", "parts": parts},
+        "create_time": at,
+    }
 
 
 def chatgpt() -> object:
-    asked = {"message": message("user", ["Where to go?"], 1683554160), "parent": "r", "children": ["b", "c"]}
-    dropped = {"message": message("assistant", ["Rome."], 1683554161), "parent": "a", "children": []}
+    asked = {
+        "message": message("user", ["Where to go?"], 1683554160),
+        "parent": "r",
+        "children": ["b", "c"],
+    }
+    dropped = {
+        "message": message("assistant", ["Rome."], 1683554161),
+        "parent": "a",
+        "children": [],
+    }
     shown = {"message": message("assistant", ["Lyon."], 1683554162), "parent": "a", "children": []}
     root = {"message": None, "parent": None, "children": ["a"]}
-    return [{"title": "Trip", "current_node": "c", "mapping": {"r": root, "a": asked, "b": dropped, "c": shown}}]
+    return [
+        {
+            "title": "Trip",
+            "current_node": "c",
+            "mapping": {"r": root, "a": asked, "b": dropped, "c": shown},
+        }
+    ]
 
 
 def claude() -> object:
-    said = {"uuid": "m1", "sender": "human", "created_at": "2023-05-08T13:56:00Z", "text": "", "content": []}
+    said = {
+        "uuid": "m1",
+        "sender": "human",
+        "created_at": "2023-05-08T13:56:00Z",
+        "text": "",
+        "content": [],
+    }
     first = {**said, "content": [{"type": "text", "text": "Where to go?"}]}
     second = {**said, "uuid": "m2", "sender": "assistant", "text": "Lyon."}
     return [{"uuid": "u", "name": "Trip", "chat_messages": [first, second]}]
 
 
 def locomo() -> object:
-    turns = [{"speaker": "Ana", "dia_id": "D1:1", "text": "Where to go?"}, {"speaker": "Ben", "text": "Lyon."}]
+    turns = [
+        {"speaker": "Ana", "dia_id": "D1:1", "text": "Where to go?"},
+        {"speaker": "Ben", "text": "Lyon."},
+    ]
     return {"speaker_a": "Ana", "session_1": turns, "session_1_date_time": "1:56 pm on 8 May, 2023"}
 
 
@@ -59,11 +88,15 @@ def locomo() -> object:
         ),
     ],
 )
-def test_each_form_gives_the_turns_that_were_said(tmp_path: Path, data: object, speakers: list[str]) -> None:
+def test_each_form_gives_the_turns_that_were_said(
+    tmp_path: Path, data: object, speakers: list[str]
+) -> None:
     path = tmp_path / "log.json"
     path.write_text(json.dumps(data))
     turns = read_conversation(path)
-    assert [(turn.speaker, turn.text) for turn in turns] == list(zip(speakers, ["Where to go?", "Lyon."], strict=True))
+    assert [(turn.speaker, turn.text) for turn in turns] == list(
+        zip(speakers, ["Where to go?", "Lyon."], strict=True)
+    )
     assert turns[0].at == MAY
 
 
@@ -94,7 +127,12 @@ def test_a_log_is_read_once_and_grows(memory: Memory, clock: Clock, tmp_path: Pa
     assert (grown["added"], grown["changed"], grown["unchanged"]) == (1, 1, 1)
     found = memory.search("who moved to Lyon?")[0].state
     assert found.content == "Ana: I moved to Lyon."
-    assert found.metadata == {"speaker": "Ana", "session": "1 c1", "turn": "D1:1", "source": "chat.jsonl.gz"}
+    assert found.metadata == {
+        "speaker": "Ana",
+        "session": "1 c1",
+        "turn": "D1:1",
+        "source": "chat.jsonl.gz",
+    }
     assert found.valid_from == datetime(2023, 5, 8, tzinfo=UTC)
     assert [edge.relationship_type for edge in memory.edges(found.topic)] == ["follows"]
 
@@ -106,6 +144,7 @@ def test_a_log_is_read_once_and_grows(memory: Memory, clock: Clock, tmp_path: Pa
         ('{"a"', "line 1 is not JSON"),
         ("[3]", "a message"),
         ('{"foo": 1}', "holds no turns with text.*ChatGPT.*Claude"),
+        ('{"mapping": {"a": null}}', "a node of `mapping` is no object"),
     ],
 )
 def test_another_file_is_refused_in_words(tmp_path: Path, text: str, said: str) -> None:
@@ -118,12 +157,39 @@ def test_another_file_is_refused_in_words(tmp_path: Path, text: str, said: str) 
 def slack(folder: Path) -> Path:
     """An export with two channels, as Slack writes it."""
     said = [
-        {"type": "message", "user": "U1", "ts": "1709287200.000100", "text": "We use <https://pg.org|Postgres>, <@U2>"},
-        {"type": "message", "subtype": "channel_join", "user": "U2", "ts": "1709287201.0", "text": "<@U2> has joined"},
-        {"type": "message", "user": "U2", "ts": "1709287260.000200", "text": "Good &amp; fast", "thread_ts": "170928"},
+        {
+            "type": "message",
+            "user": "U1",
+            "ts": "1709287200.000100",
+            "text": "We use <https://pg.org|Postgres>, <@U2>",
+        },
+        {
+            "type": "message",
+            "subtype": "channel_join",
+            "user": "U2",
+            "ts": "1709287201.0",
+            "text": "<@U2> has joined",
+        },
+        {
+            "type": "message",
+            "user": "U2",
+            "ts": "1709287260.000200",
+            "text": "Good &amp; fast",
+            "thread_ts": "170928",
+        },
     ]
-    lunch = [{"user": "U9", "user_profile": {"real_name": "Cy"}, "ts": "1709373600.0001", "text": "Lunch at noon"}]
-    users = [{"id": "U1", "name": "ana", "profile": {"real_name": "Ana Silva"}}, {"id": "U2", "name": "ben"}]
+    lunch = [
+        {
+            "user": "U9",
+            "user_profile": {"real_name": "Cy"},
+            "ts": "1709373600.0001",
+            "text": "Lunch at noon",
+        }
+    ]
+    users = [
+        {"id": "U1", "name": "ana", "profile": {"real_name": "Ana Silva"}},
+        {"id": "U2", "name": "ben"},
+    ]
     files = {"users.json": users, "channels.json": [{"id": "C1", "name": "general"}]}
     files |= {"general/2024-03-01.json": said, "random/2024-03-02.json": lunch}
     for name, data in files.items():
@@ -132,7 +198,9 @@ def slack(folder: Path) -> Path:
     return folder
 
 
-def test_a_slack_export_is_read_with_channels_names_and_times(tmp_path: Path, memory: Memory) -> None:
+def test_a_slack_export_is_read_with_channels_names_and_times(
+    tmp_path: Path, memory: Memory
+) -> None:
     folder = slack(tmp_path / "team")
     turns = read_conversation(folder)
     assert [(turn.session, turn.speaker, turn.text) for turn in turns] == [
@@ -155,8 +223,13 @@ def test_a_slack_export_is_read_with_channels_names_and_times(tmp_path: Path, me
 
 def test_a_folder_of_logs_is_read_file_by_file(tmp_path: Path) -> None:
     for name in ("a", "b"):
-        (tmp_path / f"{name}.jsonl").write_text(json.dumps({"role": "user", "content": f"I am {name}"}) + "\n")
-    assert [(turn.session, turn.text) for turn in read_conversation(tmp_path)] == [("a 1", "I am a"), ("b 1", "I am b")]
+        (tmp_path / f"{name}.jsonl").write_text(
+            json.dumps({"role": "user", "content": f"I am {name}"}) + "\n"
+        )
+    assert [(turn.session, turn.text) for turn in read_conversation(tmp_path)] == [
+        ("a 1", "I am a"),
+        ("b 1", "I am b"),
+    ]
 
 
 def test_conversations_of_one_title_stay_apart(tmp_path: Path, memory: Memory) -> None:
@@ -176,15 +249,34 @@ def test_conversations_of_one_title_stay_apart(tmp_path: Path, memory: Memory) -
 
 
 def test_common_exports_of_messengers_have_the_generic_form(tmp_path: Path) -> None:
-    telegram = {"name": "Team", "messages": [
-        {"id": 1, "date": "2024-03-01T10:00:00", "from": "Ana", "text": ["Hi ", {"type": "bold", "text": "Ben"}]},
-    ]}  # fmt: skip
-    discord = {"guild": {"name": "G"}, "channel": {"name": "general"}, "messages": [
-        {"id": "7", "timestamp": "2024-03-01T10:00:00+00:00", "content": "Hi Ben", "author": {"name": "Ana"}},
-    ]}  # fmt: skip
+    telegram = {
+        "name": "Team",
+        "messages": [
+            {
+                "id": 1,
+                "date": "2024-03-01T10:00:00",
+                "from": "Ana",
+                "text": ["Hi ", {"type": "bold", "text": "Ben"}],
+            },
+        ],
+    }
+    discord = {
+        "guild": {"name": "G"},
+        "channel": {"name": "general"},
+        "messages": [
+            {
+                "id": "7",
+                "timestamp": "2024-03-01T10:00:00+00:00",
+                "content": "Hi Ben",
+                "author": {"name": "Ana"},
+            },
+        ],
+    }
     for data in (telegram, discord):
         (tmp_path / "x.json").write_text(json.dumps(data))
         (turn,) = read_conversation(tmp_path / "x.json")
         assert (turn.speaker, turn.text.replace("\n", " "), turn.at) == (
-            "Ana", "Hi Ben", datetime(2024, 3, 1, 10, tzinfo=UTC)
-        )  # fmt: skip
+            "Ana",
+            "Hi Ben",
+            datetime(2024, 3, 1, 10, tzinfo=UTC),
+        )

@@ -24,7 +24,9 @@ def test_a_version_leaves_an_empty_place_and_its_descendants_stay_exact(memory: 
     certificate = memory.erase([states[1].id], who="ben", why="she asked")
     assert certificate["complete"]
     assert certificate["rebased"] == [states[2].id]
-    assert [(one["id"], one["sha256"]) for one in certificate["states"]] == [(states[1].id, sha256_text(contents[1]))]
+    assert [(one["id"], one["sha256"]) for one in certificate["states"]] == [
+        (states[1].id, sha256_text(contents[1]))
+    ]
     assert [state.content for state in memory.history("ana")] == [contents[0], *contents[2:]]
     assert memory.state(states[1].id) is None
     assert memory.trace("ana").states == tuple(state.id for state in states)
@@ -49,7 +51,9 @@ def test_a_topic_goes_whole_with_its_name_edges_and_records(memory: Memory, cloc
     assert first.id in certificate["edges"]
     assert certificate["topics"] == [sha256_text("people/ana ruiz")]
     assert seen.topics() == ["plan", "team"]
-    assert seen.beliefs(second.id)[-1].superseded_by == third.id, "the chain skips the edge that went"
+    assert seen.beliefs(second.id)[-1].superseded_by == third.id, (
+        "the chain skips the edge that went"
+    )
     assert "ruiz" not in everything(memory)
     assert memory.store.dangling() == {}
     assert seen.check() == []
@@ -59,11 +63,27 @@ def test_a_topic_goes_whole_with_its_name_edges_and_records(memory: Memory, cloc
 def test_summaries_and_syntheses_go_with_what_they_were_made_of(memory: Memory) -> None:
     secret = memory.add("note", SECRET)
     memory.add_many(
-        [NewState("summary/day", f"one note: {SECRET}", consolidated_from=(secret.id,), consolidation_level=1)]
+        [
+            NewState(
+                "summary/day",
+                f"one note: {SECRET}",
+                consolidated_from=(secret.id,),
+                consolidation_level=1,
+            )
+        ]
     )
     day = memory.latest("summary/day")
     assert day is not None
-    memory.add_many([NewState("summary/week", f"a call: {SECRET}", consolidated_from=(day.id,), consolidation_level=2)])
+    memory.add_many(
+        [
+            NewState(
+                "summary/week",
+                f"a call: {SECRET}",
+                consolidated_from=(day.id,),
+                consolidation_level=2,
+            )
+        ]
+    )
     memory.add("project", "the project")
     memory.link("project", "note", "relates_to")
     memory.promote("project", "a new week")
@@ -100,7 +120,9 @@ def everything(memory: Memory) -> str:
     return "\n".join(str(batch.to_pylist()) for name in names for batch in memory.store.scan(name))
 
 
-def test_reasons_that_quote_an_erased_version_go_too(memory: Memory, clock: Clock, tmp_path: Path) -> None:
+def test_reasons_that_quote_an_erased_version_go_too(
+    memory: Memory, clock: Clock, tmp_path: Path
+) -> None:
     memory.add("x", "blocked")
     memory.add("bug", "the bug")
     memory.link("x", "bug", "blocked_by", valid_from=T1)
@@ -124,7 +146,10 @@ def test_a_short_text_is_searched_byte_by_byte(memory: Memory, tmp_path: Path) -
     copy.parent.mkdir()
     copy.write_bytes(b"\x00PIN 4711\x00")
     certificate = memory.erase(state.id, who="ben", why="asked")
-    assert (certificate["files"], certificate["commands"]) == (["backups/graph.bin"], ["rm backups/graph.bin"])
+    assert (certificate["files"], certificate["commands"]) == (
+        ["backups/graph.bin"],
+        ["rm backups/graph.bin"],
+    )
     copy.unlink()
     assert find_in_files(tmp_path, ["PIN 4711"]) == {}
 

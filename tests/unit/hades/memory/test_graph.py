@@ -1,4 +1,6 @@
-"""From a find to what it is joined to: every true edge, strongest first, in a budget; ranked, then cut."""
+"""From a find to what it is joined to: every true edge, strongest first, in a budget; ranked, then
+cut.
+"""
 
 from __future__ import annotations
 
@@ -27,11 +29,18 @@ def seen(memory, clock):
 def star(memory, count=30):
     """A hub joined to many leaves, ever more strongly, and a chain behind the strongest."""
     memory.add_many([NewState("hub/centre", "the centre of the wheel")])
-    memory.add_many([NewState(f"leaf/{number:02d}", f"spoke number {number}") for number in range(count)])
-    memory.add_many([NewState("far/one", "behind the last spoke"), NewState("far/two", "further behind")])
+    memory.add_many(
+        [NewState(f"leaf/{number:02d}", f"spoke number {number}") for number in range(count)]
+    )
+    memory.add_many(
+        [NewState("far/one", "behind the last spoke"), NewState("far/two", "further behind")]
+    )
     memory.link_many(
         [
-            *(NewEdge("hub/centre", f"leaf/{n:02d}", "relates_to", strength=n / count) for n in range(count)),
+            *(
+                NewEdge("hub/centre", f"leaf/{n:02d}", "relates_to", strength=n / count)
+                for n in range(count)
+            ),
             NewEdge("far/one", f"leaf/{count - 1:02d}", "relates_to", strength=0.5),
             NewEdge("far/one", "far/two", "relates_to", strength=0.5),
         ]

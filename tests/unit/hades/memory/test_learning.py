@@ -1,8 +1,11 @@
-"""Memory learns from use: ratings, judgements, readings, decided conflicts, and edges that nobody drew."""
+"""Memory learns from use: ratings, judgements, readings, decided conflicts, and edges that nobody
+drew.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -11,7 +14,14 @@ from hades.api import Hades
 from hades.memory.history.rows import MemoryRefused
 from hades.memory.recall.agent import group_topics
 from hades.memory.recall.search import BY_SIMILARITY
-from hades.memory.upkeep.learn import count_accesses, discover_edges, known_trust, learn_trust, rate_state, trust_source
+from hades.memory.upkeep.learn import (
+    count_accesses,
+    discover_edges,
+    known_trust,
+    learn_trust,
+    rate_state,
+    trust_source,
+)
 from hades.settings.tree import Settings
 from hades.wiring import open_hades
 
@@ -29,14 +39,18 @@ def test_importance_is_set_moved_and_restored(hades: Hades) -> None:
     assert memory.latest("user/tea").importance_score == 0.8
     assert rate_state(memory, state.id, is_useful=True).importance_score == pytest.approx(0.85)
     assert rate_state(memory, state.id, is_useful=False).importance_score == pytest.approx(0.6375)
-    assert memory.add("user/tea", "Ana drinks black tea.").importance_score == pytest.approx(0.6375), "kept by the next"
+    assert memory.add("user/tea", "Ana drinks black tea.").importance_score == pytest.approx(
+        0.6375
+    ), "kept by the next"
     last = [act for act in memory.audit(state.id) if act.action == "rate"][-1]
     memory.undo(last.key, who="ana")
     assert memory.state(state.id).importance_score == pytest.approx(0.85)
 
 
 @pytest.mark.parametrize("given", [{}, {"importance": 0.5, "is_useful": True}, {"importance": 1.5}])
-def test_a_rating_that_says_nothing_or_too_much_is_refused(hades: Hades, given: dict[str, float]) -> None:
+def test_a_rating_that_says_nothing_or_too_much_is_refused(
+    hades: Hades, given: dict[str, float]
+) -> None:
     hades.memory.add("a/b", "Something.")
     with pytest.raises(MemoryRefused):
         rate_state(hades.memory, "a/b", **given)
@@ -63,10 +77,14 @@ def test_readings_are_noted_and_counted_once(hades: Hades, tmp_path: Path) -> No
     report = count_accesses(memory)
     assert report == {"reads": 100, "states": 1}
     read = memory.state(state.id)
-    assert (read.access_count, read.importance_score) == (100, state.importance_score), "no ranking changes"
+    assert (read.access_count, read.importance_score) == (100, state.importance_score), (
+        "no ranking changes"
+    )
     assert read.last_accessed is not None
     assert count_accesses(memory)["reads"] == 0, "counted once"
-    assert "Backups" not in "".join(path.read_text() for path in (tmp_path / "home" / "logs").glob("*"))
+    assert "Backups" not in "".join(
+        path.read_text() for path in (tmp_path / "home" / "logs").glob("*")
+    )
 
 
 def test_what_is_shown_while_accesses_are_counted_is_counted_the_next_time(
@@ -113,7 +131,9 @@ def test_trust_is_said_and_learned_and_decides_between_facts(hades: Hades) -> No
     assert memory.latest("source/wiki").metadata["decided"] == 3
 
 
-def test_related_topics_are_joined_once_with_what_they_share_and_how_sure_it_is(hades: Hades) -> None:
+def test_related_topics_are_joined_once_with_what_they_share_and_how_sure_it_is(
+    hades: Hades,
+) -> None:
     memory = hades.memory
     memory.add("design/parser", "We chose the Earley parser for the billing grammar.")
     memory.add("bugs/parser", "The Earley parser of the billing grammar fails on empty invoices.")
@@ -139,4 +159,18 @@ def test_an_edge_that_a_person_closed_is_not_discovered_again(hades: Hades) -> N
     memory.close(memory.edges("design/parser")[0].id, who="ana", why="not related")
     memory.add("design/parser", "We chose the Earley parser for the billing grammar of invoices.")
     discover_edges(memory)
-    assert [edge for edge in memory.edges("design/parser") if edge.relationship_type == "relates_to"] == []
+    assert [
+        edge for edge in memory.edges("design/parser") if edge.relationship_type == "relates_to"
+    ] == []
+
+
+def test_a_topic_that_expired_belongs_to_no_group(hades: Hades) -> None:
+    memory = hades.memory
+    began = datetime(2024, 1, 1, tzinfo=UTC)
+    memory.add("offer", "The offer holds.", valid_from=began, valid_until=began + timedelta(days=1))
+    memory.add("plan", "The plan is to sell.")
+    memory.link("offer", "plan", "relates_to", valid_from=began)
+    assert group_topics(memory) == []
+    memory.add("budget", "The budget pays for the plan.")
+    memory.link("budget", "plan", "relates_to")
+    assert [group["topics"] for group in group_topics(memory)] == [["budget", "plan"]]

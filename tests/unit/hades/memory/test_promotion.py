@@ -1,4 +1,6 @@
-"""Promotion without a language model: nothing that is still true is lost, and what is over is left out."""
+"""Promotion without a language model: nothing that is still true is lost, and what is over is left
+out.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ from tests.unit.hades.memory.kept import Clock
 
 
 def test_thirty_facts_survive_fifty_promotions(memory: Memory, clock: Clock) -> None:
-    facts = [f"Fact {word} was measured by team {number} in 2020." for number, word in enumerate(WORDS)]
+    facts = [
+        f"Fact {word} was measured by team {number} in 2020." for number, word in enumerate(WORDS)
+    ]
     memory.add("lab", " ".join(facts), metadata={"project": "p1"})
     for number in range(50):
         clock.at += timedelta(days=1)
@@ -23,7 +27,9 @@ def test_thirty_facts_survive_fifty_promotions(memory: Memory, clock: Clock) -> 
     assert promoted.metadata["project"] == "p1"
 
 
-def test_the_last_versions_are_merged_and_what_is_over_is_left_out(memory: Memory, clock: Clock) -> None:
+def test_the_last_versions_are_merged_and_what_is_over_is_left_out(
+    memory: Memory, clock: Clock
+) -> None:
     for text in (
         "The deadline is May 2. Ann works at Acme. The budget covers two people.",
         "The deadline is May 9.",
@@ -32,7 +38,9 @@ def test_the_last_versions_are_merged_and_what_is_over_is_left_out(memory: Memor
         clock.at += timedelta(days=1)
         memory.add("project", text)
     promoted = memory.promote("project", "weekly review").state
-    assert promoted.content == ("The budget covers two people. The deadline is May 9. Ann no longer works at Acme.")
+    assert promoted.content == (
+        "The budget covers two people. The deadline is May 9. Ann no longer works at Acme."
+    )
     assert promoted.metadata["superseded"] == ["The deadline is May 2.", "Ann works at Acme."]
     assert len(promoted.metadata["made_from"]) == 3
 
@@ -52,7 +60,10 @@ def test_contradictions_are_kept_and_reported(memory: Memory) -> None:
     memory.link("server", "wiki", "relates_to")
     done = memory.promote("server", "check")
     assert done.state.content == "The port is 80. The port is 8080. It runs Debian."
-    assert done.conflicts == [("The port is 80.", "The port is 8080."), ("The port is 80.", "The port is 443.")]
+    assert done.conflicts == [
+        ("The port is 80.", "The port is 8080."),
+        ("The port is 80.", "The port is 443."),
+    ]
     assert done.state.metadata["conflicts"] == [list(pair) for pair in done.conflicts]
 
 
@@ -74,11 +85,17 @@ def test_contradictions_are_kept_and_reported(memory: Memory) -> None:
             "The club no longer owns Leeds Road North since 2004.",
             "The club owns Leeds Road. The club no longer owns Leeds Road North since 2004.",
         ),
-        ("Ann leads Rho.", "Ann no longer leads Rho since May 2004.", "Ann no longer leads Rho since May 2004."),
+        (
+            "Ann leads Rho.",
+            "Ann no longer leads Rho since May 2004.",
+            "Ann no longer leads Rho since May 2004.",
+        ),
         ("Ann no longer works at Acme.", "Ann works at Acme.", "Ann works at Acme."),
     ],
 )
-def test_a_later_version_supersedes_only_what_it_contradicts(before: str, after: str, expected: str) -> None:
+def test_a_later_version_supersedes_only_what_it_contradicts(
+    before: str, after: str, expected: str
+) -> None:
     assert merge_versions([before, after])[0] == expected
 
 
@@ -90,7 +107,7 @@ def test_a_question_gives_no_value_and_equal_values_do_not_conflict() -> None:
 
 
 _STONES = """
-    amber basalt cobalt dune ember fjord garnet hazel iris jade kelp lava moss nectar onyx pearl quartz resin slate
-    topaz umber violet willow xenon yarrow zinc agate birch cedar delta
+    amber basalt cobalt dune ember fjord garnet hazel iris jade kelp lava moss nectar onyx pearl
+    quartz resin slate topaz umber violet willow xenon yarrow zinc agate birch cedar delta
 """
 WORDS = _STONES.split()

@@ -1,4 +1,6 @@
-"""Searching memory: nothing is hidden for being weak, the newest version is looked up, vectors of one model only."""
+"""Searching memory: nothing is hidden for being weak, the newest version is looked up, vectors of
+one model only.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ def test_each_topic_comes_once_as_it_is_now(told):
     found = told.search("why was approach X rejected because of bug Y?")
     assert sorted(topics(found)) == sorted([X, Y, REFACTORING])
     assert {one.state.topic: one.state.version for one in found} == {X: 2, Y: 2, REFACTORING: 1}
-    assert [one.similarity for one in found] == sorted((one.similarity for one in found), reverse=True)
+    assert [one.similarity for one in found] == sorted(
+        (one.similarity for one in found), reverse=True
+    )
 
 
 def test_the_newest_version_is_looked_up_even_when_an_older_one_matched(told):
@@ -82,7 +86,9 @@ def test_a_memory_without_strength_is_still_found_everywhere(told, clock):
 
 
 def test_age_lowers_strength_and_importance_holds_it_up(told):
-    plain, important = (told.add(f"n/{level}", "something", importance=level) for level in (0.2, 0.9))
+    plain, important = (
+        told.add(f"n/{level}", "something", importance=level) for level in (0.2, 0.9)
+    )
     ages = [plain.timestamp + timedelta(days=days) for days in (0, 30, 300, 30_000)]
     fading = [strength(plain, moment) for moment in ages]
     assert fading == sorted(fading, reverse=True)

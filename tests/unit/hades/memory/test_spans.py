@@ -26,10 +26,14 @@ spans = st.builds(span, st.integers(0, 12), st.none() | st.integers(0, 6))
 
 
 @given(spans, st.lists(spans, max_size=4))
-def test_a_moment_is_left_when_it_was_there_and_nobody_took_it(whole: Span, taken: list[Span]) -> None:
+def test_a_moment_is_left_when_it_was_there_and_nobody_took_it(
+    whole: Span, taken: list[Span]
+) -> None:
     left = without(whole, taken)
     assert left == sorted(left)
     for number in range(24):
         moment = at(0) + number * DAY / 2 + timedelta(hours=1)
         was_taken = any(contains(start, end, moment) for start, end in taken)
-        assert any(contains(start, end, moment) for start, end in left) == (contains(*whole, moment) and not was_taken)
+        assert any(contains(start, end, moment) for start, end in left) == (
+            contains(*whole, moment) and not was_taken
+        )

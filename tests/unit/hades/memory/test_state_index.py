@@ -1,4 +1,6 @@
-"""The index of all states: fresh after every write, also of others; one question sees one state of the store."""
+"""The index of all states: fresh after every write, also of others; one question sees one state of
+the store.
+"""
 
 from __future__ import annotations
 
@@ -47,19 +49,29 @@ def test_another_process_is_followed(seen: Memory, clock: Clock, tmp_path: Path)
     assert seen.search("wombat")[0].state.content in ("it left", "a wombat digs")
 
 
-def test_a_second_question_reads_no_row_of_the_store(seen: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_second_question_reads_no_row_of_the_store(
+    seen: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
     seen.tokenizer = MiniLmTokenizer()
-    seen.add_many([NewState(f"t{number % 10}", f"the wombat number {number} sleeps") for number in range(30)])
+    seen.add_many(
+        [NewState(f"t{number % 10}", f"the wombat number {number} sleeps") for number in range(30)]
+    )
     for number in range(9):
         seen.link(f"t{number}", f"t{number + 1}", "relates_to")
-    before = topics(seen, "wombat number 7"), seen.retrieve_within_budget("why wombat 7?", 2_000).text
+    before = (
+        topics(seen, "wombat number 7"),
+        seen.retrieve_within_budget("why wombat 7?", 2_000).text,
+    )
 
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("a row was read")
 
     for name in ("get", "scan", "last"):
         monkeypatch.setattr(SqliteStore, name, refuse)
-    assert (topics(seen, "wombat number 7"), seen.retrieve_within_budget("why wombat 7?", 2_000).text) == before
+    assert (
+        topics(seen, "wombat number 7"),
+        seen.retrieve_within_budget("why wombat 7?", 2_000).text,
+    ) == before
 
 
 def test_a_question_sees_one_state_of_the_store(seen: Memory, clock: Clock, tmp_path: Path) -> None:

@@ -12,11 +12,15 @@ from hades.memory.memory import Memory
 from schemas.ids import Mask
 from tests.unit.hades.memory.kept import T1, T2, T3, Clock
 
-PAGE = "\n".join(f"line {number} says something about the parser and its tests" for number in range(30))
+PAGE = "\n".join(
+    f"line {number} says something about the parser and its tests" for number in range(30)
+)
 
 
 def test_versions_count_from_one_and_name_their_parent(memory: Memory) -> None:
-    states = [memory.add("plan", f"step {number}", tags=("t",), confidence=0.5) for number in range(3)]
+    states = [
+        memory.add("plan", f"step {number}", tags=("t",), confidence=0.5) for number in range(3)
+    ]
     assert [state.version for state in states] == [1, 2, 3]
     assert [state.parent_state_id for state in states] == [None, states[0].id, states[1].id]
     trace = plain(memory.trace("plan"))
@@ -24,7 +28,10 @@ def test_versions_count_from_one_and_name_their_parent(memory: Memory) -> None:
     assert (trace["topic"], trace["states"]) == ("plan", [state.id for state in states])
     assert trace["created_at"] <= trace["updated_at"]
     assert memory.latest("plan") == states[2]
-    assert [edge.relationship_type for edge in memory.edges(states[1].id)] == ["evolves_to", "evolves_to"]
+    assert [edge.relationship_type for edge in memory.edges(states[1].id)] == [
+        "evolves_to",
+        "evolves_to",
+    ]
 
 
 def test_a_bulk_load_is_one_transaction_and_keeps_the_order(memory: Memory) -> None:
@@ -36,7 +43,10 @@ def test_a_bulk_load_is_one_transaction_and_keeps_the_order(memory: Memory) -> N
 
 
 def test_old_versions_are_small_and_read_back_to_the_letter(memory: Memory) -> None:
-    contents = [PAGE.replace("line 7 ", f"line 7 (edit {number}) ") for number in range(2 * KEYFRAME_EVERY + 3)]
+    contents = [
+        PAGE.replace("line 7 ", f"line 7 (edit {number}) ")
+        for number in range(2 * KEYFRAME_EVERY + 3)
+    ]
     for content in contents[:5]:
         memory.add("page", content)
     memory.add_many([NewState("page", content) for content in contents[5:]])
@@ -57,7 +67,9 @@ def test_a_reader_cannot_tell_whether_a_version_was_superseded(memory: Memory) -
     assert memory.state(newest.id) == before == newest
 
 
-def test_stepping_over_many_later_versions_ends_at_the_known_one(memory: Memory, clock: Clock) -> None:
+def test_stepping_over_many_later_versions_ends_at_the_known_one(
+    memory: Memory, clock: Clock
+) -> None:
     memory.add("plan", "early")
     clock.at = T2
     memory.add_many([NewState("plan", f"late {number}") for number in range(200)])
@@ -69,7 +81,10 @@ def test_history_keeps_the_newest_and_respects_the_mask(memory: Memory, clock: C
     clock.at = T2
     memory.add_many([NewState("plan", "two"), NewState("plan", "three")])
     assert [state.content for state in memory.history("plan", limit=2)] == ["two", "three"]
-    assert [state.content for state in memory.history("plan", mask=Mask(known_at=T1 + timedelta(days=1)))] == ["one"]
+    assert [
+        state.content
+        for state in memory.history("plan", mask=Mask(known_at=T1 + timedelta(days=1)))
+    ] == ["one"]
 
 
 @pytest.mark.parametrize("topic", ["", "  ", "a\x1fb", "two\nlines", "x" * 501])
@@ -97,10 +112,12 @@ def test_topics_are_listed_by_prefix(memory: Memory) -> None:
 def test_check_finds_what_is_wrong_and_writes_traces_out(memory: Memory) -> None:
     memory.add_many([NewState("plan", "one"), NewState("plan", "two")])
     assert memory.check(write_out=True) == []
-    assert memory.store.get("memory_traces", [memory.trace("plan").key]).to_pylist()[0]["states"] == list(
-        memory.trace("plan").states
+    assert memory.store.get("memory_traces", [memory.trace("plan").key]).to_pylist()[0][
+        "states"
+    ] == list(memory.trace("plan").states)
+    memory.store.delete(
+        "memory_edges", keys=[edge.key for edge in memory.edges("plan", types=["evolves_to"])]
     )
-    memory.store.delete("memory_edges", keys=[edge.key for edge in memory.edges("plan", types=["evolves_to"])])
     memory.store.delete("memory_states", keys=[state_key("plan", 2)])
     assert memory.check() == ["'plan': 1 versions, but the newest is said to be 2"]
 
@@ -123,12 +140,18 @@ def test_bytes_that_are_no_utf8_are_refused_in_words(memory: Memory) -> None:
 
 def test_a_strength_above_one_is_refused_in_words(memory: Memory) -> None:
     memory.add("a", "one")
-    with pytest.raises(MemoryRefused, match=r"strength 1\.5 of the edge relates_to is not between 0 and 1"):
+    with pytest.raises(
+        MemoryRefused, match=r"strength 1\.5 of the edge relates_to is not between 0 and 1"
+    ):
         memory.link("a", "a", "relates_to", strength=1.5)
 
 
-def test_a_topic_whose_only_version_expired_is_not_shown_but_can_be_written(memory: Memory, clock: Clock) -> None:
-    memory.add("offer", "Ten percent off", valid_from=clock.at, valid_until=clock.at + timedelta(days=3))
+def test_a_topic_whose_only_version_expired_is_not_shown_but_can_be_written(
+    memory: Memory, clock: Clock
+) -> None:
+    memory.add(
+        "offer", "Ten percent off", valid_from=clock.at, valid_until=clock.at + timedelta(days=3)
+    )
     clock.at += timedelta(days=4)
     assert memory.latest("offer") is None
     assert memory.search("percent off") == []

@@ -27,7 +27,10 @@ def test_a_whole_change_is_taken_back_at_once(pair: Memory, clock: Clock) -> Non
     assert undone["retracted"] == [done.new_state.id]
     assert pair.latest("x").content == "blocked for now"  # type: ignore[union-attr]
     assert [one.id for one in pair.edges("x")] == [edge.id]
-    assert [state.content for state in pair.history("x")] == ["blocked for now", "the bug was fixed"]
+    assert [state.content for state in pair.history("x")] == [
+        "blocked for now",
+        "the bug was fixed",
+    ]
     again = pair.undo(undone["act"], who="ana", why="it was, after all")
     assert [state.content for state in again["new_states"]] == ["the bug was fixed"]
     assert pair.latest("x").content == "the bug was fixed"  # type: ignore[union-attr]

@@ -22,10 +22,16 @@ def asked(memory):
     return memory
 
 
-@pytest.mark.parametrize(("scenes", "tokens"), [(1, 70_000), pytest.param(6, 400_000, marks=pytest.mark.soak)])
+@pytest.mark.parametrize(
+    ("scenes", "tokens"), [(1, 70_000), pytest.param(6, 400_000, marks=pytest.mark.soak)]
+)
 def test_a_novel_is_asked_with_ten_thousand_tokens(asked, clock, scenes, tokens):
     write_novel(asked, clock, scenes)
-    whole = sum(asked.tokenizer.count_many([asked.latest(topic).content for topic in asked.topics("chapter/")]))
+    whole = sum(
+        asked.tokenizer.count_many(
+            [asked.latest(topic).content for topic in asked.topics("chapter/")]
+        )
+    )
     assert whole > tokens
     context = asked.retrieve_within_budget(QUESTION, max_tokens=11_111)
     assert context.tokens <= 10_000
@@ -37,10 +43,18 @@ def test_a_novel_is_asked_with_ten_thousand_tokens(asked, clock, scenes, tokens)
     assert "trait/sarah_fear_of_king --caused_by--> event/parents_murdered" in related
     assert "trait/sarah_desire_for_revenge --caused_by--> event/kingdom_burned" in related
     assert "Her parents were murdered" in context.text
-    met = [line for line in related.splitlines() if line.startswith("character/sarah --interacted_with-->")]
+    met = [
+        line
+        for line in related.splitlines()
+        if line.startswith("character/sarah --interacted_with-->")
+    ]
     assert sorted(line.split("--> ")[1].split(",")[0] for line in met) == [
-        "chapter/0985", "chapter/0990", "chapter/0995", "chapter/0998", "chapter/1003",
-    ]  # fmt: skip
+        "chapter/0985",
+        "chapter/0990",
+        "chapter/0995",
+        "chapter/0998",
+        "chapter/1003",
+    ]
     assert "character/merchants --interacted_with" not in context.text
 
 
@@ -60,7 +74,8 @@ def test_bug_tracking(asked, clock):
         "project/feature_x",
         "Bug Y is fixed",
         facts=[Fact("enabled_by", "bugs/bug_y", replaces="blocked_by")],
-        content="Feature X is complete. Bug Y is fixed; approach Z was avoided because it loses rows.",
+        content="Feature X is complete. Bug Y is fixed; approach Z was avoided because it loses "
+        "rows.",
     )
     assert changed.new_state.version == 2
     edges = asked.edges("project/feature_x")
@@ -93,7 +108,9 @@ def test_research_evolution(asked, clock):
     assert "resolved" not in promoted.content
     assert asked.history(topic)[0].content == "Topic A is understood as X."
     assert asked.at(topic, T1 + DAY).content == "Topic A is understood as X."
-    context = asked.retrieve_within_budget("How did our understanding of topic A change over time?", 4_000)
+    context = asked.retrieve_within_budget(
+        "How did our understanding of topic A change over time?", 4_000
+    )
     assert context.intent == "change"
     assert "contradicts--> papers/new_results" in context.text
     assert "Topic A is disputed" in context.text
@@ -102,7 +119,9 @@ def test_research_evolution(asked, clock):
 def test_decision_making(asked, clock):
     asked.add("decision/database", "We compare technology X and technology Y.")
     asked.add("evaluation/technology_x", "Technology X: 2 ms a query in our load test.")
-    asked.add("evaluation/technology_y", "Technology Y: 40 ms a query, and the licence forbids hosting.")
+    asked.add(
+        "evaluation/technology_y", "Technology Y: 40 ms a query, and the licence forbids hosting."
+    )
     clock.at += DAY
     asked.add("decision/database", "We chose technology X over technology Y.")
     asked.link("decision/database", "evaluation/technology_x", "supports", strength=0.9)
@@ -111,5 +130,9 @@ def test_decision_making(asked, clock):
     context = asked.retrieve_within_budget("Why did we choose technology X over Y?", 4_000)
     assert context.intent == "why"
     assert context.latest[0].text.endswith("We chose technology X over technology Y.")
-    for part in ("2 ms a query", "the licence forbids hosting", "We compare technology X and technology Y."):
+    for part in (
+        "2 ms a query",
+        "the licence forbids hosting",
+        "We compare technology X and technology Y.",
+    ):
         assert part in context.text

@@ -1,4 +1,6 @@
-"""Only what holds is shown, promoted and repeated: nothing that was undone, expired or said in another way already."""
+"""Only what holds is shown, promoted and repeated: nothing that was undone, expired or said in
+another way already.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ def engine(memory: Memory, tmp_path: Path) -> Memory:
 
 
 @pytest.mark.parametrize("ending", ["undone", "expired"])
-def test_a_neighbour_that_holds_no_more_is_not_shown(engine: Memory, clock: Clock, ending: str) -> None:
+def test_a_neighbour_that_holds_no_more_is_not_shown(
+    engine: Memory, clock: Clock, ending: str
+) -> None:
     until = clock.at + DAY if ending == "expired" else None
     rumour = engine.add("rumor/r", "Rumour: engine q explodes.", valid_until=until)
     engine.add("rumor/source", "A tabloid wrote about boats.")
@@ -46,8 +50,14 @@ def test_a_neighbour_that_holds_no_more_is_not_shown(engine: Memory, clock: Cloc
     context = engine.retrieve_within_budget(STATUS, 2_000)
     assert "explodes" not in context.text
     assert "tabloid" not in context.text, "nothing is reached through what does not hold"
-    assert [one for match in engine.graph_enhanced_retrieval("engine q").matches for one in match.related_states] == []
-    assert "explodes" in engine.retrieve_within_budget(STATUS, 2_000, mask=Mask(known_at=known)).text
+    assert [
+        one
+        for match in engine.graph_enhanced_retrieval("engine q").matches
+        for one in match.related_states
+    ] == []
+    assert (
+        "explodes" in engine.retrieve_within_budget(STATUS, 2_000, mask=Mask(known_at=known)).text
+    )
     engine.promote("eng/q", "weekly")
     assert rumour.id not in engine.latest("eng/q").metadata["made_from"]
 
@@ -74,7 +84,9 @@ def test_what_holds_no_more_is_not_promoted(memory: Memory, clock: Clock, ending
     assert memory.latest("shop/x") is None
 
 
-def test_promotions_carry_a_relation_over_instead_of_repeating_it(engine: Memory, clock: Clock) -> None:
+def test_promotions_carry_a_relation_over_instead_of_repeating_it(
+    engine: Memory, clock: Clock
+) -> None:
     engine.add("part/p", "Part p belongs to engine q.")
     engine.add("test/t", "A test of engine q.")
     first = engine.link("part/p", "eng/q", "relates_to", strength=0.7, description="fits")
@@ -84,7 +96,9 @@ def test_promotions_carry_a_relation_over_instead_of_repeating_it(engine: Memory
     for number in range(8):
         clock.at += DAY
         acts.append(engine.promote("eng/q", f"week {number}").act)
-    carried = {(edge.source[-8:], edge.target[-8:], edge.strength) for edge in engine.edges("eng/q")}
+    carried = {
+        (edge.source[-8:], edge.target[-8:], edge.strength) for edge in engine.edges("eng/q")
+    }
     assert carried == {("00000001", "00000009", 0.7), ("00000009", "00000001", 1.0)}
     text = engine.retrieve_within_budget(STATUS, 4_000).text
     assert text.count("part/p --relates_to--> eng/q") == 1
@@ -115,7 +129,9 @@ def test_a_link_can_be_undone_after_its_closing_was(memory: Memory, clock: Clock
     assert memory.edges("a", everything=True) == []
 
 
-def test_readings_are_not_lost_when_the_store_cannot_be_written(engine: Memory, monkeypatch) -> None:
+def test_readings_are_not_lost_when_the_store_cannot_be_written(
+    engine: Memory, monkeypatch
+) -> None:
     engine.log_accesses([engine.latest("eng/q").id])
 
     def fail(*_: object, **__: object) -> None:
@@ -130,12 +146,16 @@ def test_readings_are_not_lost_when_the_store_cannot_be_written(engine: Memory, 
     assert count_accesses(engine)["reads"] == 0
 
 
-def test_a_name_in_a_reason_or_a_log_is_erased_with_its_topic(engine: Memory, tmp_path: Path) -> None:
+def test_a_name_in_a_reason_or_a_log_is_erased_with_its_topic(
+    engine: Memory, tmp_path: Path
+) -> None:
     engine.add("person/anna", "Anna lives in Rome.")
     engine.add("note/n", "A note.", why="person/anna told us")
     log = tmp_path / "logs" / "audit_rw.jsonl"
     log.parent.mkdir(exist_ok=True)
-    log.write_text('{"path": "/v1/memory/person/anna/promote"}\n{"path": "/v1/memory/person%2Fanna/trace"}\n')
+    log.write_text(
+        '{"path": "/v1/memory/person/anna/promote"}\n{"path": "/v1/memory/person%2Fanna/trace"}\n'
+    )
     certificate = engine.erase("person/anna", who="ben", why="she asked")
     assert certificate["complete"], (certificate["left_behind"], certificate["files"])
     assert certificate["masked_files"] == ["logs/audit_rw.jsonl"]
@@ -154,7 +174,9 @@ def test_a_night_gives_memory_vectors_of_the_model_in_use(tmp_path: Path) -> Non
     with open_hades(settings) as hades:
         hades.memory.add("eng/q", "Engine q is fast.")
         Memory(hades.store).add("eng/r", "Engine r is slow.")
-    assert [check.status for check in _check_store(settings, {}, False) if check.name == "vectors"] == ["warn"]
+    assert [
+        check.status for check in _check_store(settings, {}, False) if check.name == "vectors"
+    ] == ["warn"]
     with open_hades(settings) as hades:
         hades.build()
         assert all(one.semantic is not None for one in hades.memory.search("engine r"))
@@ -165,7 +187,10 @@ def test_a_command_tells_an_expired_topic_from_an_unknown_one(engine: Memory, cl
     engine.add("shop/x", "Discount is 20 percent.", valid_until=clock.at + DAY)
     clock.at += 2 * DAY
     called = SimpleNamespace(memory=engine, who="ana")
-    for topic, told in (("shop/x", "nothing holds of 'shop/x'"), ("shop/y", "memory holds no topic 'shop/y'")):
+    for topic, told in (
+        ("shop/x", "nothing holds of 'shop/x'"),
+        ("shop/y", "memory holds no topic 'shop/y'"),
+    ):
         with pytest.raises(UnknownMemory, match=told):
             latest.function(called, topic=topic)
     assert trace.function(called, topic="shop/x")["id"] == engine.trace("shop/x").key

@@ -30,7 +30,9 @@ GOLDEN = "726d4478855032361f13d429323d445217e9812517f40fbfc5e18e53f3a1d972"
 
 
 def test_bytes_are_those_of_every_other_machine() -> None:
-    assert hashlib.sha256(HashingEmbedder().embed(TEXTS).astype("<f4").tobytes()).hexdigest() == GOLDEN
+    assert (
+        hashlib.sha256(HashingEmbedder().embed(TEXTS).astype("<f4").tobytes()).hexdigest() == GOLDEN
+    )
 
 
 def test_bytes_do_not_depend_on_the_hash_seed() -> None:
@@ -62,13 +64,20 @@ def test_every_text_has_a_unit_vector_of_its_own(texts: list[str]) -> None:
 
 def test_shared_words_and_word_parts_bring_texts_closer() -> None:
     query, same, inflected, other = HashingEmbedder().embed(
-        ["embedding retrieval", "retrieval of an embedding", "embeddings retrieve", "ant colony optimisation"]
+        [
+            "embedding retrieval",
+            "retrieval of an embedding",
+            "embeddings retrieve",
+            "ant colony optimisation",
+        ]
     )
     assert query @ same > query @ inflected > query @ other + 0.2
 
 
 def test_case_does_not_matter_and_function_words_weigh_little() -> None:
-    plain, shouted, wordy = HashingEmbedder().embed(["graph path", "GRAPH Path", "the graph and the path"])
+    plain, shouted, wordy = HashingEmbedder().embed(
+        ["graph path", "GRAPH Path", "the graph and the path"]
+    )
     assert plain.tobytes() == shouted.tobytes()
     assert plain @ wordy > 0.95
 

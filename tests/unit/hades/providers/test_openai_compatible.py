@@ -24,7 +24,9 @@ KEY = "sk-secret-0123456789"
 
 @dataclass
 class Server:
-    """Answers in order from `script` (status, headers, body); afterwards as a proper endpoint would."""
+    """Answers in order from `script` (status, headers, body); afterwards as a proper endpoint
+    would.
+    """
 
     url: str = ""
     script: list[tuple[int, dict[str, str], Any]] = field(default_factory=list)
@@ -68,7 +70,9 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
 def test_vectors_come_in_the_order_of_the_texts_and_unit_length(server: Server) -> None:
     embedder = server.embedder(batch_texts=2)
     seen: list[tuple[int, int]] = []
-    vectors = embedder.embed(["abcd", "a", "ab"], progress=lambda done, total: seen.append((done, total)))
+    vectors = embedder.embed(
+        ["abcd", "a", "ab"], progress=lambda done, total: seen.append((done, total))
+    )
     assert vectors.dtype == np.float32
     assert np.allclose(vectors[0], [0.8, 0.6])
     assert np.allclose(vectors[:, 0] / vectors[:, 1], [4 / 3, 1 / 3, 2 / 3])
@@ -118,7 +122,10 @@ def test_an_endpoint_without_a_key_is_sent_none(server: Server) -> None:
     ("body", "complaint"),
     [
         ({"data": [{"index": 0, "embedding": [1, 2, 3]}]}, "dimension 3, expected 2"),
-        ({"data": [{"index": 0, "embedding": [1, float("nan")]}]}, "row 0 that is zero or not finite"),
+        (
+            {"data": [{"index": 0, "embedding": [1, float("nan")]}]},
+            "row 0 that is zero or not finite",
+        ),
         ({"data": [{"index": 0, "embedding": [1, None]}]}, "row 0 that is zero or not finite"),
         ({"data": [{"index": 0, "embedding": [0, 0]}]}, "row 0 that is zero or not finite"),
         ({"data": []}, "0 vectors for 1 texts"),
@@ -132,7 +139,9 @@ def test_an_endpoint_without_a_key_is_sent_none(server: Server) -> None:
         (b"<html>", "without one list of numbers"),
     ],
 )
-def test_an_answer_that_cannot_be_right_is_refused(server: Server, body: Any, complaint: str) -> None:
+def test_an_answer_that_cannot_be_right_is_refused(
+    server: Server, body: Any, complaint: str
+) -> None:
     embedder = server.embedder()
     assert embedder.model.dimension == 2  # learned from a right answer
     server.script = [(200, {}, body)]
@@ -146,7 +155,9 @@ def test_blank_texts_never_reach_the_endpoint(server: Server) -> None:
     assert server.seen == []
 
 
-def test_the_key_is_in_no_error_log_or_repr(server: Server, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_key_is_in_no_error_log_or_repr(
+    server: Server, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level(logging.DEBUG)
     server.script = [(401, {}, {"error": "x" * 180 + f" wrong key {KEY}"})]
     embedder, writer = server.embedder(), server.language_model()
@@ -166,7 +177,9 @@ def test_a_key_no_header_can_carry_is_refused_unseen(key: str) -> None:
     assert "secret" not in str(failed.value)
 
 
-@pytest.mark.parametrize("url", ["https://user:secret@host/v1", "https://host/v1?key=secret", "host/v1", "ftp://host"])
+@pytest.mark.parametrize(
+    "url", ["https://user:secret@host/v1", "https://host/v1?key=secret", "host/v1", "ftp://host"]
+)
 def test_a_base_url_that_cannot_be_used_is_refused(url: str) -> None:
     with pytest.raises(ProviderError) as failed:
         OpenAIEmbedder(url, "m")
@@ -189,7 +202,9 @@ def test_cost_is_counted_conservatively_where_the_endpoint_does_not_say(server: 
     assert (done.prompt_tokens, done.completion_tokens) == (3, 2)
 
 
-@pytest.mark.parametrize("body", [{"choices": []}, {"choices": [{"message": {"content": None}}]}, {}])
+@pytest.mark.parametrize(
+    "body", [{"choices": []}, {"choices": [{"message": {"content": None}}]}, {}]
+)
 def test_a_completion_without_text_is_refused(server: Server, body: Any) -> None:
     server.script = [(200, {}, body)]
     writer = server.language_model()
@@ -201,7 +216,12 @@ def test_more_calls_than_the_cap_are_refused_or_left_to_a_person(caplog):
     capped = OpenAILanguageModel("http://127.0.0.1:9/v1", "writer", max_calls=2)
     assert capped.allows(2, 600)
     assert not capped.allows(3, 900)
-    assert "3 calls of writer of up to 900 tokens in all; HADES_LLM_MAX_CALLS=2: texts are quoted" in caplog.text
+    assert (
+        "3 calls of writer of up to 900 tokens in all; HADES_LLM_MAX_CALLS=2: texts are quoted"
+        in caplog.text
+    )
     with pytest.raises(CallsAboveCap, match="HADES_APPROVAL_MINUTES=0 to go on without the model"):
-        OpenAILanguageModel("http://127.0.0.1:9/v1", "writer", max_calls=2, asks=True).allows(3, 900)
+        OpenAILanguageModel("http://127.0.0.1:9/v1", "writer", max_calls=2, asks=True).allows(
+            3, 900
+        )
     assert OpenAILanguageModel("http://127.0.0.1:9/v1", "writer").allows(1_000_000, 0)

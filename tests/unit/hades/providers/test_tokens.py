@@ -52,7 +52,9 @@ def test_truncation_ends_with_a_token() -> None:
 @BOTH
 @settings(deadline=None)
 @given(text=st.text(max_size=200), limit=st.integers(0, 40))
-def test_a_truncated_text_is_a_prefix_within_the_limit(tokenizer: TokenCounter, text: str, limit: int) -> None:
+def test_a_truncated_text_is_a_prefix_within_the_limit(
+    tokenizer: TokenCounter, text: str, limit: int
+) -> None:
     cut = tokenizer.truncate(text, limit)
     assert text.startswith(cut)
     assert tokenizer.count(cut) <= limit
@@ -85,7 +87,11 @@ def test_another_tokenizer_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         MiniLmTokenizer().load()
 
 
-@given(texts=st.lists(st.text(max_size=60) | st.text(st.characters(codec="ascii"), max_size=60) | CUT, max_size=5))
+@given(
+    texts=st.lists(
+        st.text(max_size=60) | st.text(st.characters(codec="ascii"), max_size=60) | CUT, max_size=5
+    )
+)
 def test_counting_many_is_counting_each(texts: list[str]) -> None:
     assert MINILM.count_many(texts) == [MINILM.count(text) for text in texts]
 

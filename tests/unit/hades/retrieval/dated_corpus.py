@@ -1,7 +1,9 @@
-"""Painters whose relations were true for a time, were learned on a day, and belong to domains; published for real.
+"""Painters whose relations were true for a time, were learned on a day, and belong to domains;
+published for real.
 
-Ada Holm studied under Jan Brod in the first ten days of January 2026 and under Lea Moor ever since; that Jan Brod
-taught Ivo Kern was learned on the 15th. Ada Holm lives at Lake Orin, which is no part of the arts.
+Ada Holm studied under Jan Brod in the first ten days of January 2026 and under Lea Moor ever since;
+that Jan Brod taught Ivo Kern was learned on the 15th. Ada Holm lives at Lake Orin, which is no part
+of the arts.
 """
 
 from __future__ import annotations
@@ -29,7 +31,9 @@ PEOPLE = {
 
 
 def published(home: Path) -> str:
-    """A home with the corpus published, and which snapshot it became. It is built once in a process, then copied."""
+    """A home with the corpus published, and which snapshot it became. It is built once in a
+    process, then copied.
+    """
     built, snapshot = _build()
     shutil.copytree(built, home, dirs_exist_ok=True)
     return snapshot

@@ -1,4 +1,6 @@
-"""Ten passages that a reader can check by hand, ingested and published for real with the hashing embedder."""
+"""Ten passages that a reader can check by hand, ingested and published for real with the hashing
+embedder.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +17,13 @@ from hades.wiring import open_embedder, open_hades
 from tests.homes import settings_of
 
 PASSAGES = {
-    "Glass Harbour": "Glass Harbour is a 1961 film directed by Ilse Moravec. It stars Peter Dunn and Ruth Okafor.",
-    "Ilse Moravec": "Ilse Moravec was a film director. She was the daughter of Hana Kolar and studied in Prague.",
+    "Glass Harbour": "Glass Harbour is a 1961 film directed by Ilse Moravec. It stars Peter Dunn "
+    "and Ruth Okafor.",
+    "Ilse Moravec": "Ilse Moravec was a film director. She was the daughter of Hana Kolar and "
+    "studied in Prague.",
     "Hana Kolar": "Hana Kolar was a Czech novelist. She died in Olomouc in 1949.",
-    "Peter Dunn": "Peter Dunn was an Irish actor. He was born in Galway and played in Glass Harbour.",
+    "Peter Dunn": "Peter Dunn was an Irish actor. He was born in Galway and played in Glass "
+    "Harbour.",
     "Ruth Okafor": "Ruth Okafor is an actress known for Glass Harbour and for the stage.",
     "Prague": "Prague is the capital of the Czech Republic. Ilse Moravec studied there.",
     "Galway": "Galway is a city in the west of Ireland where Peter Dunn was born.",
@@ -45,7 +50,9 @@ def asked(text: str, home: Path) -> Question:
     return Question(text, embedder.embed([text])[0], embedder.model.tag)
 
 
-def metered(view: GraphView, *, reads: int = 160, work: int = 1_000_000, ms: float = 60_000) -> MeteredView:
+def metered(
+    view: GraphView, *, reads: int = 160, work: int = 1_000_000, ms: float = 60_000
+) -> MeteredView:
     """The view with an account of its own."""
     return MeteredView(view, Turn(Caps(reads, work, ms)))
 

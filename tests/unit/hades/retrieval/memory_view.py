@@ -1,7 +1,8 @@
 """A graph in plain Python behind the port, and a wrapper that counts what is read from it.
 
-For properties over thousands of graphs, which publishing each would take hours. Small and slow on purpose: it is the
-reference against which meters are checked, `tests/contract/test_views.py` holds the real views to the port.
+For properties over thousands of graphs, which publishing each would take hours. Small and slow on
+purpose: it is the reference against which meters are checked, `tests/contract/test_views.py` holds
+the real views to the port.
 """
 
 from __future__ import annotations
@@ -54,7 +55,9 @@ class Graph:
     bridges: list[BridgePath] = field(default_factory=list)
     model: str = "toy@1/3"
 
-    def node(self, kind: Kind, name: str, vector: Sequence[float] | None = None, level: int = 1) -> int:
+    def node(
+        self, kind: Kind, name: str, vector: Sequence[float] | None = None, level: int = 1
+    ) -> int:
         """Add a node."""
         self.kinds.append(kind)
         self.names.append(name)
@@ -86,14 +89,20 @@ class MemoryView:
         self.type_names = TYPES
 
     def number(self, ids: Sequence[str]) -> Numbers:
-        known = {one: number for number, one in enumerate(self.ids(np.arange(len(self.graph.names))))}
+        known = {
+            one: number for number, one in enumerate(self.ids(np.arange(len(self.graph.names))))
+        }
         return np.array([known.get(one, -1) for one in ids], np.int64)
 
     def ids(self, numbers: Numbers) -> list[str]:
-        return [f"{self.graph.kinds[n].value}/n{n:06d}" for n in np.asarray(numbers, np.int64).tolist()]
+        return [
+            f"{self.graph.kinds[n].value}/n{n:06d}" for n in np.asarray(numbers, np.int64).tolist()
+        ]
 
     def kinds(self, numbers: Numbers) -> Codes:
-        return np.array([KINDS.index(self.graph.kinds[n]) for n in np.asarray(numbers).tolist()], np.uint8)
+        return np.array(
+            [KINDS.index(self.graph.kinds[n]) for n in np.asarray(numbers).tolist()], np.uint8
+        )
 
     def expand(
         self,
@@ -124,7 +133,14 @@ class MemoryView:
                     if direction == "any" and way == "inbound" and rows.target[at] == node:
                         continue
                     own.append(
-                        (row, int(rows.target[at]), int(rows.edge[at]), kind, float(rows.weight[at]), way == "outbound")
+                        (
+                            row,
+                            int(rows.target[at]),
+                            int(rows.edge[at]),
+                            kind,
+                            float(rows.weight[at]),
+                            way == "outbound",
+                        )
                     )
                     taken += 1
             own.sort(key=lambda one: (-one[4], one[2]))
@@ -134,7 +150,9 @@ class MemoryView:
         arrays = [np.array(column, kind) for column, kind in zip(columns, kinds, strict=True)]
         return Expansion(*arrays, work, capped)
 
-    def degree(self, numbers: Numbers, *, direction: Any, types: Sequence[str] | None = None) -> Numbers:
+    def degree(
+        self, numbers: Numbers, *, direction: Any, types: Sequence[str] | None = None
+    ) -> Numbers:
         found = self.expand(numbers, direction=direction, types=types)
         return np.bincount(found.row, minlength=len(numbers)).astype(np.int64)
 
@@ -150,7 +168,13 @@ class MemoryView:
     def nodes(self, numbers: Numbers) -> list[NodeFacts]:
         asked = np.asarray(numbers).tolist()
         return [
-            NodeFacts(one, self.graph.kinds[n], self.graph.names[n], "concept", summary=self.graph.names[n])
+            NodeFacts(
+                one,
+                self.graph.kinds[n],
+                self.graph.names[n],
+                "concept",
+                summary=self.graph.names[n],
+            )
             for n, one in zip(asked, self.ids(numbers), strict=True)
         ]
 
@@ -159,20 +183,30 @@ class MemoryView:
         for handle in np.asarray(handles).tolist():
             source, target, kind, weight = self.graph.edges[handle]
             ends = self.ids(np.array([source, target]))
-            facts.append(EdgeFacts(f"relations/r{handle}", *ends, kind, weight, "doc", (0, 3), "why"))
+            facts.append(
+                EdgeFacts(f"relations/r{handle}", *ends, kind, weight, "doc", (0, 3), "why")
+            )
         return facts
 
     def passages(self, numbers: Numbers) -> list[Passage]:
         asked = np.asarray(numbers).tolist()
         return [
-            Passage(one, self.graph.names[n], f"origin {n}", f"documents/{n}", (0, len(self.graph.names[n])), f"T{n}")
+            Passage(
+                one,
+                self.graph.names[n],
+                f"origin {n}",
+                f"documents/{n}",
+                (0, len(self.graph.names[n])),
+                f"T{n}",
+            )
             for n, one in zip(asked, self.ids(numbers), strict=True)
         ]
 
     def sources(self, document_ids: Sequence[str]) -> list[SourceFacts | None]:
         texts = [self.graph.names[int(one.partition("/")[2])] for one in document_ids]
         return [
-            SourceFacts(one, one, "", text, sha256_text(text)) for one, text in zip(document_ids, texts, strict=True)
+            SourceFacts(one, one, "", text, sha256_text(text))
+            for one, text in zip(document_ids, texts, strict=True)
         ]
 
     def vectors(self, numbers: Numbers, *, model: str) -> tuple[NDArray[np.float32], Flags]:
@@ -226,11 +260,15 @@ class MemoryView:
         topics = {s: t for s, t, kind, _ in self.graph.edges if kind == ClusterEdgeType.PART_OF}
         return np.array([topics.get(n, -1) for n in np.asarray(numbers).tolist()], np.int64)
 
-    def bridges(self, clusters_from: Numbers, clusters_to: Numbers | None = None, *, limit: int) -> list[BridgePath]:
+    def bridges(
+        self, clusters_from: Numbers, clusters_to: Numbers | None = None, *, limit: int
+    ) -> list[BridgePath]:
         starts = set(np.asarray(clusters_from).tolist())
         ends = None if clusters_to is None else set(np.asarray(clusters_to).tolist())
         return [
-            one for one in self.graph.bridges if one.from_cluster in starts and (ends is None or one.to_cluster in ends)
+            one
+            for one in self.graph.bridges
+            if one.from_cluster in starts and (ends is None or one.to_cluster in ends)
         ][:limit]
 
     def match_names(self, text: str) -> NameMatches:
@@ -271,7 +309,9 @@ class MemoryView:
 
 
 class CountingView:
-    """Passes every question on and counts what came back, by itself: `reads` as the port defines them, and `work`."""
+    """Passes every question on and counts what came back, by itself: `reads` as the port defines
+    them, and `work`.
+    """
 
     def __init__(self, view: MemoryView) -> None:
         self._view = view
@@ -298,4 +338,7 @@ class CountingView:
 
 def _hits(scored: list[tuple[float, int]], limit: int) -> Hits:
     best = sorted(scored)[:limit]
-    return Hits(np.array([n for _, n in best], np.int64), np.array([-score for score, _ in best], np.float32))
+    return Hits(
+        np.array([n for _, n in best], np.int64),
+        np.array([-score for score, _ in best], np.float32),
+    )

@@ -24,21 +24,30 @@ def adjacency(
     weight = table[:, 2].astype(np.float32)
     kinds = np.zeros(len(edges), np.uint8) if types is None else np.array(types, np.uint8)
     return Adjacency(
-        _rows(source, target, weight, kinds, n_nodes), _rows(target, source, weight, kinds, n_nodes), validity
+        _rows(source, target, weight, kinds, n_nodes),
+        _rows(target, source, weight, kinds, n_nodes),
+        validity,
     )
 
 
-def exact(edges: Sequence[Edge], n_nodes: int, restart: NDArray[np.float64], damping: float) -> NDArray[np.float64]:
-    """Personalized PageRank of the undirected graph by solving its equation; a node without edges keeps its walk.
+def exact(
+    edges: Sequence[Edge], n_nodes: int, restart: NDArray[np.float64], damping: float
+) -> NDArray[np.float64]:
+    """Personalized PageRank of the undirected graph by solving its equation; a node without edges
+    keeps its walk.
 
     `restart` is (nodes,) or (nodes, questions), and so is the answer.
     """
     step, _ = transition(edges, n_nodes)
-    solved: NDArray[np.float64] = np.linalg.solve(np.eye(n_nodes) - damping * step, (1.0 - damping) * restart)
+    solved: NDArray[np.float64] = np.linalg.solve(
+        np.eye(n_nodes) - damping * step, (1.0 - damping) * restart
+    )
     return solved
 
 
-def transition(edges: Sequence[Edge], n_nodes: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def transition(
+    edges: Sequence[Edge], n_nodes: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """The column-stochastic step, and the weighted degrees."""
     both = np.zeros((n_nodes, n_nodes))
     for source, target, weight in edges:
@@ -62,9 +71,15 @@ def communities(n_nodes: int, n_edges: int, size: int, seed: int) -> list[Edge]:
 
 
 def _rows(
-    near: NDArray[np.int64], far: NDArray[np.int64], weight: NDArray[np.float32], kinds: NDArray[np.uint8], n_nodes: int
+    near: NDArray[np.int64],
+    far: NDArray[np.int64],
+    weight: NDArray[np.float32],
+    kinds: NDArray[np.uint8],
+    n_nodes: int,
 ) -> Csr:
     order = np.lexsort((-weight, near))
     starts = np.zeros(n_nodes + 1, np.int64)
     np.cumsum(np.bincount(near, minlength=n_nodes), out=starts[1:])
-    return Csr(starts, far[order].astype(np.int32), order.astype(np.int32), kinds[order], weight[order])
+    return Csr(
+        starts, far[order].astype(np.int32), order.astype(np.int32), kinds[order], weight[order]
+    )

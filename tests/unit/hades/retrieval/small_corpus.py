@@ -17,11 +17,18 @@ DOCUMENTS = {
     "brod": ("Jan Brod", "Jan Brod taught drawing in Karst for thirty years."),
     "fish": ("Pike", "Pike live in cold water and hunt small fish."),
 }
-VECTORS = {"lake": [1.0, 0.0, 0.0], "holm": [0.6, 0.8, 0.0], "brod": [0.0, 1.0, 0.0], "fish": [0.5, 0.0, 0.8]}
+VECTORS = {
+    "lake": [1.0, 0.0, 0.0],
+    "holm": [0.6, 0.8, 0.0],
+    "brod": [0.0, 1.0, 0.0],
+    "fish": [0.5, 0.0, 0.8],
+}
 
 
 def published(home: Path) -> GraphView:
-    """The snapshot of the corpus: a document, a chunk and an entity each, and one relation between two entities."""
+    """The snapshot of the corpus: a document, a chunk and an entity each, and one relation between
+    two entities.
+    """
     store = empty_store(home / "graph.db")
     for key, (title, text) in DOCUMENTS.items():
         put(store, "documents", {**document(key, text), "title": title})

@@ -1,10 +1,15 @@
-"""A moment in the past goes through seeds, beam, flow and PageRank alike (requirement: time is two intervals)."""
+"""A moment in the past goes through seeds, beam, flow and PageRank alike (requirement: time is two
+intervals).
+"""
 
 from __future__ import annotations
+
+from datetime import date, datetime
 
 import numpy as np
 import pytest
 
+from hades.retrieval.answers import BadQuestion
 from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import Question, Seed
 from hades.retrieval.search.seeds import entry_points
@@ -53,7 +58,9 @@ def test_paths_use_the_edges_that_were_true_then(answers, recipe):
 @pytest.mark.parametrize("recipe", ["hirag_pathrag", "pathrag"])
 def test_paths_use_the_edges_that_were_known_then(answers, recipe):
     taught = frozenset(("brod", "kern"))
-    assert taught not in joined(answers.retrieve(QUESTION, recipe=recipe, plan=PLAN, known_at=day(14)))
+    assert taught not in joined(
+        answers.retrieve(QUESTION, recipe=recipe, plan=PLAN, known_at=day(14))
+    )
     assert taught in joined(answers.retrieve(QUESTION, recipe=recipe, plan=PLAN, known_at=day(15)))
 
 
@@ -83,6 +90,18 @@ def test_a_chunk_stands_for_what_it_was_known_to_name(tmp_path):
     with answering(tmp_path) as opened:
         view = MeteredView(opened.view, Turn(Caps(160, 1_000_000, 60_000)))
         seed = Seed(int(view.number(["doc_chunks/c"])[0]), 1.0, {"lexical": 1.0})
-        for moment, names in ((day(5), ["entities/boat"]), (day(9), ["entities/boat", "entities/lake"])):
+        for moment, names in (
+            (day(5), ["entities/boat"]),
+            (day(9), ["entities/boat", "entities/lake"]),
+        ):
             starts = entry_points(view, Question(text, mask=Mask(known_at=moment)), [seed], 8)
             assert sorted(view.ids(np.array([one.node for one in starts]))) == names
+
+
+def test_a_moment_is_a_text_a_date_or_a_time(answers):
+    ways = ("2026-01-05", "2026-01-05T00:00:00Z", date(2026, 1, 5), day(5), datetime(2026, 1, 5))
+    found = [answers.retrieve(QUESTION, recipe="pathrag", plan=PLAN, as_of=way) for way in ways]
+    assert {one.as_of for one in found} == {day(5)}
+    assert all(joined(one) == joined(found[0]) for one in found)
+    with pytest.raises(BadQuestion, match="known_at is 'soon'; give a time such as 2026-01-31"):
+        answers.retrieve(QUESTION, known_at="soon")

@@ -1,4 +1,6 @@
-"""The default recipe: every channel, one ranking, paths that explain it, and no answer where nothing supports one."""
+"""The default recipe: every channel, one ranking, paths that explain it, and no answer where
+nothing supports one.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ def view(tmp_path_factory: pytest.TempPathFactory) -> GraphView:
 
 def ask(view: GraphView, text: str = ACTOR, **options: object) -> Retrieval:
     plan = Plan(profile=Profile.EVALUATION)
-    return retrieve(view, text, Tools(ByteCeiling(), HashingEmbedder()), at=MOMENT, plan=plan, **options)  # type: ignore[arg-type]
+    return retrieve(
+        view, text, Tools(ByteCeiling(), HashingEmbedder()), at=MOMENT, plan=plan, **options
+    )  # type: ignore[arg-type]
 
 
 def test_the_default_is_auto_and_finds_every_step_of_a_question(view: GraphView):
@@ -57,7 +61,10 @@ def test_entities_are_not_compared_by_vector_and_the_seeds_are_where_the_walk_st
     found = ask(view)
     assert set(compared) == {Kind.CHUNK}
     assert found.conveyance.context.ground > 0.0
-    seeds, graph = (next(one for one in found.telemetry.stages if one.name == name) for name in ("seeds", "graph"))
+    seeds, graph = (
+        next(one for one in found.telemetry.stages if one.name == name)
+        for name in ("seeds", "graph")
+    )
     assert seeds.given > 0  # the film
     assert graph.coverage > 0.0  # a path touches it
 
@@ -82,7 +89,10 @@ def test_each_passage_names_the_path_that_leads_to_it_or_says_why_there_is_none(
 
 def test_a_path_that_explains_a_passage_has_an_edge_that_the_passage_states(view: GraphView):
     found = ask(view)
-    sources = {path.rank: {edge.provenance.doc for edge in path.edges if edge.provenance} for path in found.paths}
+    sources = {
+        path.rank: {edge.provenance.doc for edge in path.edges if edge.provenance}
+        for path in found.paths
+    }
     told = {one.document: sources[one.explained_by] for one in found.passages if one.explained_by}
     assert {"Glass Harbour", "Peter Dunn", "Galway"} <= told.keys()
     assert [document for document, stated_in in told.items() if document not in stated_in] == []
@@ -96,13 +106,17 @@ def test_a_path_that_explains_a_passage_has_an_edge_that_the_passage_states(view
         ({"budget": {"tokens_max": 120}}, Reason.PROMPT_FULL),
     ],
 )
-def test_every_cut_of_an_answer_has_its_reason(view: GraphView, raw: dict[str, object], reason: Reason):
+def test_every_cut_of_an_answer_has_its_reason(
+    view: GraphView, raw: dict[str, object], reason: Reason
+):
     tools = Tools(ByteCeiling(), HashingEmbedder())
     assert reason in retrieve(view, ACTOR, tools, at=MOMENT, plan=clamp(raw)).reasons
 
 
 def test_an_answer_of_the_usual_length_is_not_called_cut(view: GraphView):
-    found = retrieve(view, ACTOR, Tools(ByteCeiling(), HashingEmbedder()), at=MOMENT, plan=clamp({}))
+    found = retrieve(
+        view, ACTOR, Tools(ByteCeiling(), HashingEmbedder()), at=MOMENT, plan=clamp({})
+    )
     assert len(found.passages) == found.plan.final_context  # there was more
     assert Reason.CONTEXT_FULL not in found.reasons
 
@@ -118,7 +132,9 @@ def test_seeds_and_fanout_of_the_plan_change_the_paths(view: GraphView):
 
 def test_a_key_that_a_recipe_does_not_use_is_named(view: GraphView):
     tools = Tools(ByteCeiling(), HashingEmbedder())
-    found = retrieve(view, ACTOR, tools, at=MOMENT, plan=clamp({"graph": {"fanout": 3}}), recipe="hipporag")
+    found = retrieve(
+        view, ACTOR, tools, at=MOMENT, plan=clamp({"graph": {"fanout": 3}}), recipe="hipporag"
+    )
     assert Reason.KEY_UNUSED in found.reasons
     assert "hipporag does not use graph.fanout" in found.why
     assert Reason.KEY_UNUSED not in ask(view, recipe="hipporag").reasons
@@ -126,7 +142,9 @@ def test_a_key_that_a_recipe_does_not_use_is_named(view: GraphView):
 
 @pytest.mark.parametrize("recipe", ["auto", "hipporag", "hipporag_multihop", "nexus"])
 @pytest.mark.parametrize(("ms", "is_late"), [(1, True), (10_000, False)])
-def test_the_reranker_keeps_its_time_in_every_recipe(view: GraphView, recipe: str, ms: int, is_late: bool):
+def test_the_reranker_keeps_its_time_in_every_recipe(
+    view: GraphView, recipe: str, ms: int, is_late: bool
+):
     looks = count()
     tools = Tools(ByteCeiling(), HashingEmbedder(), clock=lambda: 0.002 * next(looks))
     plan = clamp({"profile": "evaluation", "reranker": {"timeout_ms": ms}})
@@ -136,7 +154,10 @@ def test_the_reranker_keeps_its_time_in_every_recipe(view: GraphView, recipe: st
 
 
 def test_a_turn_without_time_says_so_and_not_that_a_passage_names_nothing(view: GraphView):
-    found = [FoundPassage(int(number), 1.0) for number in view.number([one.id for one in ask(view).passages[:2]])]
+    found = [
+        FoundPassage(int(number), 1.0)
+        for number in view.number([one.id for one in ask(view).passages[:2]])
+    ]
     read = view.passages(np.array([one.node for one in found], np.int64))
     late = metered(view, ms=0.0)
     _, marked = explain_passages(late, Question(ACTOR), [], found, read, FlowRules())

@@ -9,7 +9,15 @@ import pytest
 
 from hades.retrieval.core.types import CandidateGraph, Seed
 from hades.retrieval.core.words import OUT
-from hades.retrieval.walks.beam import BeamRules, Overlap, Walk, choose, score_terms, search_beam, terms_of
+from hades.retrieval.walks.beam import (
+    BeamRules,
+    Overlap,
+    Walk,
+    choose,
+    score_terms,
+    search_beam,
+    terms_of,
+)
 from hades.settings.tree import BeamTerms
 from hades.snapshot.view import GraphView
 from schemas.ids import Mask
@@ -22,8 +30,17 @@ RULES = BeamRules(hops=2, fanout=2, beam=8, direction=OUT)
 
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory: pytest.TempPathFactory) -> GraphView:
-    """r has three children of falling weight, b the best grandchild; a vector for each side of the toy space."""
-    edges = [("r", "a", 0.9), ("r", "b", 0.8), ("r", "c", 0.1), ("a", "a1", 0.5), ("b", "b1", 0.9), ("b", "b2", 0.2)]
+    """r has three children of falling weight, b the best grandchild; a vector for each side of the
+    toy space.
+    """
+    edges = [
+        ("r", "a", 0.9),
+        ("r", "b", 0.8),
+        ("r", "c", 0.1),
+        ("a", "a1", 0.5),
+        ("b", "b1", 0.9),
+        ("b", "b2", 0.2),
+    ]
     late = relation("r", "late", weight=1.0) | {"valid_from": day(5)}
     vectors = {"c": [1.0, 0.0, 0.0], "b1": [0.8, 0.6, 0.0], "a": [0.0, 1.0, 0.0]}
     return published(tmp_path_factory.mktemp("tree"), edges, vectors=vectors, relations=[late])
@@ -36,7 +53,9 @@ def walked(view: GraphView, *arguments: object, **options: object) -> list[str]:
 
 def test_each_path_grows_to_its_best_neighbours_only(tree: GraphView) -> None:
     view = metered(tree)
-    found = search_beam(view, replace(question(), mask=Mask(as_of=day(4))), seeds(tree, "r"), replace(RULES, hops=1))
+    found = search_beam(
+        view, replace(question(), mask=Mask(as_of=day(4))), seeds(tree, "r"), replace(RULES, hops=1)
+    )
     assert [keys_of(tree, path.nodes) for path in found.paths] == ["r a", "r b"]
     assert view.turn.reasons == [Reason.CAP_EXCEEDED]  # c was there too
     assert view.turn.reads_spent == 0
@@ -50,7 +69,11 @@ def test_likeness_beats_weight_where_it_should(tree: GraphView) -> None:
 def test_candidates_limit_the_beam(tree: GraphView) -> None:
     inside = np.array([number(tree, key) for key in ("c", "b", "b2")])
     within = CandidateGraph(inside, np.ones(3, np.float32))
-    assert set(walked(tree, question(), seeds(tree, "r"), RULES, within=within)) == {"r b", "r c", "r b b2"}
+    assert set(walked(tree, question(), seeds(tree, "r"), RULES, candidate_graph=within)) == {
+        "r b",
+        "r c",
+        "r b b2",
+    }
 
 
 def test_it_stops_when_the_seeds_are_joined(tree: GraphView) -> None:
@@ -74,7 +97,9 @@ def test_an_expired_turn_grows_nothing(tree: GraphView) -> None:
 
 
 def test_the_score_is_the_sum_of_its_five_terms(tree: GraphView) -> None:
-    weights = BeamTerms(seed_sim=0.1, edge_weight=0.2, lex_match=0.3, depth_penalty=0.4, redundancy=0.5)
+    weights = BeamTerms(
+        seed_sim=0.1, edge_weight=0.2, lex_match=0.3, depth_penalty=0.4, redundancy=0.5
+    )
     one = walk((1, 2, 3), (7, 8), weights=(0.5, 0.7), matches=(1.0, 0.2, 0.4), seed=0.9)
     score = score_terms(terms_of([one], max_hops=4), weights)[0]
     assert score == pytest.approx(0.1 * 0.9 + 0.2 * 0.6 + 0.3 * 0.3 - 0.4 * 0.5)
@@ -101,4 +126,6 @@ def walk(
     seed: float = 1.0,
 ) -> Walk:
     ones = (1.0,) * len(edges)
-    return Walk(nodes, edges, (True,) * len(edges), weights or ones, matches or (0.0,) * len(nodes), seed)
+    return Walk(
+        nodes, edges, (True,) * len(edges), weights or ones, matches or (0.0,) * len(nodes), seed
+    )

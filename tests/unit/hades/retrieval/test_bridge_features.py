@@ -1,6 +1,8 @@
-"""Bridges between passages: names that one tells and another is about, and what the other adds to the question.
+"""Bridges between passages: names that one tells and another is about, and what the other adds to
+the question.
 
-Names also lead from a sentence that fits the question to passages whose titles nobody spells."""
+Names also lead from a sentence that fits the question to passages whose titles nobody spells.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ from hades.retrieval.features.sentences import (
     hold_shares,
     read_closely,
     share_linked,
-    wanted,
+    weigh_question_words,
 )
 from hades.retrieval.ranking.default_ranking import compare_remaining
 
@@ -35,7 +37,7 @@ def read(title: str, text: str) -> Reading:
 
 
 READINGS = [read(title, text) for title, text in TEXTS.items()]
-WANT = wanted(QUESTION, ["Fist Power"], READINGS)
+WANT = weigh_question_words(QUESTION, ["Fist Power"], READINGS)
 HOLDS = hold_shares(READINGS, WANT)
 
 
@@ -52,22 +54,43 @@ def test_a_title_that_shares_new_names_with_the_first_passage_is_bridged_to():
     [
         ("Hong Kong", "Fist Power was made in Hong Kong.", True),
         ("Paris, Texas", "The film was shot in Paris and in Rome.", True),
-        ("Laminar, transitional and turbulent flow", "The laminar boundary layer was measured.", False),
+        (
+            "Laminar, transitional and turbulent flow",
+            "The laminar boundary layer was measured.",
+            False,
+        ),
         ("Information Retrieval", "Programs for information retrieval are compared.", False),
-        ("on the structure of the blast wave", "A note: on the structure of the blast wave at rest.", False),
-        ("The Use of Tables in the Design of Wings", "See The Use of Tables in the Design of Wings.", False),
+        (
+            "on the structure of the blast wave",
+            "A note: on the structure of the blast wave at rest.",
+            False,
+        ),
+        (
+            "The Use of Tables in the Design of Wings",
+            "See The Use of Tables in the Design of Wings.",
+            False,
+        ),
         ("Rome", "Romeo and Juliet is a play.", False),
         ("紅樓夢", "作者寫了紅樓夢。", True),
     ],
 )
-def test_a_title_links_where_it_is_a_name_and_written_as_one(title: str, text: str, is_linked: bool):
+def test_a_title_links_where_it_is_a_name_and_written_as_one(
+    title: str, text: str, is_linked: bool
+):
     own, naming = read(title, "It is known to many."), read("Somewhere else", text)
-    assert share_linked([own, naming, read("Cold Bread", "It is baked.")]) == (2 / 3 if is_linked else 0.0)
+    assert share_linked([own, naming, read("Cold Bread", "It is baked.")]) == (
+        2 / 3 if is_linked else 0.0
+    )
 
 
 def test_a_people_leads_to_its_country():
-    pair = [read("Kohuwala", "Kohuwala is a suburb in Sri Lanka."), read("Sri Lankan movement", "It ended in 1948.")]
-    asked = wanted("When did the country of Kohuwala leave the empire?", ["Kohuwala"], pair)
+    pair = [
+        read("Kohuwala", "Kohuwala is a suburb in Sri Lanka."),
+        read("Sri Lankan movement", "It ended in 1948."),
+    ]
+    asked = weigh_question_words(
+        "When did the country of Kohuwala leave the empire?", ["Kohuwala"], pair
+    )
     assert find_bridges(pair, asked, hold_shares(pair, asked)).titles[0, 1] > 0.0
 
 
@@ -96,7 +119,7 @@ SONGS = {
     "Amsel Bread": "Bread from Port Amsel is sold cold.",
 }
 SUNG = [read(title, text) for title, text in SONGS.items()]
-ASKED = wanted(SONG, ["Tin Lantern"], SUNG)
+ASKED = weigh_question_words(SONG, ["Tin Lantern"], SUNG)
 
 
 def test_names_are_read_in_full_without_the_words_before_them():
@@ -110,13 +133,15 @@ def test_names_are_read_in_full_without_the_words_before_them():
 def test_a_name_in_the_sentence_that_fits_leads_further_than_one_in_another():
     found = find_sentence_bridges(SUNG, ASKED)
     assert found.fitting[0, 1] > found.fitting[0, 2] > 0.0
-    assert found.titled[0, 1] == 0.0 < found.titled[0, 2]  # no title says Orla Venn, one says Port Amsel
+    assert (
+        found.titled[0, 1] == 0.0 < found.titled[0, 2]
+    )  # no title says Orla Venn, one says Port Amsel
     assert found.rare[0, 1] > found.rare[0, 3] > 0.0  # two passages say Orla Venn, three Port Amsel
 
 
 def test_the_names_of_the_question_and_of_the_own_title_lead_nowhere():
     again = [*SUNG, read("Old Songs", "Tin Lantern is among the old songs.")]
-    found = find_sentence_bridges(again, wanted(SONG, ["Tin Lantern"], again))
+    found = find_sentence_bridges(again, weigh_question_words(SONG, ["Tin Lantern"], again))
     assert not found.rare[4].any()
     assert found.rare[2, 3] == 0.0
     assert found.rare[3, 2] > 0.0

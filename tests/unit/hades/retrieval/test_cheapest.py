@@ -30,7 +30,10 @@ FLAT = {"refers_to": 1.0}
 def random_edges(nodes: int, edges: int, seed: int) -> list[tuple[str, str, float]]:
     chance = np.random.default_rng(seed)
     pairs = {(int(a), int(b)) for a, b in chance.integers(0, nodes, (edges, 2)) if a != b}
-    return [(f"n{a:02}", f"n{b:02}", float(np.float32(chance.uniform(0.05, 0.95)))) for a, b in sorted(pairs)]
+    return [
+        (f"n{a:02}", f"n{b:02}", float(np.float32(chance.uniform(0.05, 0.95))))
+        for a, b in sorted(pairs)
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +41,8 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Thirty nodes and about ninety edges, each with the cost of its weight."""
     home = tmp_path_factory.mktemp("random")
     rows = [
-        relation(tail, head, weight=weight, cost=-math.log(weight)) for tail, head, weight in random_edges(30, 90, 7)
+        relation(tail, head, weight=weight, cost=-math.log(weight))
+        for tail, head, weight in random_edges(30, 90, 7)
     ]
     published(home, [], relations=rows)
     return home
@@ -51,15 +55,24 @@ def graph(home: Path) -> GraphView:
 
 def test_the_cheapest_paths_are_the_cheapest_of_all_simple_paths(graph: GraphView) -> None:
     plain = networkx.MultiGraph()
-    plain.add_edges_from((tail, head, {"cost": -math.log(weight)}) for tail, head, weight in random_edges(30, 90, 7))
+    plain.add_edges_from(
+        (tail, head, {"cost": -math.log(weight)}) for tail, head, weight in random_edges(30, 90, 7)
+    )
     compared = 0
     for source, target in (("n00", "n05"), ("n01", "n09"), ("n02", "n20"), ("n11", "n03")):
-        ours = cheapest_paths(metered(graph), number(graph, source), number(graph, target), k=5, max_hops=4)
+        ours = cheapest_paths(
+            metered(graph), number(graph, source), number(graph, target), k=5, max_hops=4
+        )
         every = sorted(
-            (sum(plain.edges[edge]["cost"] for edge in path), " ".join([source, *(edge[1] for edge in path)]))
+            (
+                sum(plain.edges[edge]["cost"] for edge in path),
+                " ".join([source, *(edge[1] for edge in path)]),
+            )
             for path in networkx.all_simple_edge_paths(plain, source, target, cutoff=4)
         )
-        assert [-path.score for path in ours] == pytest.approx([cost for cost, _ in every[:5]], rel=1e-5)
+        assert [-path.score for path in ours] == pytest.approx(
+            [cost for cost, _ in every[:5]], rel=1e-5
+        )
         assert [keys_of(graph, path.nodes) for path in ours] == [nodes for _, nodes in every[:5]]
         compared += len(ours)
     assert compared >= 9
@@ -73,27 +86,37 @@ def test_the_best_paths_are_the_best_of_all_simple_paths(graph: GraphView) -> No
     ends = ["n00", "n05", "n09", "n20"]
     expected = sorted(
         (
-            -value_of(-sum(math.log(plain.edges[edge]["weight"]) for edge in pairwise(path)), len(path) - 1, 0.3)
+            -value_of(
+                -sum(math.log(plain.edges[edge]["weight"]) for edge in pairwise(path)),
+                len(path) - 1,
+                0.3,
+            )
             for place, target in enumerate(ends)
             for source in ends[:place]
             for path in networkx.all_simple_paths(plain, source, target, cutoff=5)
         ),
         reverse=True,
     )
-    everything = CandidateGraph(np.array([number(graph, f"n{n:02}") for n in range(30)]), np.ones(30, np.float32))
+    everything = CandidateGraph(
+        np.array([number(graph, f"n{n:02}") for n in range(30)]), np.ones(30, np.float32)
+    )
     found = get_best_paths(metered(graph), everything, 6, 5, FLAT, seeds=seeds(graph, *ends))
     assert [path.score for path in found.paths] == pytest.approx(expected[:6], rel=1e-5)
 
 
 def test_a_longer_path_of_the_same_evidence_scores_lower() -> None:
     each = -math.log(0.5)
-    assert [value_of(n * each, n, 0.3) for n in (1, 2, 5)] == pytest.approx([each, each + 0.3, each + 1.2])
+    assert [value_of(n * each, n, 0.3) for n in (1, 2, 5)] == pytest.approx(
+        [each, each + 0.3, each + 1.2]
+    )
 
 
 def test_a_direct_edge_is_a_path_and_boosts_matter(tmp_path: Path) -> None:
     edges = [("a", "b", 0.5, "coref"), ("a", "c", 0.9, "refers_to"), ("c", "b", 0.9, "refers_to")]
     graph = published(tmp_path, edges)
-    everything = CandidateGraph(np.array([number(graph, key) for key in "abc"]), np.ones(3, np.float32))
+    everything = CandidateGraph(
+        np.array([number(graph, key) for key in "abc"]), np.ones(3, np.float32)
+    )
     found = get_best_paths(metered(graph), everything, 6, 5, seeds=seeds(graph, "a", "b"))
     assert [keys_of(graph, path.nodes) for path in found.paths] == ["a c b", "a b"]
     boosts = PathSettings().relation_boost
@@ -106,15 +129,24 @@ def test_the_bridge_cache_is_asked_first_and_counted(tmp_path: Path) -> None:
     fill(store)
     publish(store, tmp_path)
     graph = open_snapshot(tmp_path)
-    inside = CandidateGraph(np.array([number(graph, key) for key in ("b0", "b1", "b2")]), np.ones(3, np.float32))
+    inside = CandidateGraph(
+        np.array([number(graph, key) for key in ("b0", "b1", "b2")]), np.ones(3, np.float32)
+    )
     view = metered(graph)
     found = get_best_paths(view, inside, 6, 5, seeds=seeds(graph, "b0", "b1"))
-    # The fixture's bridge between coast and valley is the edge k1 itself: found once, by the cache, at its cost.
-    assert [(keys_of(graph, path.nodes), path.origin) for path in found.paths] == [("b1 b0", "bridge")]
+    # The fixture's bridge between coast and valley is the edge k1 itself: found once, by the cache,
+    # at its cost.
+    assert [(keys_of(graph, path.nodes), path.origin) for path in found.paths] == [
+        ("b1 b0", "bridge")
+    ]
     assert found.bridges == view.turn.reads_spent == 1
     ends = get_best_paths(metered(graph), inside, 6, 5, seeds=seeds(graph, "b0", "b2")).paths
-    assert [keys_of(graph, path.nodes) for path in ends] == ["b2 b1 b0"], "no bridge of b1, a candidate that is no seed"
-    masked = get_best_paths(metered(graph), inside, 6, 5, seeds=seeds(graph, "b0", "b1"), mask=Mask(as_of=day(3)))
+    assert [keys_of(graph, path.nodes) for path in ends] == ["b2 b1 b0"], (
+        "no bridge of b1, a candidate that is no seed"
+    )
+    masked = get_best_paths(
+        metered(graph), inside, 6, 5, seeds=seeds(graph, "b0", "b1"), mask=Mask(as_of=day(3))
+    )
     assert masked.bridges == 0
     assert {path.origin for path in masked.paths} == {"cheapest"}
 

@@ -1,4 +1,6 @@
-"""Questions about code find the file and the function, by each kind of evidence that they may hold."""
+"""Questions about code find the file and the function, by each kind of evidence that they may
+hold.
+"""
 
 from __future__ import annotations
 
@@ -24,28 +26,58 @@ from tests.unit.hades.ingest.sources.repositories import Repository
 
 FILES = {
     "shop/cart.py": (
-        "def add_item(cart, item):\n    cart.append(item)\n\n\ndef totalPrice(cart):\n    return sum(cart)\n"
+        "def add_item(cart, item):\n    cart.append(item)\n\n\ndef totalPrice(cart):\n    return "
+        "sum(cart)\n"
     ),
     "shop/payment.py": (
-        "from shop.cart import totalPrice\n\n\nclass Gateway:\n    def charge(self, card, amount):\n"
-        '        if amount <= 0:\n            raise ValueError("the amount to charge must be positive")\n'
-        "        return self.send(card, amount)\n\n    def refund(self, card):\n        return None\n"
+        "from shop.cart import totalPrice\n\n\nclass Gateway:\n    def charge(self, card, "
+        "amount):\n"
+        '        if amount <= 0:\n            raise ValueError("the amount to charge must be '
+        'positive")\n'
+        "        return self.send(card, amount)\n\n    def refund(self, card):\n        return "
+        "None\n"
     ),
     "shop/mail.py": "def send_receipt(address):\n    return address\n",
     "tests/test_payment.py": (
-        "from shop.payment import Gateway\n\n\ndef test_charge_card():\n    Gateway().charge('card', 1)\n"
+        "from shop.payment import Gateway\n\n\ndef test_charge_card():\n    "
+        "Gateway().charge('card', 1)\n"
     ),
     "docs/payment.md": "# Payment\n\nHow to charge a card with the gateway.\n",
 }
 UNITS = [
-    CodeUnit("shop/cart.py", "add_item", "function", 1, 2, FILES["shop/cart.py"].split("\n\n\n")[0]),
-    CodeUnit("shop/cart.py", "totalPrice", "function", 5, 6, FILES["shop/cart.py"].split("\n\n\n")[1]),
+    CodeUnit(
+        "shop/cart.py", "add_item", "function", 1, 2, FILES["shop/cart.py"].split("\n\n\n")[0]
+    ),
+    CodeUnit(
+        "shop/cart.py", "totalPrice", "function", 5, 6, FILES["shop/cart.py"].split("\n\n\n")[1]
+    ),
     CodeUnit("shop/payment.py", "", "module", 1, 1, "from shop.cart import totalPrice"),
-    CodeUnit("shop/payment.py", "Gateway.charge", "method", 5, 8, FILES["shop/payment.py"].split("\n\n")[1][15:]),
-    CodeUnit("shop/payment.py", "Gateway.refund", "method", 10, 11, "    def refund(self, card):\n        return None"),
+    CodeUnit(
+        "shop/payment.py",
+        "Gateway.charge",
+        "method",
+        5,
+        8,
+        FILES["shop/payment.py"].split("\n\n")[1][15:],
+    ),
+    CodeUnit(
+        "shop/payment.py",
+        "Gateway.refund",
+        "method",
+        10,
+        11,
+        "    def refund(self, card):\n        return None",
+    ),
     CodeUnit("shop/mail.py", "send_receipt", "function", 1, 2, FILES["shop/mail.py"]),
-    CodeUnit("tests/test_payment.py", "test_charge_card", "function", 4, 5, FILES["tests/test_payment.py"]),
-]  # fmt: skip
+    CodeUnit(
+        "tests/test_payment.py",
+        "test_charge_card",
+        "function",
+        4,
+        5,
+        FILES["tests/test_payment.py"],
+    ),
+]
 
 
 @pytest.mark.parametrize(
@@ -53,8 +85,16 @@ UNITS = [
     [
         ("Where is the total price computed?", "shop/cart.py", "totalPrice"),
         ("`Gateway.refund` returns nothing", "shop/payment.py", "Gateway.refund"),
-        ("Crash\nValueError: the amount to charge must be positive", "shop/payment.py", "Gateway.charge"),
-        ('Crash\n  File "/lib/site-packages/shop/mail.py", line 2, in send_receipt', "shop/mail.py", "send_receipt"),
+        (
+            "Crash\nValueError: the amount to charge must be positive",
+            "shop/payment.py",
+            "Gateway.charge",
+        ),
+        (
+            'Crash\n  File "/lib/site-packages/shop/mail.py", line 2, in send_receipt',
+            "shop/mail.py",
+            "send_receipt",
+        ),
         ("The address in shop/mail.py is wrong", "shop/mail.py", "send_receipt"),
         ("shop.cart.add_item drops items", "shop/cart.py", "add_item"),
     ],
@@ -78,10 +118,15 @@ def test_commits_like_the_question_bring_up_the_files_that_they_touched() -> Non
     assert found.files[0].id == "shop/mail.py"
 
 
-def test_a_plain_sentence_finds_the_nearest_function_and_one_that_spells_a_name_finds_that() -> None:
+def test_a_plain_sentence_finds_the_nearest_function_and_one_that_spells_a_name_finds_that() -> (
+    None
+):
     index = CodeIndex(UNITS)
     cosines = np.array([0.8 if unit.symbol == "send_receipt" else 0.1 for unit in UNITS])
-    plain, named = "how does a customer hear of the price of a card", "`Gateway.refund` of a card returns nothing"
+    plain, named = (
+        "how does a customer hear of the price of a card",
+        "`Gateway.refund` of a card returns nothing",
+    )
     assert search_code(index, plain, 5).symbols[0].id != "shop/mail.py:send_receipt"
     assert search_code(index, plain, 5, cosines).symbols[0].id == "shop/mail.py:send_receipt"
     assert search_code(index, plain, 5, cosines).files[0].id == "shop/mail.py"
@@ -92,9 +137,13 @@ def test_past_changes_equal_a_plain_count_commit_by_commit() -> None:
     random = np.random.default_rng(7)
     names = [f"f{number}.py" for number in range(40)]
     row = {name: place for place, name in enumerate(names)}
-    sizes = random.integers(1, 36, 500)  # some touch more files than a commit may that says something
+    sizes = random.integers(
+        1, 36, 500
+    )  # some touch more files than a commit may that says something
     commits = [
-        Commit(f"c{n:03}", float(random.random()), "", tuple(random.choice(names, size, replace=False)))
+        Commit(
+            f"c{n:03}", float(random.random()), "", tuple(random.choice(names, size, replace=False))
+        )
         for n, size in enumerate(sizes.tolist())
     ]
     history, weights = History(commits), random.random(len(names))
@@ -121,11 +170,20 @@ def test_an_empty_index_and_a_question_without_words_find_nothing_and_do_not_fai
 
 
 def test_near_duplicates_are_shown_once() -> None:
-    body = "def load(path):\n" + "".join(f"    value_{name} = read_{name}(path, mode_{name})\n" for name in "abcdefgh")
+    body = "def load(path):\n" + "".join(
+        f"    value_{name} = read_{name}(path, mode_{name})\n" for name in "abcdefgh"
+    )
     units = [
         CodeUnit("one/load.py", "load", "function", 1, 9, body),
         CodeUnit("two/load.py", "load", "function", 1, 10, body + "    return path\n"),
-        CodeUnit("three/load.py", "load", "function", 1, 2, "def load(path):\n    return open_archive(path)\n"),
+        CodeUnit(
+            "three/load.py",
+            "load",
+            "function",
+            1,
+            2,
+            "def load(path):\n    return open_archive(path)\n",
+        ),
     ]
     hits = search_code(CodeIndex(units), "load a value from a path", 5)
     assert {units[row].path for row, _ in hits.units} in (
@@ -138,8 +196,22 @@ def test_near_duplicates_are_shown_once() -> None:
 
 def test_blocks_of_imports_are_not_shown_and_other_regions_are() -> None:
     units = [
-        CodeUnit("shop/all.py", "", "module", 1, 3, "from shop.cart import cart_total\nimport cart_tax\nimport cart\n"),
-        CodeUnit("shop/rates.py", "", "module", 1, 2, 'CART_TAX = {"cart": 0.2}\nCART_TOTAL = 7 + len(CART_TAX)\n'),
+        CodeUnit(
+            "shop/all.py",
+            "",
+            "module",
+            1,
+            3,
+            "from shop.cart import cart_total\nimport cart_tax\nimport cart\n",
+        ),
+        CodeUnit(
+            "shop/rates.py",
+            "",
+            "module",
+            1,
+            2,
+            'CART_TAX = {"cart": 0.2}\nCART_TOTAL = 7 + len(CART_TAX)\n',
+        ),
     ]
     hits = search_code(CodeIndex(units), "cart total and cart tax", 5)
     assert [units[row].path for row, _ in hits.units] == ["shop/rates.py"]
@@ -174,7 +246,9 @@ def test_a_published_workspace_answers_with_path_lines_symbol_and_code(tmp_path:
     assert np.isfinite(scores).all()
 
 
-def test_paths_lead_to_the_code_that_is_shown_and_an_answer_says_where_it_stands(tmp_path: Path) -> None:
+def test_paths_lead_to_the_code_that_is_shown_and_an_answer_says_where_it_stands(
+    tmp_path: Path,
+) -> None:
     workspace = make_workspace(tmp_path)
     with published(workspace) as hades:
         found = hades.retrieve("Where is a card charged?")
@@ -188,12 +262,16 @@ def test_paths_lead_to_the_code_that_is_shown_and_an_answer_says_where_it_stands
     assert f"leads to passage {first.rank}" in ranks[first.explained_by].why
     answer = write_answer(found, tokenizer=MiniLmTokenizer(), embedder=None, model=None)
     lines = answer.text.split("\n")
-    assert lines[0] == "shop/payment.py:5 Gateway.charge (method): def charge(self, card, amount): [1]"
+    assert (
+        lines[0] == "shop/payment.py:5 Gateway.charge (method): def charge(self, card, amount): [1]"
+    )
     assert len(lines) == len(answer.sentences)
     assert all(one.quote in answer.sources[one.citations[0] - 1].text for one in answer.sentences)
 
 
-def test_a_page_that_says_clearly_more_of_a_plain_question_stands_before_code(tmp_path: Path) -> None:
+def test_a_page_that_says_clearly_more_of_a_plain_question_stands_before_code(
+    tmp_path: Path,
+) -> None:
     workspace = make_workspace(tmp_path)
     said = "Support for the Fjord terminal was dropped, since nobody paid with it after 2019."
     (workspace / "CHANGES.md").write_text(f"# Changes\n\n{said}\n")
@@ -209,7 +287,9 @@ def test_a_page_that_says_clearly_more_of_a_plain_question_stands_before_code(tm
 @contextmanager
 def published(workspace: Path) -> Iterator[Hades]:
     home = workspace.parent / "home"
-    with Hades(empty_store(home / "graph.db"), HashingEmbedder(4096), MiniLmTokenizer(), home) as hades:
+    with Hades(
+        empty_store(home / "graph.db"), HashingEmbedder(4096), MiniLmTokenizer(), home
+    ) as hades:
         hades.ingest.workspace(workspace)
         hades.publish()
         yield hades
@@ -225,7 +305,10 @@ def make_workspace(folder: Path) -> Path:
 def test_commits_of_a_published_repository_count_for_its_files(tmp_path: Path) -> None:
     workspace = make_workspace(tmp_path)
     repository = Repository(workspace)
-    for path, message in (("shop/cart.py", "Baskets"), ("shop/mail.py", "Invoices carry fractions of cents")):
+    for path, message in (
+        ("shop/cart.py", "Baskets"),
+        ("shop/mail.py", "Invoices carry fractions of cents"),
+    ):
         repository.git("add", path)
         repository.git("commit", "-q", "-m", message)
     with published(workspace) as hades:
@@ -237,13 +320,16 @@ def test_a_repository_answers_from_its_manual_and_from_its_code(tmp_path: Path) 
     workspace = make_workspace(tmp_path)
     manual = {
         "refunds": "Money goes back to the card within five days. Charge nothing for it.",
-        "trouble": "When you see AttributeError of requests.Session, the charge of a card needs a newer client.",
+        "trouble": "When you see AttributeError of requests.Session, the charge of a card needs a "
+        "newer client.",
         "hours": "The office answers from nine to five.",
     }
     (workspace / "docs").mkdir(exist_ok=True)
     for name, said in manual.items():
         (workspace / "docs" / f"{name}.md").write_text(f"# {name.title()}\n\n{said}\n")
-    (workspace / "shop" / "single.py").write_text("def bring_just_one(card, quickly):\n    return quickly(card)\n")
+    (workspace / "shop" / "single.py").write_text(
+        "def bring_just_one(card, quickly):\n    return quickly(card)\n"
+    )
     with published(workspace) as hades:
 
         def first(question: str) -> str:
@@ -265,7 +351,9 @@ def test_a_manual_beside_a_little_code_says_how_sure_an_answer_is(tmp_path: Path
     folder = tmp_path / "manual"
     folder.mkdir()
     for number in range(20):
-        (folder / f"page{number}.md").write_text(f"# Part {number}\n\nPart {number} tells how kilns are fired.\n")
+        (folder / f"page{number}.md").write_text(
+            f"# Part {number}\n\nPart {number} tells how kilns are fired.\n"
+        )
     (folder / "conf.py").write_text("project = 'kilns'\n")
     with published(folder) as hades:
         found = hades.retrieve("how are kilns fired?")

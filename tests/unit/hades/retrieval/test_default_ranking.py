@@ -1,4 +1,6 @@
-"""What the default puts first where no names lead: in articles of many paragraphs, manuals and quotations."""
+"""What the default puts first where no names lead: in articles of many paragraphs, manuals and
+quotations.
+"""
 
 from __future__ import annotations
 
@@ -29,9 +31,11 @@ HOUSE = [
     "Ardmore House is a country house near the river, built of grey stone on older walls.",
     "From 1871 to 1902 it belonged to Lord Perrin, who planted the avenue of limes.",
     "From 1903 to 1919 the house stood empty, and much of its roof fell in during a storm.",
-    "From 1920 to 1931 it belonged to the surgeon Maud Keller, who opened a hospital in the east wing.",
+    "From 1920 to 1931 it belonged to the surgeon Maud Keller, who opened a hospital in the east "
+    "wing.",
     "From 1932 to 1950 it belonged to the county, which used the house as a school.",
-    "Ardmore House owned a herd of deer. The owners of Ardmore House are told of in songs about Ardmore House.",
+    "Ardmore House owned a herd of deer. The owners of Ardmore House are told of in songs about "
+    "Ardmore House.",
     "The house has forty rooms, a library and a chapel with painted windows.",
 ]
 OTHERS = [
@@ -43,8 +47,14 @@ OTHERS = [
 
 
 SECTIONS = {
-    ("Proxies",): ["Pass the address of it to the client.", "The proxy needs a proxy of its own: see proxy setup."],
-    **{(f"Page {n}",): [f"A proxy of kind {n} is slow, and its setup is told elsewhere."] for n in range(12)},
+    ("Proxies",): [
+        "Pass the address of it to the client.",
+        "The proxy needs a proxy of its own: see proxy setup.",
+    ],
+    **{
+        (f"Page {n}",): [f"A proxy of kind {n} is slow, and its setup is told elsewhere."]
+        for n in range(12)
+    },
 }
 
 
@@ -61,7 +71,9 @@ def view(tmp_path_factory: pytest.TempPathFactory) -> GraphView:
     return open_snapshot(home)
 
 
-def put_chunk(store: GraphStore, key: str, of: str, whole: str, text: str, **fields: object) -> None:
+def put_chunk(
+    store: GraphStore, key: str, of: str, whole: str, text: str, **fields: object
+) -> None:
     vector = EMBEDDER.embed([f"{fields.get('title', '')}\n{text}"])[0]
     fields |= {"embedding": vector.tolist(), "embedding_model": EMBEDDER.model.tag}
     start = whole.index(text)
@@ -69,7 +81,11 @@ def put_chunk(store: GraphStore, key: str, of: str, whole: str, text: str, **fie
 
 
 def first(view: GraphView, question: str) -> str:
-    return retrieve(view, question, Tools(ByteCeiling(), EMBEDDER), at=MOMENT, anyway=True).passages[0].text
+    return (
+        retrieve(view, question, Tools(ByteCeiling(), EMBEDDER), at=MOMENT, anyway=True)
+        .passages[0]
+        .text
+    )
 
 
 def test_a_title_that_many_passages_share_does_not_decide_among_them(view: GraphView):
@@ -90,7 +106,11 @@ def test_what_opens_the_section_of_the_best_passage_is_not_far_behind(tmp_path: 
             put_chunk(store, f"{key}_{place}", key, whole, text, headings=list(headings))
     publish(store, tmp_path)
     found = retrieve(
-        open_snapshot(tmp_path), "proxy setup of a proxy", Tools(ByteCeiling(), EMBEDDER), at=MOMENT, anyway=True
+        open_snapshot(tmp_path),
+        "proxy setup of a proxy",
+        Tools(ByteCeiling(), EMBEDDER),
+        at=MOMENT,
+        anyway=True,
     ).passages
     opening, going_on = SECTIONS["Proxies",]
     assert found[0].text == going_on
@@ -108,7 +128,9 @@ def test_what_opens_the_section_of_the_best_passage_is_not_far_behind(tmp_path: 
         (("Release process",), False),
     ],
 )
-def test_notes_on_releases_are_known_by_their_headings(headings: tuple[str, ...], is_release: bool) -> None:
+def test_notes_on_releases_are_known_by_their_headings(
+    headings: tuple[str, ...], is_release: bool
+) -> None:
     assert tells_release(headings) is is_release
 
 
@@ -120,6 +142,8 @@ def test_each_token_of_a_question_counts_by_what_of_a_passage_is_nearest() -> No
     passages = [replace(unread, token_signs=signs) for signs in packed]
     found = match_tokens(axes[[0, 1]], [*passages, unread])
     assert found[0] > found[1] > found[2]
-    assert found[3] == pytest.approx(found[:3].mean())  # what nobody read speaks neither for it nor against
+    assert found[3] == pytest.approx(
+        found[:3].mean()
+    )  # what nobody read speaks neither for it nor against
     assert match_tokens(None, passages).tolist() == [0.0, 0.0, 0.0]
     assert match_tokens(axes[[0]], [unread]).tolist() == [0.0]

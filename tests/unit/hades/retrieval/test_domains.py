@@ -1,4 +1,6 @@
-"""Domains: set by ingestion from folder, language, category, corpus or the caller, and kept by every question."""
+"""Domains: set by ingestion from folder, language, category, corpus or the caller, and kept by
+every question.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +18,18 @@ from hades.settings.tree import Settings
 from hades.wiring import open_hades
 
 PAPERS = [
-    {"id": "1", "title": "Mercury in lakes", "abstract": "Fish of Lake Orta hold mercury.", "categories": ["q-bio.PE"]},
-    {"id": "2", "title": "Orbits", "abstract": "Mercury turns around the Sun.", "categories": ["astro-ph", "gr-qc"]},
+    {
+        "id": "1",
+        "title": "Mercury in lakes",
+        "abstract": "Fish of Lake Orta hold mercury.",
+        "categories": ["q-bio.PE"],
+    },
+    {
+        "id": "2",
+        "title": "Orbits",
+        "abstract": "Mercury turns around the Sun.",
+        "categories": ["astro-ph", "gr-qc"],
+    },
 ]
 
 
@@ -25,7 +37,8 @@ PAPERS = [
 def hades(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hades]:
     folder = tmp_path_factory.mktemp("domains")
     for path, text in {
-        "notes/chemistry/metals.md": "# Metals\n\nMercury is liquid. Ada Holm weighed Mercury in Leiden.\n",
+        "notes/chemistry/metals.md": "# Metals\n\nMercury is liquid. Ada Holm weighed Mercury in "
+        "Leiden.\n",
         "notes/myths/gods.md": "---\ntags: [myth]\nauthor: Ovid\ndate: 2026-01-05\n---\n"
         "# Gods\n\nMercury carries messages for Jupiter. Jupiter rules Olympus.\n",
         "code/planet.py": 'def orbit():\n    """The orbit of Mercury."""\n    return 1\n',
@@ -34,7 +47,9 @@ def hades(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hades]:
         (folder / path).write_text(text)
     (folder / "papers.jsonl").write_text("\n".join(map(json.dumps, PAPERS)))
     (folder / "rows.jsonl").write_text(
-        json.dumps({"id": "r1", "title": "Freddie", "text": "Mercury sang in London.", "category": "music"})
+        json.dumps(
+            {"id": "r1", "title": "Freddie", "text": "Mercury sang in London.", "category": "music"}
+        )
     )
     with open_hades(Settings(home=folder / "home", embedder="hashing")) as opened:
         opened.ingest.documents(folder / "notes")
@@ -60,7 +75,9 @@ def hades(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hades]:
         ("rows", {"r1"}),
     ],
 )
-def test_a_question_is_answered_from_its_domain_alone(hades: Hades, domain: str, documents: set[str]) -> None:
+def test_a_question_is_answered_from_its_domain_alone(
+    hades: Hades, domain: str, documents: set[str]
+) -> None:
     answer = hades.retrieve("what is Mercury?", domain=domain, anyway=True)
     assert {one.document for one in answer.passages} == documents
 
@@ -85,7 +102,9 @@ def test_a_question_is_limited_to_what_its_filters_name(
     hades: Hades, recipe: str, only: dict[str, Any], documents: set[str]
 ) -> None:
     limited = DocumentFilter(**only)
-    answer = hades.retrieve("Mercury Jupiter Olympus Leiden London orbit", recipe=recipe, only=limited, anyway=True)
+    answer = hades.retrieve(
+        "Mercury Jupiter Olympus Leiden London orbit", recipe=recipe, only=limited, anyway=True
+    )
     shown = {one.document for one in answer.passages}
     assert shown <= documents
     assert shown == documents or recipe == "pathrag"
@@ -114,5 +133,10 @@ def test_a_corpus_that_is_read_again_keeps_its_domain(hades: Hades, tmp_path: Pa
     hades.ingest.documents(tmp_path, domain="sky")
     (tmp_path / "page.md").write_text("# Venus\n\nVenus is very bright.\n")
     hades.ingest.again(None)
-    rows = [row for batch in hades.store.scan("documents") for row in batch.to_pylist() if row["title"] == "Venus"]
+    rows = [
+        row
+        for batch in hades.store.scan("documents")
+        for row in batch.to_pylist()
+        if row["title"] == "Venus"
+    ]
     assert [row["domains"][0] for row in rows] == ["sky"]

@@ -21,7 +21,9 @@ BEAM = BeamRules(hops=2, fanout=2, beam=8, look=8)
 
 @pytest.fixture(scope="module")
 def graph(tmp_path_factory: pytest.TempPathFactory) -> GraphView:
-    """s leads to a, b and c by falling weight, a on to a2, a3 and a4; `late` came on day 5; z is alone."""
+    """s leads to a, b and c by falling weight, a on to a2, a3 and a4; `late` came on day 5; z is
+    alone.
+    """
     late = relation("s", "late", weight=1.0) | {"valid_from": day(5)}
     chain = [("a", "a2", 0.9), ("a2", "a3", 0.9), ("a3", "a4", 0.9)]
     return published(
@@ -65,7 +67,7 @@ def test_it_was_not_true_yet(graph: GraphView) -> None:
 
 def test_it_is_outside_the_candidates(graph: GraphView) -> None:
     inside = CandidateGraph(np.array([number(graph, "b")]), np.ones(1, np.float32))
-    assert why(graph, "a", Limits(BEAM, within=inside)).code is Cause.CANDIDATES
+    assert why(graph, "a", Limits(BEAM, candidate_graph=inside)).code is Cause.CANDIDATES
 
 
 def test_too_little_flow_arrives(graph: GraphView) -> None:
@@ -86,11 +88,16 @@ def test_a_chunk_is_reached_through_what_it_names(graph: GraphView) -> None:
 
 
 def test_without_seeds_nothing_was_searched(graph: GraphView) -> None:
-    assert explain_missing(metered(graph), question(), [], number(graph, "a"), Limits(BEAM)).code is Cause.NO_SEEDS
+    assert (
+        explain_missing(metered(graph), question(), [], number(graph, "a"), Limits(BEAM)).code
+        is Cause.NO_SEEDS
+    )
 
 
 def test_short_work_is_not_taken_for_an_answer(graph: GraphView) -> None:
-    found = explain_missing(metered(graph, work=1), question(), seeds(graph, "s"), number(graph, "z"), Limits(BEAM))
+    found = explain_missing(
+        metered(graph, work=1), question(), seeds(graph, "s"), number(graph, "z"), Limits(BEAM)
+    )
     assert found.code is Cause.UNDECIDED
 
 

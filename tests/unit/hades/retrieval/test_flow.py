@@ -19,7 +19,9 @@ RULES = FlowRules(theta=1e-6, max_paths=50)
 
 @pytest.fixture(scope="module")
 def diamond(tmp_path_factory: pytest.TempPathFactory) -> GraphView:
-    """a to d by b (strong) and by c (weak); d to e hidden before day 5; a hub with 300 leaves between f and g."""
+    """a to d by b (strong) and by c (weak); d to e hidden before day 5; a hub with 300 leaves
+    between f and g.
+    """
     hidden = relation("d", "e", weight=1.0) | {"valid_from": day(5)}
     edges = [("a", "b", 0.9), ("b", "d", 0.9), ("a", "c", 0.1), ("c", "d", 0.1)]
     hub = [("f", "hub", 1.0), ("hub", "g", 1.0), *((f"leaf{n:03}", "hub", 1.0) for n in range(300))]
@@ -29,7 +31,9 @@ def diamond(tmp_path_factory: pytest.TempPathFactory) -> GraphView:
 def test_flow_splits_by_weight_and_decays_once_a_hop(diamond: GraphView) -> None:
     found = flow_paths(metered(diamond), question(), seeds(diamond, "a", "d"), RULES)
     assert [keys_of(diamond, path.nodes) for path in found.paths] == ["a b d", "a c d"]
-    strong = 0.85 * 0.9  # of a's two edges; b has two of one weight and passes on a half but the decay
+    strong = (
+        0.85 * 0.9
+    )  # of a's two edges; b has two of one weight and passes on a half but the decay
     assert found.paths[0].reliability == pytest.approx((strong + strong * 0.425) / 2, rel=1e-5)
     assert found.paths[1].reliability == pytest.approx((0.085 + 0.085 * 0.425) / 2, rel=1e-5)
 
@@ -37,7 +41,9 @@ def test_flow_splits_by_weight_and_decays_once_a_hop(diamond: GraphView) -> None
 def test_the_default_threshold_prunes_behind_a_hub(diamond: GraphView) -> None:
     view, both = metered(diamond), seeds(diamond, "f", "g")
     unpruned = flow_paths(view, question(), both, RULES)
-    assert [set(keys_of(diamond, path.nodes).split()) for path in unpruned.paths] == [{"f", "hub", "g"}]
+    assert [set(keys_of(diamond, path.nodes).split()) for path in unpruned.paths] == [
+        {"f", "hub", "g"}
+    ]
     assert flow_paths(metered(diamond), question(), both).paths == ()
     # The weak way round the diamond stays.
     assert len(flow_paths(metered(diamond), question(), seeds(diamond, "a", "d")).paths) == 2
@@ -46,9 +52,12 @@ def test_the_default_threshold_prunes_behind_a_hub(diamond: GraphView) -> None:
 def test_candidates_limit_the_walk(diamond: GraphView) -> None:
     inside = np.array([number(diamond, key) for key in ("a", "c", "d")])
     found = flow_paths(
-        metered(diamond), question(), seeds(diamond, "a", "d"), RULES,
-        within=CandidateGraph(inside, np.ones(3, np.float32)),
-    )  # fmt: skip
+        metered(diamond),
+        question(),
+        seeds(diamond, "a", "d"),
+        RULES,
+        candidate_graph=CandidateGraph(inside, np.ones(3, np.float32)),
+    )
     assert [keys_of(diamond, path.nodes) for path in found.paths] == ["a c d"]
 
 

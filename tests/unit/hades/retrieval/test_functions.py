@@ -1,4 +1,6 @@
-"""`retrieve_paths` and `retrieve_and_format` by the names and arguments that other tools call (A5, A22, X-22, X-23)."""
+"""`retrieve_paths` and `retrieve_and_format` by the names and arguments that other tools call (A5,
+A22, X-22, X-23).
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ def answers(versions):
 def ends(found: Any) -> set[str]:
     """Every vertex of every path."""
     assert found["success"], found
-    return {node["id"].removeprefix("entities/") for path in found["paths"] for node in path["nodes"]}
+    return {
+        node["id"].removeprefix("entities/") for path in found["paths"] for node in path["nodes"]
+    }
 
 
 @pytest.mark.parametrize("owner", [functions, EnhancedPathRAG])
@@ -39,8 +43,10 @@ def ends(found: Any) -> set[str]:
 def test_callers_of_the_base_class_work_unchanged(owner, name):
     known = list(signature(getattr(owner, name)).parameters.items())[1:5]
     assert [(name, one.default) for name, one in known[1:]] == [
-        ("max_paths", 5), ("domain_filter", None), ("as_of_version", None)
-    ]  # fmt: skip
+        ("max_paths", 5),
+        ("domain_filter", None),
+        ("as_of_version", None),
+    ]
     assert known[0][0] == "query"
 
 
@@ -73,7 +79,9 @@ def test_a_version_is_the_snapshot_that_answers(answers, versions):
     assert "kern" in ends(retrieve_paths(answers, "Lea Moor", plan=WIDE))
     then = retrieve_paths(answers, "Lea Moor", 5, None, first, plan=WIDE)
     assert then["snapshot"] == first
-    assert not any({"moor", "kern"} == {node["id"][9:] for node in path["nodes"]} for path in then["paths"])
+    assert not any(
+        {"moor", "kern"} == {node["id"][9:] for node in path["nodes"]} for path in then["paths"]
+    )
     assert answers.view.info.snapshot == second
 
 

@@ -1,4 +1,6 @@
-"""HippoRAG on ten real passages: what it finds, what it says when it finds nothing, and that budgets hold."""
+"""HippoRAG on ten real passages: what it finds, what it says when it finds nothing, and that
+budgets hold.
+"""
 
 from __future__ import annotations
 
@@ -63,9 +65,11 @@ def test_a_question_of_several_steps_finds_the_passage_of_each(view, home, rules
     ranked = documents(view, hippo_search(metered(view), asked(MOTHER, home), rules))
     assert ranked[0] == "Glass Harbour"
     assert ranked.index("Ilse Moravec") < 4
-    # The passage of the last step says "died" and "daughter" where the question says "die" and "mother": no word of the
-    # question stands in it. It comes before what no step leads to.
-    assert ranked.index("Hana Kolar") < min(map(ranked.index, ("Stone River", "Olomouc", "Cold Bread")))
+    # The passage of the last step says "died" and "daughter" where the question says "die" and
+    # "mother": no word of the question stands in it. It comes before what no step leads to.
+    assert ranked.index("Hana Kolar") < min(
+        map(ranked.index, ("Stone River", "Olomouc", "Cold Bread"))
+    )
 
 
 def test_passages_come_best_first_each_once_and_say_what_each_search_gave(view, home):
@@ -126,7 +130,12 @@ def test_terms_lower_case_and_pieces_of_unknown_names_count_less():
         graph.edge(graph.node(Kind.CHUNK, f"about {name}"), entity, "mentions", 1.0)
     weights = {
         text: [one.weight for one in named_entities(metered(MemoryView(graph)), text)]
-        for text in ("who knew Leonard", "who knew Leonard Francis", "when did he die", "which rock band")
+        for text in (
+            "who knew Leonard",
+            "who knew Leonard Francis",
+            "when did he die",
+            "which rock band",
+        )
     }
     assert list(weights.values()) == [[1.0], [PIECE], [LOWER], [TERM]]
 
@@ -164,7 +173,8 @@ class Labelled(MemoryView):
     def edges(self, handles):
         words = ["was born in", "painted"]
         return [
-            replace(fact, label=words[handle]) for fact, handle in zip(super().edges(handles), handles, strict=True)
+            replace(fact, label=words[handle])
+            for fact, handle in zip(super().edges(handles), handles, strict=True)
         ]
 
 
@@ -177,7 +187,10 @@ def test_a_fact_whose_words_the_question_uses_draws_restart_mass_to_its_end():
     question = Question("Where was Holm born?")
     turn = metered(Labelled(graph))
     named = named_entities(turn, question.text)
-    assert link_facts(turn, question, named, {holm: 1.0}) == {holm: 1.0 - FACT_SHARE, orin: FACT_SHARE}
+    assert link_facts(turn, question, named, {holm: 1.0}) == {
+        holm: 1.0 - FACT_SHARE,
+        orin: FACT_SHARE,
+    }
     silent = metered(MemoryView(graph))
     assert link_facts(silent, question, named, {holm: 1.0}) == {holm: 1.0}
 
@@ -192,7 +205,9 @@ def test_chunks_are_ranked_by_their_own_score_in_the_walk(view):
 
 def test_the_neighbourhood_of_an_entity_grows_by_hops_and_is_capped_by_fanout(view):
     entity = int(view.match_names("Ilse Moravec").numbers[0])
-    one, two = (get_entity_neighborhood(metered(view), entity, hops=hops, fanout=3) for hops in (1, 2))
+    one, two = (
+        get_entity_neighborhood(metered(view), entity, hops=hops, fanout=3) for hops in (1, 2)
+    )
     assert 0 < len(one) <= 3
     assert len(two) > len(one)
     assert two[: len(one)].tolist() == one.tolist()

@@ -1,4 +1,6 @@
-"""The learned ranker as it serves: no caller changes, and whatever is wrong with it, questions are answered by hand."""
+"""The learned ranker as it serves: no caller changes, and whatever is wrong with it, questions are
+answered by hand.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ import numpy as np
 import pytest
 
 from hades import build_state as ranker_file
-from hades.build import registry
+from hades.night import model_versions
 from hades.ports.store import Mode
 from hades.providers.hashing import HashingEmbedder
 from hades.retrieval.answer.path_text import ByteCeiling
@@ -65,7 +67,9 @@ def test_the_same_call_is_judged_by_hand_or_by_the_ranker(home: Path) -> None:
     assert Reason.RANKER_UNAVAILABLE not in learned.reasons
     assert type(by_hand).model_fields == type(learned).model_fields
     assert learned.telemetry.reads <= learned.plan.budget.docs_max
-    assert [one.score for one in learned.passages] == sorted((one.score for one in learned.passages), reverse=True)
+    assert [one.score for one in learned.passages] == sorted(
+        (one.score for one in learned.passages), reverse=True
+    )
 
 
 def test_another_ranker_gives_another_order(home: Path) -> None:
@@ -81,7 +85,9 @@ def test_the_likeness_of_states_is_a_column_of_the_ranking(home: Path) -> None:
     fitted, answer = judged.fitted(), ask(judged)
     assert fitted is not None
     nodes = view.number([one.id for one in answer.passages[:4]])
-    likeness = fitted.states[nodes].astype(np.float32) @ model.question_state(EMBEDDER.embed([QUESTION])[0])
+    likeness = fitted.states[nodes].astype(np.float32) @ model.question_state(
+        EMBEDDER.embed([QUESTION])[0]
+    )
     assert len(nodes) == 4
     assert (np.diff(likeness) <= 1e-6).all()
 
@@ -90,7 +96,9 @@ def test_a_learned_rule_of_abstention_says_when_not_to_answer(home: Path) -> Non
     view, model = open_snapshot(home), random_model(TAG, DIMENSION)
     for bias, abstains in ((-50.0, True), (50.0, False)):
         rule = np.array([0.0, 0.0, 0.0, 0.0, bias], np.float32)
-        answer = ask(with_ranker(view, RankerModel(model.signature, {**model.arrays, "abstain": rule})))
+        answer = ask(
+            with_ranker(view, RankerModel(model.signature, {**model.arrays, "abstain": rule}))
+        )
         assert (Reason.ABSTAINED in answer.reasons) is abstains
     assert answer.confidence > ask(view).confidence
 
@@ -98,11 +106,15 @@ def test_a_learned_rule_of_abstention_says_when_not_to_answer(home: Path) -> Non
 def test_a_ranker_ranks_the_default_recipe_alone(home: Path) -> None:
     view = open_snapshot(home)
     for recipe in ("hirag_pathrag", "hipporag"):
-        assert order(ask(with_ranker(view, random_model(TAG, DIMENSION)), recipe)) == order(ask(view, recipe))
+        assert order(ask(with_ranker(view, random_model(TAG, DIMENSION)), recipe)) == order(
+            ask(view, recipe)
+        )
 
 
 @pytest.mark.parametrize("change", [{"format": 0}, {"model": "another@1/256"}, {"state": 5}])
-def test_a_ranker_of_another_kind_is_not_asked_and_the_answer_says_so(home: Path, change: dict[str, object]) -> None:
+def test_a_ranker_of_another_kind_is_not_asked_and_the_answer_says_so(
+    home: Path, change: dict[str, object]
+) -> None:
     view = open_snapshot(home)
     model = random_model(TAG, DIMENSION)
     odd = with_ranker(view, model)
@@ -127,7 +139,7 @@ def test_a_published_ranker_serves_and_a_damaged_one_leaves_the_graph_up(tmp_pat
     by_hand = order(ask(open_snapshot(tmp_path)))
     with closing(SqliteStore.open(tmp_path / "graph.db", Mode.READ_WRITE)) as store:
         model = random_model(TAG, DIMENSION)
-        registry.record_ranker(store, ranker_file.keep(tmp_path, model), None, {})
+        model_versions.record_ranker(store, ranker_file.keep(tmp_path, model), None, {})
         done = publish(store, tmp_path)
     assert done.ranker_left_out == ""
     assert done.contents.parts["ranker"] == ranker_file.generation_of(model)
@@ -145,13 +157,13 @@ def test_a_lost_model_file_is_left_out_of_the_snapshot_with_the_reason(tmp_path:
     published(tmp_path)
     with closing(SqliteStore.open(tmp_path / "graph.db", Mode.READ_WRITE)) as store:
         generation = ranker_file.keep(tmp_path, random_model(TAG, DIMENSION))
-        registry.record_ranker(store, generation, None, {})
+        model_versions.record_ranker(store, generation, None, {})
         ranker_file.path_of(tmp_path, generation).write_bytes(b"not a model")
         assert "cannot be used" in publish(store, tmp_path).ranker_left_out
         ranker_file.path_of(tmp_path, generation).unlink()
         assert "is not there" in publish(store, tmp_path).ranker_left_out
         foreign = ranker_file.keep(tmp_path, random_model("another@1/7", 7))
-        registry.record_ranker(store, foreign, None, {})
+        model_versions.record_ranker(store, foreign, None, {})
         assert "another@1/7" in publish(store, tmp_path).ranker_left_out
     assert Reason.RANKER_UNAVAILABLE in ask(open_snapshot(tmp_path)).reasons
 

@@ -1,4 +1,6 @@
-"""Many questions at once while graphs are published: each reads one graph from its first read to its last."""
+"""Many questions at once while graphs are published: each reads one graph from its first read to
+its last.
+"""
 
 import threading
 from types import SimpleNamespace
@@ -10,7 +12,9 @@ def answers_over(current):
     opened = []
 
     def open_view():
-        opened.append(SimpleNamespace(version=current[0], info=SimpleNamespace(snapshot=current[0])))
+        opened.append(
+            SimpleNamespace(version=current[0], info=SimpleNamespace(snapshot=current[0]))
+        )
         return opened[-1]
 
     return Answers(open_view, lambda: current[0], tools=None), opened

@@ -33,8 +33,15 @@ def found(store: SqliteStore) -> Retrieval:
 def test_a_log_keeps_what_training_needs(store, found):
     log = read_log(store, found.query_id)
     shown = ShownResults.model_validate(log.results)
-    assert (log.query, log.recipe, log.at, log.snapshot) == ("where is Basel", "hirag_pathrag", NOON, "toy")
-    assert [path.edges for path in shown.paths] == [tuple(edge.id for edge in path.edges) for path in found.paths]
+    assert (log.query, log.recipe, log.at, log.snapshot) == (
+        "where is Basel",
+        "hirag_pathrag",
+        NOON,
+        "toy",
+    )
+    assert [path.edges for path in shown.paths] == [
+        tuple(edge.id for edge in path.edges) for path in found.paths
+    ]
     assert {path.propensity for path in shown.paths} == {1.0}
     assert [passage.id for passage in shown.passages] == [passage.id for passage in found.passages]
     assert log.plan["budget"]["docs_max"] == 160
@@ -49,7 +56,13 @@ def test_a_log_holds_no_passage_text(store, found):
 def test_judgements_add_up_and_a_later_word_wins(store, found):
     judge(store, found.query_id, good=JudgedRanks(paths=(1,)), at=NOON)
     later = NOON + timedelta(minutes=1)
-    feedback = judge(store, found.query_id, good=JudgedRanks(passages=(1,)), bad=JudgedRanks(paths=(1,)), at=later)
+    feedback = judge(
+        store,
+        found.query_id,
+        good=JudgedRanks(passages=(1,)),
+        bad=JudgedRanks(paths=(1,)),
+        at=later,
+    )
     assert (feedback.good, feedback.bad) == (JudgedRanks(passages=(1,)), JudgedRanks(paths=(1,)))
     assert read_log(store, found.query_id).feedback["bad"] == {"paths": [1], "passages": []}
 
@@ -65,7 +78,9 @@ def test_the_page_shows_stages_reasons_and_conveyance(store, found, tmp_path):
     figures = write_dashboard(store, tmp_path / "queries.html")
     page = (tmp_path / "queries.html").read_text(encoding="utf-8")
     assert figures["questions"] == 1
-    assert figures["stages"]["pack"]["reads"] == next(s.reads for s in found.telemetry.stages if s.name == "pack")
+    assert figures["stages"]["pack"]["reads"] == next(
+        s.reads for s in found.telemetry.stages if s.name == "pack"
+    )
     assert figures["recipes"]["hirag_pathrag"]["C"] == pytest.approx(found.conveyance.value)
     assert figures["context"]["returned_tokens"] == found.tokens.prompt > 0
     assert "tokens in the files they come from" in page
@@ -75,4 +90,6 @@ def test_the_page_shows_stages_reasons_and_conveyance(store, found, tmp_path):
 
 def test_the_page_of_an_empty_log_says_so(store, tmp_path):
     assert write_dashboard(store, tmp_path / "queries.html")["questions"] == 0
-    assert "No question has been logged yet" in (tmp_path / "queries.html").read_text(encoding="utf-8")
+    assert "No question has been logged yet" in (tmp_path / "queries.html").read_text(
+        encoding="utf-8"
+    )

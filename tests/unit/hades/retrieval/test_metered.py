@@ -1,4 +1,6 @@
-"""Nothing is read past the meter: answers are cut before the question is asked, and the ledger equals the reads."""
+"""Nothing is read past the meter: answers are cut before the question is asked, and the ledger
+equals the reads.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ def star(leaves: int) -> Graph:
     graph = Graph()
     hub = graph.node(Kind.ENTITY, "hub", [1, 0, 0])
     for number in range(leaves):
-        graph.edge(hub, graph.node(Kind.ENTITY, f"leaf {number}", [0, 1, 0]), weight=1 - number / 100)
+        graph.edge(
+            hub, graph.node(Kind.ENTITY, f"leaf {number}", [0, 1, 0]), weight=1 - number / 100
+        )
     return graph
 
 
@@ -28,17 +32,30 @@ def opened(graph: Graph, *, reads: int = 100, work: int = 100) -> tuple[MeteredV
 
 def test_only_the_first_documents_that_may_be_read_are():
     view, counting = opened(star(9), reads=4)
-    assert [node.name for node in view.nodes(np.arange(10))] == ["hub", "leaf 0", "leaf 1", "leaf 2"]
+    assert [node.name for node in view.nodes(np.arange(10))] == [
+        "hub",
+        "leaf 0",
+        "leaf 1",
+        "leaf 2",
+    ]
     assert view.edges(np.arange(3)) == []
-    assert (counting.reads, view.turn.reads_spent, view.turn.reasons) == (4, 4, [Reason.BUDGET_DOCS])
+    assert (counting.reads, view.turn.reads_spent, view.turn.reasons) == (
+        4,
+        4,
+        [Reason.BUDGET_DOCS],
+    )
 
 
 def test_what_was_read_once_is_not_read_again():
     view, counting = opened(star(9), reads=4)
     view.nodes(np.array([1, 2, 3]))
     assert [node.id for node in view.nodes(np.array([3, 1, 3, 5, 2]))] == [
-        "entities/n000003", "entities/n000001", "entities/n000003", "entities/n000005", "entities/n000002",
-    ]  # fmt: skip
+        "entities/n000003",
+        "entities/n000001",
+        "entities/n000003",
+        "entities/n000005",
+        "entities/n000002",
+    ]
     assert counting.reads == view.turn.reads_spent == 4
     assert view.turn.reasons == []
 

@@ -1,4 +1,6 @@
-"""From topics to candidates on a hierarchy that can be checked by hand (requirements C32 to C34, C46)."""
+"""From topics to candidates on a hierarchy that can be checked by hand (requirements C32 to C34,
+C46).
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ HALF, STRICT = TopicThresholds(super_topic=0.5, topic=0.5), TopicThresholds(supe
 
 @pytest.fixture(scope="module")
 def graph(tmp_path_factory: pytest.TempPathFactory) -> GraphView:
-    """Topics east (x) and north (y) under one super-topic each; e1 is a hub, `out` is in no topic but beside e2."""
+    """Topics east (x) and north (y) under one super-topic each; e1 is a hub, `out` is in no topic
+    but beside e2.
+    """
     return published(
         tmp_path_factory.mktemp("topics"),
         [*(("e1", f"leaf{n:02}", 0.5) for n in range(40)), ("e2", "out", 1.0)],
@@ -40,9 +44,15 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> GraphView:
 def test_it_goes_down_the_nearest_topics_and_demotes_hubs(graph: GraphView) -> None:
     found = narrow(metered(graph), question("q", X), HiragPathrag(topic_k=1, topic_thresholds=HALF))
     assert found is not None
-    assert [(keys_of(graph, [topic.node]), topic.level) for topic in found.topics] == [("top-east", 2), ("east", 1)]
-    # e1 matches fully but leads to 41 places: 1 / (1 + .005 x 41). e2 matches .8, and out is brought in by e2.
-    named = dict(zip(keys_of(graph, found.nodes.tolist()).split(), found.hscore.tolist(), strict=True))
+    assert [(keys_of(graph, [topic.node]), topic.level) for topic in found.topics] == [
+        ("top-east", 2),
+        ("east", 1),
+    ]
+    # e1 matches fully but leads to 41 places: 1 / (1 + .005 x 41). e2 matches .8, and out is
+    # brought in by e2.
+    named = dict(
+        zip(keys_of(graph, found.nodes.tolist()).split(), found.hscore.tolist(), strict=True)
+    )
     assert named["e1"] == pytest.approx(1 / (1 + 0.005 * 41))
     assert named["e2"] == pytest.approx(0.8 / (1 + 0.005 * 2))
     assert named["out"] == pytest.approx(0.8)
@@ -53,7 +63,12 @@ def test_it_goes_down_the_nearest_topics_and_demotes_hubs(graph: GraphView) -> N
 def test_the_beam_reaches_topics_only_through_kept_parents(graph: GraphView) -> None:
     both = narrow(metered(graph), question("q", NEAR_X), HiragPathrag())
     assert both is not None
-    assert {keys_of(graph, [topic.node]) for topic in both.topics} == {"top-east", "east", "top-north", "north"}
+    assert {keys_of(graph, [topic.node]) for topic in both.topics} == {
+        "top-east",
+        "east",
+        "top-north",
+        "north",
+    }
     one = narrow(metered(graph), question("q", NEAR_X), HiragPathrag(beam=(1, 1, 1)))
     assert one is not None
     assert [keys_of(graph, [topic.node]) for topic in one.topics] == ["top-east", "east"]
@@ -65,7 +80,9 @@ def test_the_beam_reaches_topics_only_through_kept_parents(graph: GraphView) -> 
     assert (none.topics, len(none.nodes)) == ((), 0)
 
 
-def test_a_level_keeps_its_width_however_many_parents_there_are(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_a_level_keeps_its_width_however_many_parents_there_are(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
     """Two super-topics with three topics each; two topics may be entered, not two under each."""
     names = [f"t{number}" for number in range(6)]
     near = {name: [1.0, 0.1 * place, 0.0] for place, name in enumerate(names)}
@@ -94,7 +111,9 @@ def test_the_cap_cuts_the_worst_and_says_so(graph: GraphView) -> None:
     assert view.turn.reads_spent == 0
 
 
-def test_without_a_hierarchy_it_says_so(tmp_path_factory: pytest.TempPathFactory, graph: GraphView) -> None:
+def test_without_a_hierarchy_it_says_so(
+    tmp_path_factory: pytest.TempPathFactory, graph: GraphView
+) -> None:
     flat = published(tmp_path_factory.mktemp("flat"), [("a", "b", 1.0)], vectors={"a": X})
     for view, asked in ((flat, question("q", X)), (graph, question("q"))):
         account = metered(view)

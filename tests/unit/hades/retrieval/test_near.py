@@ -19,9 +19,15 @@ NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
 
 
 def papers(*, cited: bool = True) -> tuple[MemoryView, dict[str, int]]:
-    """Three papers with a text each; the first cites the second where `cited`, none is like the question."""
+    """Three papers with a text each; the first cites the second where `cited`, none is like the
+    question.
+    """
     graph, at = Graph(), {}
-    for name, text in (("Trees", "parsing words"), ("Banks", "stored sentences"), ("Pike", "cold fish")):
+    for name, text in (
+        ("Trees", "parsing words"),
+        ("Banks", "stored sentences"),
+        ("Pike", "cold fish"),
+    ):
         at[name] = graph.node(Kind.ENTITY, name)
         at[f"{name} text"] = graph.node(Kind.CHUNK, text)
         graph.edge(at[f"{name} text"], at[name], "mentions", 1.0)
@@ -47,7 +53,9 @@ def test_a_citation_that_is_withheld_is_not_walked():
 def test_the_pieces_that_a_question_is_asked_from_are_no_answer():
     view, at = papers()
     place = (at["Trees"], at["Trees text"])
-    assert [one.node for one in search_placed(metered(view), Question("parsing", near=place), 10)] == [at["Banks text"]]
+    assert [
+        one.node for one in search_placed(metered(view), Question("parsing", near=place), 10)
+    ] == [at["Banks text"]]
 
 
 @pytest.mark.parametrize("recipe", RECIPES)

@@ -11,7 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hades.retrieval.core.words import OUT
-from hades.retrieval.ranking.feedback import MODES, Judgement, Tier, fuse, learn_beliefs, nexus, pair
+from hades.retrieval.ranking.feedback import (
+    MODES,
+    Judgement,
+    Tier,
+    edge_key,
+    fuse,
+    learn_beliefs,
+    nexus,
+)
 from hades.snapshot.view import GraphView
 from tests.unit.hades.retrieval.films import asked, metered, published, titles
 
@@ -38,7 +46,9 @@ def test_ranks_are_fused_reciprocally():
     assert found[1].tiers == {"vector": 1.0}
 
 
-RANKING = st.lists(st.tuples(st.integers(0, 9), st.floats(0, 1)), max_size=8, unique_by=lambda one: one[0])
+RANKING = st.lists(
+    st.tuples(st.integers(0, 9), st.floats(0, 1)), max_size=8, unique_by=lambda one: one[0]
+)
 
 
 @given(st.dictionaries(st.sampled_from(Tier), RANKING))
@@ -76,9 +86,12 @@ def test_judged_passages_move_and_carry_their_interval(view, home):
 def test_a_judged_path_moves_the_passages_that_mention_both_ends_of_its_edges(view, home):
     question = asked(MOTHER, home)
     before = [one.node for one in nexus(metered(view), question)]
-    ends = [set(view.ids(view.expand(np.array([one]), direction=OUT, types=["mentions"]).target)) for one in before]
+    ends = [
+        set(view.ids(view.expand(np.array([one]), direction=OUT, types=["mentions"]).target))
+        for one in before
+    ]
     loser, edge = next(
-        (place, pair(*both))
+        (place, edge_key(*both))
         for place in range(2, len(before))
         for both in combinations(sorted(ends[place]), 2)
         if sum(set(both) <= one for one in ends) == 1
@@ -88,7 +101,9 @@ def test_a_judged_path_moves_the_passages_that_mention_both_ends_of_its_edges(vi
     assert after.index(before[loser]) < loser
 
 
-def test_a_bad_vote_lowers_a_good_one_raises_and_the_unjudged_stay_between(view: GraphView, home: Path):
+def test_a_bad_vote_lowers_a_good_one_raises_and_the_unjudged_stay_between(
+    view: GraphView, home: Path
+):
     question = asked(ACTOR, home)
     before = [one.node for one in nexus(metered(view), question)]
     third = before[2]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hades.build.release.compare import compare_snapshots
+from hades.night.release.compare import compare_snapshots
 from hades.ports.store import scan_rows
 from hades.retrieval.answer.overview import asks_overview, describe_corpus, summarise_corpus
 from hades.wiring import open_hades, open_view
@@ -26,7 +26,9 @@ def test_an_overview_asks_about_the_corpus_and_a_comparison_names_what_came(tmp_
     with open_hades(settings) as hades:
         hades.ingest.documents(pages)
         before = hades.publish().snapshot
-        (pages / "elbe.md").write_text("# Elbe\n\nThe Elbe flows through Dresden to the North Sea.\n")
+        (pages / "elbe.md").write_text(
+            "# Elbe\n\nThe Elbe flows through Dresden to the North Sea.\n"
+        )
         hades.ingest.documents(pages)
         after = hades.publish().snapshot
         overview = describe_corpus(hades.store)
@@ -41,8 +43,13 @@ def test_an_overview_asks_about_the_corpus_and_a_comparison_names_what_came(tmp_
     assert (found["before"], found["after"]) == (before, after)
     assert "Elbe" in found["nodes"]["entities"]["added_names"]
     assert found["nodes"]["doc_chunks"] | {"added_names": [], "removed_names": []} == {
-        "before": 4, "after": 5, "added": 1, "removed": 0, "added_names": [], "removed_names": [],
-    }  # fmt: skip
+        "before": 4,
+        "after": 5,
+        "added": 1,
+        "removed": 0,
+        "added_names": [],
+        "removed_names": [],
+    }
 
 
 @pytest.mark.parametrize(
@@ -65,15 +72,22 @@ def test_what_is_in_here_is_answered_from_topics_with_counts_and_sources(tmp_pat
     pages = tmp_path / "pages"
     pages.mkdir()
     for subject in ("Rivers", "Bread", "Release notes"):
-        parts = "".join(f"## {subject} {n}.1\n\n{subject} of kind {n} are spoken of by many.\n\n" for n in range(8))
-        (pages / f"{subject.split()[0].lower()}.md").write_text(f"# {subject}\n\nAll about them.\n\n{parts}")
+        parts = "".join(
+            f"## {subject} {n}.1\n\n{subject} of kind {n} are spoken of by many.\n\n"
+            for n in range(8)
+        )
+        (pages / f"{subject.split()[0].lower()}.md").write_text(
+            f"# {subject}\n\nAll about them.\n\n{parts}"
+        )
     settings = settings_of(tmp_path / "home")
     with open_hades(settings) as hades:
         hades.ingest.documents(pages)
         hades.build()
         topics = describe_corpus(hades.store)["topics"]
         sources, sentences = summarise_corpus(hades.store)
-        texts = {f"doc_chunks/{row['_key']}": row["text"] for row in scan_rows(hades.store, "doc_chunks")}
+        texts = {
+            f"doc_chunks/{row['_key']}": row["text"] for row in scan_rows(hades.store, "doc_chunks")
+        }
     assert topics
     assert [one.heading for one in sentences] == [one["name"] for one in topics[: len(sentences)]]
     for source, sentence, topic in zip(sources, sentences, topics, strict=False):

@@ -12,12 +12,28 @@ TOKENS = MiniLmTokenizer()
 def path(name: str, rank: int) -> Path:
     nodes = tuple(PathNode(id=f"entities/{name}{end}", name=name, type="concept") for end in (1, 2))
     text = f"{name} --[cites]--> other"
-    return Path(rank=rank, score=1 / rank, reliability=1 / rank, confidence=1.0, text=text, nodes=nodes, edges=())
+    return Path(
+        rank=rank,
+        score=1 / rank,
+        reliability=1 / rank,
+        confidence=1.0,
+        text=text,
+        nodes=nodes,
+        edges=(),
+    )
 
 
 def passage(key: str, title: str, text: str) -> CitedPassage:
     return CitedPassage.model_validate(
-        {"rank": 1, "id": f"doc_chunks/{key}", "document": key, "title": title, "text": text, "score": 1.0, "from": ()}
+        {
+            "rank": 1,
+            "id": f"doc_chunks/{key}",
+            "document": key,
+            "title": title,
+            "text": text,
+            "score": 1.0,
+            "from": (),
+        }
     )
 
 
@@ -38,7 +54,10 @@ def test_the_best_path_stands_last_under_its_rank_with_its_node_ids():
 
 def test_a_passage_stands_among_the_paths_as_an_edge_from_its_title():
     packed = pack(TOKENS, PATHS[:1], [PASSAGE], [], prompt_tokens=500, final_context=6)
-    assert '2) Paris --[contains; snippet: "The capital of France."]--> doc_chunks/c\n1) best' in packed.prompt
+    assert (
+        '2) Paris --[contains; snippet: "The capital of France."]--> doc_chunks/c\n1) best'
+        in packed.prompt
+    )
 
 
 def test_final_context_bounds_paths_and_passages_together():
@@ -65,7 +84,9 @@ def test_a_budget_below_the_frame_gives_an_empty_prompt():
 
 
 def test_a_long_passage_is_cut_inside_its_line_and_counted():
-    packed = pack(TOKENS, [], [passage("c", "T", "word " * 400)], [], prompt_tokens=500, final_context=6)
+    packed = pack(
+        TOKENS, [], [passage("c", "T", "word " * 400)], [], prompt_tokens=500, final_context=6
+    )
     line = packed.prompt.split("\n")[4]
     assert 100 < TOKENS.count(line) <= 120
     assert line.endswith('word…"]--> doc_chunks/c')
@@ -82,4 +103,8 @@ def test_topics_stand_above_super_topic_first_in_at_most_300_tokens():
     assert "Section summaries: networks\n▸ attention\n\n" in packed.prompt
     assert [topic.id for topic in packed.hierarchy] == ["clusters/b", "clusters/a"]
     long = [Topic(id="clusters/a", level=1, summary="word " * 900)]
-    assert 290 < pack(TOKENS, [], [], long, prompt_tokens=2000, final_context=6).tokens["hierarchy"] <= 300
+    assert (
+        290
+        < pack(TOKENS, [], [], long, prompt_tokens=2000, final_context=6).tokens["hierarchy"]
+        <= 300
+    )

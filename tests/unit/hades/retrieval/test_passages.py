@@ -13,7 +13,9 @@ from tests.unit.hades.retrieval.graphs import keys_of, metered, number, publishe
 
 @pytest.fixture(scope="module")
 def graph(tmp_path_factory: pytest.TempPathFactory) -> GraphView:
-    """a - b - far; one chunk names both a and b, one a alone, one far, and twelve only the common one."""
+    """a - b - far; one chunk names both a and b, one a alone, one far, and twelve only the common
+    one.
+    """
     return published(
         tmp_path_factory.mktemp("passages"),
         [("a", "b", 0.5), ("b", "far", 0.5)],
@@ -45,4 +47,7 @@ def test_a_name_that_stands_everywhere_says_little(graph: GraphView) -> None:
 def test_the_neighbourhood_is_ranked_by_summed_weight(graph: GraphView) -> None:
     found = neighbourhood(metered(graph), question(), seeds(graph, "a"), limit=5)
     # both: .5 from a, then .5 x .5 x .5 by b; a-alone: .5; far is three steps away.
-    assert [(keys_of(graph, [one.node]), round(one.score, 4)) for one in found] == [("both", 0.625), ("a-alone", 0.5)]
+    assert [(keys_of(graph, [one.node]), round(one.score, 4)) for one in found] == [
+        ("both", 0.625),
+        ("a-alone", 0.5),
+    ]

@@ -1,4 +1,6 @@
-"""A whole turn on graphs that can be checked by hand: what comes back, and what happens when something is missing."""
+"""A whole turn on graphs that can be checked by hand: what comes back, and what happens when
+something is missing.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +22,21 @@ from tests.unit.hades.retrieval.memory_view import Graph, MemoryView
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
 KEYS = (
-    "query_id", "query", "recipe", "snapshot", "as_of", "reasons", "plan", "paths", "passages", "hierarchy", "prompt",
-    "tokens", "telemetry", "conveyance",
-)  # fmt: skip
+    "query_id",
+    "query",
+    "recipe",
+    "snapshot",
+    "as_of",
+    "reasons",
+    "plan",
+    "paths",
+    "passages",
+    "hierarchy",
+    "prompt",
+    "tokens",
+    "telemetry",
+    "conveyance",
+)
 
 
 class East:
@@ -68,9 +82,14 @@ def cities() -> Graph:
 
 
 def ask(
-    text: str = "where is Basel", recipe: str = "hirag_pathrag", graph: Graph | None = None, **options
+    text: str = "where is Basel",
+    recipe: str = "hirag_pathrag",
+    graph: Graph | None = None,
+    **options,
 ) -> Retrieval:
-    tools = Tools(ByteCeiling(), options.pop("embedder", East()), clock=options.pop("clock", lambda: 0.0))
+    tools = Tools(
+        ByteCeiling(), options.pop("embedder", East()), clock=options.pop("clock", lambda: 0.0)
+    )
     view = MemoryView(cities() if graph is None else graph)
     plan = Plan.model_validate(options.pop("plan", {}))
     return retrieve(view, text, tools, at=NOON, recipe=recipe, plan=plan, **options)
@@ -80,11 +99,28 @@ def test_an_answer_has_the_promised_shape():
     found = ask().model_dump(mode="json")
     assert [key for key in KEYS if key not in found] == []
     (path, *_), (passage, *_) = found["paths"], found["passages"]
-    assert {"rank", "score", "reliability", "confidence", "text", "why", "nodes", "edges"} <= set(path)
+    assert {"rank", "score", "reliability", "confidence", "text", "why", "nodes", "edges"} <= set(
+        path
+    )
     assert {"id", "from", "to", "type", "weight", "provenance"} <= set(path["edges"][0])
     assert {"rank", "id", "document", "title", "text", "score", "from"} <= set(passage)
     stage = found["telemetry"]["stages"][0]
-    assert {"name", "reads", "ms", "in", "out", "dedupe_rate", "coverage", "capped", "early_stop"} <= set(stage)
+    assert {
+        "name",
+        "reads",
+        "ms",
+        "in",
+        "out",
+        "dedupe_rate",
+        "coverage",
+        "capped",
+        "early_stop",
+    } <= set(stage)
+    by_specification = {"reads_stage": "reads", "latency_stage": "ms", "coverage_score": "coverage"}
+    assert {name: stage[name] for name in by_specification} == {
+        name: stage[field] for name, field in by_specification.items()
+    }
+    assert stage["flags"] == {name: stage[name] for name in ("capped", "early_stop")}
     assert set(found["conveyance"]["Ctx"]) == {"L", "I", "A", "G", "value"}
 
 
@@ -104,8 +140,15 @@ def test_the_reliability_of_a_path_is_its_flow_whichever_search_found_it():
 
 def test_with_a_window_the_turn_writes_the_paths_that_fit_it():
     whole, small = ask(window=WindowSize(4096, 512)), ask(window=WindowSize(90, 20))
-    assert whole.paths == small.paths == ask().paths
-    assert whole.prompt == format_paths_for_prompt(whole.paths, "where is Basel", tokenizer=ByteCeiling())
+    texts = [path.text for path in ask().paths]
+    assert [path.text for path in whole.paths] == [path.text for path in small.paths] == texts
+    paths_alone = format_paths_for_prompt(whole.paths, "where is Basel", tokenizer=ByteCeiling())
+    head, _, blocks = paths_alone.partition("Relevant information:\n\n")
+    assert whole.prompt.startswith(head)
+    assert whole.prompt.endswith(blocks)
+    assert "Passage 3: " in whole.prompt
+    assert all(result.in_prompt for result in (*whole.paths, *whole.passages))
+    assert not all(result.in_prompt for result in (*small.paths, *small.passages))
     assert whole.tokens.prompt == ByteCeiling().count(whole.prompt)
     assert small.tokens.prompt <= 70
     with pytest.raises(BadQuestion, match="shorten it"):
@@ -154,7 +197,10 @@ def test_seeds_without_edges_give_no_paths_and_the_reason():
 
 def test_a_chain_is_followed_as_deep_as_the_plan_allows_and_no_deeper():
     graph = Graph()
-    nodes = [graph.node(Kind.ENTITY, f"link{number}", [1, 0, 0] if number == 0 else None) for number in range(500)]
+    nodes = [
+        graph.node(Kind.ENTITY, f"link{number}", [1, 0, 0] if number == 0 else None)
+        for number in range(500)
+    ]
     for tail, head in pairwise(nodes):
         graph.edge(tail, head, "refers_to", 1.0)
     found = ask("link0", graph=graph, plan={"graph": {"hops": 2}})

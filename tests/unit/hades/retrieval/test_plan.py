@@ -1,4 +1,6 @@
-"""A plan over the caps of its profile is refused by the constructor and lowered, with a reason, by `clamp`."""
+"""A plan over the caps of its profile is refused by the constructor and lowered, with a reason, by
+`clamp`.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,15 @@ def nested(place: tuple[str, ...], value: int) -> dict[str, object]:
 
 
 def test_online_caps_are_the_high_ends_of_the_specification():
-    caps = (ONLINE.k, ONLINE.hops, ONLINE.fanout, ONLINE.beam, ONLINE.m, ONLINE.final_context, ONLINE.docs_max)
+    caps = (
+        ONLINE.k,
+        ONLINE.hops,
+        ONLINE.fanout,
+        ONLINE.beam,
+        ONLINE.m,
+        ONLINE.final_context,
+        ONLINE.docs_max,
+    )
     assert caps == (8, 2, 3, 16, 24, 8, 160)
 
 
@@ -84,7 +94,9 @@ def test_timeouts_that_do_not_fit_the_turn_shrink_in_proportion():
     times = (plan.retriever.timeout_ms, plan.graph.timeout_ms, plan.reranker.timeout_ms)
     assert sum(times) <= 120
     assert times[1] == times[2] > times[0]
-    assert plan.reasons == (Reason.PLAN_CLAMPED,)
+    assert plan.reasons == (Reason.STAGES_SHORTENED,)
+    beyond = clamp({"budget": {"latency_ms": 120}, "graph": {"hops": 9}})
+    assert beyond.reasons == (Reason.PLAN_CLAMPED, Reason.STAGES_SHORTENED)
 
 
 @pytest.mark.parametrize(
@@ -105,18 +117,25 @@ def test_what_is_no_matter_of_caps_is_refused(raw, words):
 
 @given(
     st.sampled_from(list(Profile)),
-    st.fixed_dictionaries({}, optional={"q": st.integers(1, 10**6), "final_context": st.integers(1, 10**6)}),
     st.fixed_dictionaries(
-        {}, optional={name: st.integers(1, 10**9) for name in ("docs_max", "work_max", "tokens_max")}
+        {}, optional={"q": st.integers(1, 10**6), "final_context": st.integers(1, 10**6)}
     ),
     st.fixed_dictionaries(
-        {}, optional={name: st.integers(1, 10**6) for name in ("hops", "fanout", "beam", "timeout_ms")}
+        {},
+        optional={name: st.integers(1, 10**9) for name in ("docs_max", "work_max", "tokens_max")},
+    ),
+    st.fixed_dictionaries(
+        {},
+        optional={name: st.integers(1, 10**6) for name in ("hops", "fanout", "beam", "timeout_ms")},
     ),
     st.integers(3, 10**7),
 )
 def test_a_clamped_plan_never_exceeds_its_profile(profile, top, budget, graph, latency):
     plan = clamp({**top, "budget": {**budget, "latency_ms": latency}, "graph": graph}, profile)
     assert list(over_caps(plan)) == []
-    assert plan.retriever.timeout_ms + plan.graph.timeout_ms + plan.reranker.timeout_ms <= plan.budget.latency_ms
+    assert (
+        plan.retriever.timeout_ms + plan.graph.timeout_ms + plan.reranker.timeout_ms
+        <= plan.budget.latency_ms
+    )
     assert clamp(plan.model_dump()) == plan
     assert caps_of(plan).docs_max == plan.budget.docs_max

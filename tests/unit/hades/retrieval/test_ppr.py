@@ -23,7 +23,9 @@ def passages() -> Graph:
 
 
 def test_a_walk_from_an_entity_reaches_the_passages_that_name_it_though_edges_point_the_other_way():
-    found = personalized_pagerank(MemoryView(passages()), np.array([0]), np.array([1.0]), epsilon=1e-9)
+    found = personalized_pagerank(
+        MemoryView(passages()), np.array([0]), np.array([1.0]), epsilon=1e-9
+    )
     scores = dict(zip(found.numbers.tolist(), found.scores.tolist(), strict=True))
     assert scores[2] > scores[3] > 0
     assert found.bound <= 1e-9
@@ -55,7 +57,12 @@ def test_the_clock_ends_a_walk_in_the_middle():
         return True
 
     found = personalized_pagerank(
-        adjacency(edges, 2000), np.array([0]), np.array([1.0]), epsilon=1e-12, max_work=10**9, stop=stop
+        adjacency(edges, 2000),
+        np.array([0]),
+        np.array([1.0]),
+        epsilon=1e-12,
+        max_work=10**9,
+        stop=stop,
     )
     assert found.capped
     assert len(asked) == 1

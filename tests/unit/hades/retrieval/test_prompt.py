@@ -28,16 +28,24 @@ def node(key: str, name: str = "") -> NodeFacts:
     return NodeFacts(f"entities/{key}", Kind.ENTITY, name or key, "concept")
 
 
-def edge(kind: str = "extends", snippet: str = "", weight: float | None = None, label: str = "") -> EdgeFacts:
+def edge(
+    kind: str = "extends", snippet: str = "", weight: float | None = None, label: str = ""
+) -> EdgeFacts:
     return EdgeFacts(f"relations/{kind}", "", "", kind, weight=weight, snippet=snippet, label=label)
 
 
 def test_the_prompt_is_the_template_to_the_byte():
     abc = path_text(
-        TOKENS, [node("A"), node("B"), node("C")], [edge("extends", "A extends B"), edge("cites")], [True] * 2
+        TOKENS,
+        [node("A"), node("B"), node("C")],
+        [edge("extends", "A extends B"), edge("cites")],
+        [True] * 2,
     )
     ad = path_text(TOKENS, [node("A"), node("D")], [edge("cites")], [False])
-    assert format_path_prompt([abc, ad], "Networks\n▸ Attention", tokenizer=TOKENS).encode() == LAYOUT.encode()
+    assert (
+        format_path_prompt([abc, ad], "Networks\n▸ Attention", tokenizer=TOKENS).encode()
+        == LAYOUT.encode()
+    )
 
 
 def test_without_paths_and_topics_the_frame_stands():
@@ -70,7 +78,9 @@ def test_a_path_that_cannot_be_shown_whole_is_left_out():
 def test_a_path_with_nodes_is_told_with_their_ids_where_they_fit():
     nodes = [{"id": "entities/a"}, {"id": "entities/b"}]
     path = {"text": "A --[cites]--> B", "nodes": nodes}
-    assert "1) A --[cites]--> B (entities/a, entities/b)\n" in format_path_prompt([path], "", tokenizer=TOKENS)
+    assert "1) A --[cites]--> B (entities/a, entities/b)\n" in format_path_prompt(
+        [path], "", tokenizer=TOKENS
+    )
     full = {"text": "x " * 118, "nodes": nodes}
     assert "entities/" not in format_path_prompt([full], "", tokenizer=TOKENS)
 
@@ -95,23 +105,34 @@ def test_names_are_cut_only_when_there_is_no_other_way():
 
 def test_quotes_line_breaks_and_arrows_in_names_do_not_break_the_form():
     text = path_text(
-        TOKENS, [node("a", "f() --> g"), node("b", "x\ny")], [edge("calls", 'say "hi"\nnow]--> there')], [True]
+        TOKENS,
+        [node("a", "f() --> g"), node("b", "x\ny")],
+        [edge("calls", 'say "hi"\nnow]--> there')],
+        [True],
     )
     assert text == "f() –> g --[calls; snippet: \"say 'hi' now]–> there\"]--> x y"
 
 
 def test_a_stated_relation_is_shown_in_its_own_words():
-    assert path_text(TOKENS, [node("A"), node("B")], [edge("related_to", label="was born in")], [True]) == (
-        "A --[was born in]--> B"
-    )
+    assert path_text(
+        TOKENS, [node("A"), node("B")], [edge("related_to", label="was born in")], [True]
+    ) == ("A --[was born in]--> B")
 
 
 def test_the_rationale_names_the_start_the_search_and_the_weakest_edge():
-    why = rationale([edge("cites", "said", 0.9), edge("extends", "", 0.25)], seed="A", origin="beam", reliability=0.31)
-    assert why == (
-        "2 hops from A by beam, reliability 0.31; weakest edge extends (0.25); 1 of 2 edges quote their source"
+    why = rationale(
+        [edge("cites", "said", 0.9), edge("extends", "", 0.25)],
+        seed="A",
+        origin="beam",
+        reliability=0.31,
     )
-    assert rationale([], seed="A", origin="vector", reliability=1.0) == "A itself matches the question"
+    assert why == (
+        "2 hops from A by beam, reliability 0.31; weakest edge extends (0.25); 1 of 2 edges quote "
+        "their source"
+    )
+    assert (
+        rationale([], seed="A", origin="vector", reliability=1.0) == "A itself matches the question"
+    )
 
 
 def test_paths_stand_in_ascending_reliability_behind_the_query():
@@ -122,7 +143,8 @@ def test_paths_stand_in_ascending_reliability_behind_the_query():
     ]
     assert format_paths_for_prompt(paths, "who?") == (
         "Query: who?\n\nRelevant information:\n\n"
-        "Path (0.20): C -> D\n\nPath (0.50): E -> F\n\nMost relevant path (0.90): A -> B\n- A: first\n"
+        "Path (0.20): C -> D\n\nPath (0.50): E -> F\n\nMost relevant path (0.90): A -> B\n- A: "
+        "first\n"
     )
 
 
@@ -136,7 +158,9 @@ def test_a_missing_reliability_is_computed_from_the_weights():
 
 def test_the_least_reliable_paths_are_left_out_first():
     paths = [{"path": f"path{place} " + "x " * 20, "reliability": place / 10} for place in range(5)]
-    prompt = format_paths_for_prompt(paths, "who?", max_tokens=100, reserve_tokens=20, tokenizer=TOKENS)
+    prompt = format_paths_for_prompt(
+        paths, "who?", max_tokens=100, reserve_tokens=20, tokenizer=TOKENS
+    )
     assert TOKENS.count(prompt) <= 80
     assert "path4" in prompt
     assert "path0" not in prompt

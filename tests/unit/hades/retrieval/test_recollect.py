@@ -1,4 +1,6 @@
-"""The recipe `memory`: what was said is found by its words, by what was said beside it, and by its time."""
+"""The recipe `memory`: what was said is found by its words, by what was said beside it, and by its
+time.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ def built(home: Path, *, in_order: bool = True) -> Path:
     rows, before = [], ""
     for key, speaker, text, date in SAID:
         after = before if in_order and key != "t5" else ""
-        rows.append({"id": key, "title": f"{speaker}, {date}", "text": text, "date": date, "after": after})
+        rows.append(
+            {"id": key, "title": f"{speaker}, {date}", "text": text, "date": date, "after": after}
+        )
         before = key
     rows += [{"id": key, "title": "Mill House", "text": text} for key, text in OWNED]
     corpus = home / "corpus.jsonl"

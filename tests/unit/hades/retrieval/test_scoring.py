@@ -14,16 +14,22 @@ def path(*weights: float | None, documents: bool = True, **vertex: Any) -> dict[
     """v0 -> v1 -> ... with these weights; None leaves the weight out."""
     ids = [f"entities/v{place}" for place in range(len(weights) + 1)]
     edges = [
-        {"_from": ids[place], "_to": ids[place + 1]} | ({} if weight is None else {"weight": weight})
+        {"_from": ids[place], "_to": ids[place + 1]}
+        | ({} if weight is None else {"weight": weight})
         for place, weight in enumerate(weights)
     ]
-    return {"vertices": [{"_id": one, **vertex} if documents else one for one in ids], "edges": edges}
+    return {
+        "vertices": [{"_id": one, **vertex} if documents else one for one in ids],
+        "edges": edges,
+    }
 
 
 def test_flow_is_weight_times_one_decay_a_hop() -> None:
     assert calculate_path_score(path(0.5), "entities/v0") == pytest.approx(0.5 * 0.85)
     first, second = 0.5 * 0.85, 0.5 * 0.85 * 0.4 * 0.85
-    assert calculate_path_score(path(0.5, 0.4), "entities/v0") == pytest.approx((first + second) / 2)
+    assert calculate_path_score(path(0.5, 0.4), "entities/v0") == pytest.approx(
+        (first + second) / 2
+    )
     assert calculate_path_score(path(0.5), "entities/v0", decay_rate=0.5) == pytest.approx(0.25)
 
 
@@ -89,5 +95,7 @@ def test_pruning_keeps_what_equals_the_threshold_most_reliable_first() -> None:
 
 def test_the_default_threshold_prunes_behind_a_hub() -> None:
     behind_a_hub, beside_it = path(1.0, 1.0, deg_out=1000), path(1.0, 1.0, deg_out=4)
-    assert [one["vertices"] for one in prune_paths([behind_a_hub, beside_it])] == [beside_it["vertices"]]
+    assert [one["vertices"] for one in prune_paths([behind_a_hub, beside_it])] == [
+        beside_it["vertices"]
+    ]
     assert calculate_path_score(behind_a_hub, None) < PRUNING_THRESHOLD

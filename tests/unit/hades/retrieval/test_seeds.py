@@ -42,7 +42,9 @@ def nodes(found: object) -> list[int]:
 
 
 def test_vector_seeds_come_by_cosine_with_their_score():
-    found = find_seeds(opened(rivers()), [Question("x", EAST, MODEL)], plan(k=2, mmr=0.0), (VECTOR,))
+    found = find_seeds(
+        opened(rivers()), [Question("x", EAST, MODEL)], plan(k=2, mmr=0.0), (VECTOR,)
+    )
     assert nodes(found) == [0, 3]  # the best chunk and the best entity
     assert [passage.node for passage in found.passages] == [0, 1, 2]
     assert found.seeds[0].score == 1.0
@@ -55,7 +57,9 @@ def test_mmr_prefers_a_different_seed_over_a_similar_one():
 
 
 def test_a_name_that_is_spelled_out_comes_first():
-    found = find_seeds(opened(rivers()), [Question("where does bread come from", EAST, MODEL)], plan(k=1))
+    found = find_seeds(
+        opened(rivers()), [Question("where does bread come from", EAST, MODEL)], plan(k=1)
+    )
     assert nodes(found) == [4]
 
 
@@ -68,7 +72,10 @@ def test_a_seed_tells_every_search_that_found_it():
 
 def test_sub_queries_share_the_seeds():
     view = opened(rivers())
-    parts = [Question("rhine", EAST, MODEL), Question("bread", np.array([0, 0, 1], np.float32), MODEL)]
+    parts = [
+        Question("rhine", EAST, MODEL),
+        Question("bread", np.array([0, 0, 1], np.float32), MODEL),
+    ]
     found = find_seeds(view, parts, plan(k=3, mmr=0.0))
     assert len(found.seeds) == 3
     assert {3, 4} <= set(nodes(found))

@@ -33,7 +33,11 @@ def topics(tmp_path_factory: pytest.TempPathFactory) -> GraphView:
         tmp_path_factory.mktemp("topics"),
         [("a", "b", 0.9), ("b", "c", 0.5), ("a", "d", 0.3), ("d", "c", 0.8)],
         vectors={"a": X, "b": NEAR_X, "c": Y, "d": NEAR_X},
-        topics={"east": (1, X, ["a", "b"]), "north": (1, Y, ["c", "d"]), "top": (2, NEAR_X, ["east", "north"])},
+        topics={
+            "east": (1, X, ["a", "b"]),
+            "north": (1, Y, ["c", "d"]),
+            "top": (2, NEAR_X, ["east", "north"]),
+        },
     )
 
 
@@ -42,8 +46,13 @@ def beam_paths(view: GraphView, rules: HiragPathrag) -> list[tuple[tuple[int, ..
     seeds = (Seed(number(view, "a"), 1.0, {}), Seed(number(view, "c"), 0.8, {}))
     plan = Plan.model_validate({"graph": {"hops": 2, "fanout": 3, "beam": 8}})
     metering = metered(view)
-    start = Start(SeedHits(tuple(seeds), ()), seeds, narrow(metering, asked, rules), plan, rules, "execution")
-    return [(path.nodes, round(path.score, 9)) for path in STEPS[HIRAG_PATHRAG](metering, asked, start).paths]
+    start = Start(
+        SeedHits(tuple(seeds), ()), seeds, narrow(metering, asked, rules), plan, rules, "execution"
+    )
+    return [
+        (path.nodes, round(path.score, 9))
+        for path in STEPS[HIRAG_PATHRAG](metering, asked, start).paths
+    ]
 
 
 @pytest.mark.parametrize(
@@ -59,7 +68,9 @@ def beam_paths(view: GraphView, rules: HiragPathrag) -> list[tuple[tuple[int, ..
     ],
 )
 def test_settings_of_the_beam_change_the_scores_of_paths(topics, changed):
-    assert beam_paths(topics, HiragPathrag.model_validate(changed)) != beam_paths(topics, HiragPathrag())
+    assert beam_paths(topics, HiragPathrag.model_validate(changed)) != beam_paths(
+        topics, HiragPathrag()
+    )
 
 
 @pytest.mark.parametrize(("level", "left"), [("super_topic", ""), ("topic", "top")])
@@ -102,7 +113,9 @@ def test_settings_of_the_walk_change_its_scores(home, changed):
 
 def test_a_walk_that_does_not_converge_goes_on_with_the_relaxed_tolerance(topics):
     restart, weights = np.array([number(topics, "a")]), np.ones(1)
-    strict = personalized_pagerank(topics, restart, weights, damping=0.85, epsilon=1e-9, max_work=120)
+    strict = personalized_pagerank(
+        topics, restart, weights, damping=0.85, epsilon=1e-9, max_work=120
+    )
     relaxed = personalized_pagerank(
         topics, restart, weights, damping=0.85, epsilon=1e-9, relaxed_epsilon=0.05, max_work=120
     )
@@ -111,11 +124,14 @@ def test_a_walk_that_does_not_converge_goes_on_with_the_relaxed_tolerance(topics
     assert relaxed.scores.sum() + relaxed.residue == pytest.approx(1.0)
 
 
-def passages_of(home: Path, recipe: str, walk: HippoSettings, question: str = MOTHER) -> list[tuple[str, float]]:
+def passages_of(
+    home: Path, recipe: str, walk: HippoSettings, question: str = MOTHER
+) -> list[tuple[str, float]]:
     with open_answers(settings_of(home)) as answers:
         answers.tools = replace(answers.tools, walk=walk)
         return [
-            (one.document, one.score) for one in answers.retrieve(question, recipe=recipe, mode="planning").passages
+            (one.document, one.score)
+            for one in answers.retrieve(question, recipe=recipe, mode="planning").passages
         ]
 
 
@@ -124,7 +140,10 @@ ONLY_PASSAGES = HippoSettings(passage_mass=1.0, damping=0.0)
 
 def test_the_graph_tier_of_nexus_takes_the_settings_of_the_walk(home):
     asked = (MOTHER, "Glass Harbour", "Who was born in Galway?", "Ruth Okafor and Prague")
-    found = [[passages_of(home, "nexus", walk, one) for one in asked] for walk in (ONLY_PASSAGES, HippoSettings())]
+    found = [
+        [passages_of(home, "nexus", walk, one) for one in asked]
+        for walk in (ONLY_PASSAGES, HippoSettings())
+    ]
     assert found[0] != found[1]
 
 
@@ -138,7 +157,9 @@ def test_the_function_of_several_hops_takes_the_settings_of_the_walk(home):
 
 
 def test_evaluations_open_their_graph_with_the_settings_file(tmp_path, monkeypatch):
-    (tmp_path / "hades.yaml").write_text("hipporag:\n  damping: 0.7\nhirag_pathrag:\n  path:\n    M: 2\n")
+    (tmp_path / "hades.yaml").write_text(
+        "hipporag:\n  damping: 0.7\nhirag_pathrag:\n  path:\n    M: 2\n"
+    )
     monkeypatch.chdir(tmp_path)
     live_in(tmp_path / "home", monkeypatch)
     with workbench(None) as bench:
@@ -150,6 +171,8 @@ def test_a_question_returns_as_many_paths_as_the_settings_say(home):
     counts = []
     for most in (1, 6):
         with open_answers(settings) as answers:
-            answers.tools = replace(answers.tools, rules=HiragPathrag.model_validate({"path": {"M": most}}))
+            answers.tools = replace(
+                answers.tools, rules=HiragPathrag.model_validate({"path": {"M": most}})
+            )
             counts.append(len(answers.retrieve(MOTHER, recipe="pathrag").paths))
     assert counts[0] == 1 < counts[1]

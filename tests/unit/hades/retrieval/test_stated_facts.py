@@ -18,7 +18,13 @@ ROWS = [
     {"id": "a", "title": "Glass Harbour", "text": "It was made by Ilse Moravec in Prague."},
     {"id": "b", "title": "Ilse Moravec", "text": "She was born in Brno."},
 ]
-TRIPLES = [{"id": "a", "entities": ["Ilse Moravec"], "triples": [["Glass Harbour", "directed by", "Ilse Moravec"]]}]
+TRIPLES = [
+    {
+        "id": "a",
+        "entities": ["Ilse Moravec"],
+        "triples": [["Glass Harbour", "directed by", "Ilse Moravec"]],
+    }
+]
 
 
 def _published(home: Path, *, with_triples: bool) -> GraphView:
@@ -56,7 +62,10 @@ def test_a_fact_is_one_more_sentence_after_those_of_the_text():
         "Glass Harbour",
         facts=("Glass Harbour directed by X",),
     )
-    assert read_closely(told).written == (*read_closely(plain).written, "Glass Harbour directed by X")
+    assert read_closely(told).written == (
+        *read_closely(plain).written,
+        "Glass Harbour directed by X",
+    )
     assert "direct" in read_closely(told).all_roots - read_closely(plain).all_roots
     assert read_closely(told).has_facts
     assert not read_closely(plain).has_facts

@@ -1,4 +1,6 @@
-"""Beliefs of a process that stays up: a judgement that is given meanwhile counts from the next question on."""
+"""Beliefs of a process that stays up: a judgement that is given meanwhile counts from the next
+question on.
+"""
 
 from __future__ import annotations
 

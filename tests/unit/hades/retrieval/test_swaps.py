@@ -1,4 +1,6 @@
-"""Answers that explore: neighbours swapped by the question's id, with the chance of it kept in the log."""
+"""Answers that explore: neighbours swapped by the question's id, with the chance of it kept in the
+log.
+"""
 
 import pytest
 
@@ -32,15 +34,21 @@ def test_each_result_says_with_which_chance_it_stands_there() -> None:
 
 def test_an_exploring_turn_logs_the_chance_of_every_rank() -> None:
     view = MemoryView(cities())
-    plain = retrieve(view, "where is Basel", Tools(ByteCeiling(), East(), clock=lambda: 0.0), at=NOON)
+    plain = retrieve(
+        view, "where is Basel", Tools(ByteCeiling(), East(), clock=lambda: 0.0), at=NOON
+    )
     assert {one.propensity for one in (*plain.paths, *plain.passages)} == {1.0}
     seen = set()
     for seed in range(12):
-        tools = Tools(ByteCeiling(), East(), clock=lambda: 0.0, swapping=ExplorationRules(0.4, seed))
+        tools = Tools(
+            ByteCeiling(), East(), clock=lambda: 0.0, swapping=ExplorationRules(0.4, seed)
+        )
         found = retrieve(view, "where is Basel", tools, at=NOON)
         assert found.query_id == plain.query_id
         shown = ShownResults.model_validate(log_of(found, NOON).results)
-        assert [one.propensity for one in shown.passages] == [one.propensity for one in found.passages]
+        assert [one.propensity for one in shown.passages] == [
+            one.propensity for one in found.passages
+        ]
         assert [one.rank for one in found.passages] == [1, 2]
         is_swapped = found.passages[0].id != plain.passages[0].id
         assert found.passages[0].propensity == pytest.approx(0.2 if is_swapped else 0.8)

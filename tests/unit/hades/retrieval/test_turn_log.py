@@ -20,7 +20,9 @@ AT = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def turn(number):
-    return QueryLog(key=f"q_{number}", query=f"question {number}", recipe="vector", snapshot="g1", at=AT)
+    return QueryLog(
+        key=f"q_{number}", query=f"question {number}", recipe="vector", snapshot="g1", at=AT
+    )
 
 
 @pytest.fixture
@@ -73,7 +75,9 @@ for number in range(300):
 
 
 def test_the_store_of_an_open_graph_holds_every_turn(tmp_path):
-    with Hades(empty_store(tmp_path / "graph.db"), HashingEmbedder(), MiniLmTokenizer(), tmp_path) as hades:
+    with Hades(
+        empty_store(tmp_path / "graph.db"), HashingEmbedder(), MiniLmTokenizer(), tmp_path
+    ) as hades:
         hades.publish()
         asked = [hades.retrieve(f"who came {number} times?").query_id for number in range(3)]
         assert hades.store.count("query_logs") == 3
@@ -81,7 +85,9 @@ def test_the_store_of_an_open_graph_holds_every_turn(tmp_path):
         judge(hades.store, last, at=utc_now())
     with closing(SqliteStore.open(tmp_path / "graph.db")) as again:
         assert again.count("query_logs") == 4
-        assert [read_log(again, one).query for one in asked] == [f"who came {number} times?" for number in range(3)]
+        assert [read_log(again, one).query for one in asked] == [
+            f"who came {number} times?" for number in range(3)
+        ]
 
 
 def test_without_a_store_to_write_turns_are_remembered_only(store):

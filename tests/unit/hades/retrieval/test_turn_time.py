@@ -1,4 +1,6 @@
-"""Time is a hard budget: neither a slow embedder nor a slow view makes a turn longer than its plan."""
+"""Time is a hard budget: neither a slow embedder nor a slow view makes a turn longer than its
+plan.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +21,7 @@ from hades.retrieval.pipeline import Tools, retrieve
 from hades.settings.load import load_settings
 from hades.wiring import open_hades
 from schemas.plan import Reason
+from tests.patience import wait_until
 from tests.properties.test_budgets import NOON, ToyEmbedder, vector_of
 from tests.unit.hades.retrieval.memory_view import Graph, MemoryView
 
@@ -89,14 +92,35 @@ def test_an_embedder_that_never_answers_leaves_the_question_to_the_words(recipe)
     embedder = BlockedEmbedder()
     try:
         found = retrieve(
-            MemoryView(town()), "the stone bridge", Tools(ByteCeiling(), embedder, clock=lambda: 0.0), at=NOON,
-            recipe=recipe, plan=clamp({"budget": {"latency_ms": 200}}),
-        )  # fmt: skip
+            MemoryView(town()),
+            "the stone bridge",
+            Tools(ByteCeiling(), embedder, clock=lambda: 0.0),
+            at=NOON,
+            recipe=recipe,
+            plan=clamp({"budget": {"latency_ms": 200}}),
+        )
     finally:
         embedder.let_go.set()
     assert found.passages
     if recipe != "lexical":
         assert Reason.EMBEDDER_SLOW in found.reasons
+
+
+def test_an_embedder_that_never_answers_keeps_few_threads_however_often_it_is_asked():
+    embedder = BlockedEmbedder()
+    tools = Tools(ByteCeiling(), embedder, clock=lambda: 0.0)
+    plan = clamp({"budget": {"latency_ms": 100}})
+    before = threading.active_count()
+    try:
+        for _ in range(15):
+            found = retrieve(MemoryView(town()), "the stone bridge", tools, at=NOON, plan=plan)
+            assert Reason.EMBEDDER_SLOW in found.reasons
+        assert threading.active_count() - before <= 8
+    finally:
+        embedder.let_go.set()
+    wait_until(lambda: threading.active_count() <= before)
+    answered = retrieve(MemoryView(town()), "the stone bridge", tools, at=NOON)
+    assert Reason.EMBEDDER_SLOW not in answered.reasons
 
 
 @pytest.mark.parametrize("ms", [7.0, 45.0])
@@ -105,8 +129,14 @@ def test_a_slow_view_is_not_asked_once_its_answer_would_come_too_late(recipe, ms
     for latency in (30, 120, 400):
         view = SlowView(MemoryView(town()), ms)
         tools = Tools(ByteCeiling(), ToyEmbedder(), clock=lambda view=view: view.now)
-        found = retrieve(view, "the stone bridge", tools, at=NOON, recipe=recipe,
-                         plan=clamp({"budget": {"latency_ms": latency}}))  # fmt: skip
+        found = retrieve(
+            view,
+            "the stone bridge",
+            tools,
+            at=NOON,
+            recipe=recipe,
+            plan=clamp({"budget": {"latency_ms": latency}}),
+        )
         assert view.now * 1000 <= latency + ALLOWED_OVER_MS
         assert found.telemetry.ms <= latency + ALLOWED_OVER_MS
         assert found.passages or Reason.TIMEOUT in found.reasons
@@ -137,12 +167,25 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("recipe", ["auto", "hipporag"])
-def test_a_fresh_process_loads_nothing_on_the_clock_of_its_turn(recipe: str, home: Path, tmp_path: Path):
+def test_a_fresh_process_loads_nothing_on_the_clock_of_its_turn(
+    recipe: str, home: Path, tmp_path: Path
+):
     environment = {"PYTHONPATH": str(Path(__file__).parents[4]), "HADES_HOME": str(home)}
     done = subprocess.run(
-        [sys.executable, "-c", FRESH, recipe], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
+        [sys.executable, "-c", FRESH, recipe],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     passages, loading_ms, late = json.loads(done.stdout)
     assert passages == 1
     assert loading_ms > 0.0
-    assert set(late) <= {"hades", "models", "schemas", "pyarrow", "importlib"}  # milliseconds, and they count
+    assert set(late) <= {
+        "hades",
+        "models",
+        "schemas",
+        "pyarrow",
+        "importlib",
+    }  # milliseconds, and they count

@@ -35,12 +35,18 @@ def verdicts(view: GraphView, *citations: Citation) -> list[Verdict]:
 
 
 def snapshot_of(home: Path, *, text: str, sha256: str, span: tuple[int, int] = (0, 9)) -> GraphView:
-    """A snapshot of one document stored under this hash, cited by a chunk and, with the span, by an edge."""
+    """A snapshot of one document stored under this hash, cited by a chunk and, with the span, by an
+    edge.
+    """
     store = empty_store(home / "graph.db")
     put(store, "documents", {**document("lake", text), "sha256": sha256})
     put(store, "doc_chunks", chunk("lake", "lake", text, 0, 9))
     put(store, "entities", entity("a"), entity("b"))
-    put(store, "relations", relation("a", "b", provenance={"doc": "documents/lake", "span": list(span)}))
+    put(
+        store,
+        "relations",
+        relation("a", "b", provenance={"doc": "documents/lake", "span": list(span)}),
+    )
     publish(store, home)
     return open_snapshot(home)
 
@@ -63,14 +69,19 @@ def test_an_edge_that_points_past_the_end_of_its_document_is_a_mismatch(tmp_path
 
 
 @pytest.mark.parametrize(
-    ("span", "text"), [((0, 9), "Lake Orim"), ((1, 10), "Lake Orin"), ((0, 900), LAKE), ((-9, 9), ""), ((9, 0), "")]
+    ("span", "text"),
+    [((0, 9), "Lake Orim"), ((1, 10), "Lake Orin"), ((0, 900), LAKE), ((-9, 9), ""), ((9, 0), "")],
 )
-def test_other_words_or_an_impossible_place_are_a_mismatch(view: GraphView, span: tuple[int, int], text: str):
+def test_other_words_or_an_impossible_place_are_a_mismatch(
+    view: GraphView, span: tuple[int, int], text: str
+):
     found = verify_spans(view, [Citation("documents/lake", span, text)])
     assert found == [Verdict.MISMATCH]
 
 
-def test_where_no_hash_is_kept_good_words_stay_unverified_and_wrong_ones_are_still_wrong(tmp_path: Path):
+def test_where_no_hash_is_kept_good_words_stay_unverified_and_wrong_ones_are_still_wrong(
+    tmp_path: Path,
+):
     unhashed = snapshot_of(tmp_path, text=LAKE, sha256="")
     wrong = replace(GOOD, span=(1, 10))
     assert verdicts(unhashed, GOOD, wrong) == [Verdict.UNVERIFIED, Verdict.MISMATCH]
@@ -85,7 +96,10 @@ def test_a_document_nobody_stored_and_a_citation_without_a_place_stay_unverified
 def test_a_document_is_read_once_and_the_budget_leaves_the_rest_unverified(view: GraphView):
     turn = Turn(Caps(docs_max=1, work_max=0, latency_ms=10_000))
     metered = MeteredView(view, turn)
-    lake, pike = Citation("documents/lake", (0, 4), "Lake"), Citation("documents/fish", (0, 4), "Pike")
+    lake, pike = (
+        Citation("documents/lake", (0, 4), "Lake"),
+        Citation("documents/fish", (0, 4), "Pike"),
+    )
     found = verdicts(metered, lake, replace(lake, span=(5, 9), text="Orin"), pike)
     assert found == [Verdict.VERIFIED, Verdict.VERIFIED, Verdict.UNVERIFIED]
     assert verdicts(metered, lake) == [Verdict.VERIFIED]

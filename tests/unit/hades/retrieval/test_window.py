@@ -1,4 +1,6 @@
-"""The context window keeps its budget, evicts the right things and says things in the right order."""
+"""The context window keeps its budget, evicts the right things and says things in the right
+order.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +65,9 @@ def test_only_the_deficit_is_freed_lowest_level_and_least_reliable_first():
     held.add_path(path(words(10, "la"), 0.2), "low")
     held.add_path(path(words(10, "me"), 0.1), "medium")
     held.add_path(path(words(10, "hi"), 0.1), "high")
-    assert held.add_path(path(words(15, "new")), "high")  # 5 tokens are missing: the less reliable low path goes
+    assert held.add_path(
+        path(words(15, "new")), "high"
+    )  # 5 tokens are missing: the less reliable low path goes
     assert [item.text[:2] for item in held.context["low"]] == ["lo"]
     assert held.add_path(path(words(20, "big")), "high")
     assert held.context["low"] == []
@@ -84,15 +88,28 @@ def test_high_priority_stands_at_both_ends_and_the_best_last():
         held.add_path(path(text, reliability), "high")
     held.add_path(path("middle"), "medium")
     held.add_path(path("background"), "low")
-    assert held.get_formatted_context().split("\n\n") == ["worst", "fair", "middle", "background", "good", "best"]
+    assert held.get_formatted_context().split("\n\n") == [
+        "worst",
+        "fair",
+        "middle",
+        "background",
+        "good",
+        "best",
+    ]
 
 
 def test_a_summary_keeps_high_in_full_and_first_sentences_of_medium():
     held = window(400)
     held.add_path(path("High stays. All of it."), "high")
     held.add_path(path("v3.5 is out. Nobody knows more than that about the release."), "medium")
-    held.add_path(path("Background one, rather long, so that the count of it is shorter than what it says."), "low")
-    held.add_path(path("Background two, just as long, for the same reason: the full text would be larger."), "low")
+    held.add_path(
+        path("Background one, rather long, so that the count of it is shorter than what it says."),
+        "low",
+    )
+    held.add_path(
+        path("Background two, just as long, for the same reason: the full text would be larger."),
+        "low",
+    )
     assert held.summarize_context().split("\n\n") == [
         "High stays. All of it.",
         "v3.5 is out.",
@@ -122,7 +139,10 @@ def test_a_model_summarizes_unless_it_gets_longer():
     ("text", "first"),
     [
         ("v3.5 is out. Get it.", "v3.5 is out."),
-        ("Dr. Smith met J. R. Doe in the U.S. embassy. They talked.", "Dr. Smith met J. R. Doe in the U.S. embassy."),
+        (
+            "Dr. Smith met J. R. Doe in the U.S. embassy. They talked.",
+            "Dr. Smith met J. R. Doe in the U.S. embassy.",
+        ),
         ('He said "Stop!" Then he left.', 'He said "Stop!"'),
         ("See Fig. 3 for e.g. Bayes. Then go on.", "See Fig. 3 for e.g. Bayes."),
         ("no stop at all", "no stop at all"),
@@ -136,4 +156,8 @@ def test_the_first_sentence_is_a_whole_sentence(text: str, first: str):
 
 def test_sentences_are_spans_of_the_text():
     text = "One is here. Two is there!  Three?"
-    assert [text[start:end] for start, end in sentences(text)] == ["One is here.", "Two is there!", "Three?"]
+    assert [text[start:end] for start, end in sentences(text)] == [
+        "One is here.",
+        "Two is there!",
+        "Three?",
+    ]

@@ -1,4 +1,6 @@
-"""A written answer cites sources of its turn, marks what they do not say, and survives any reply of a model."""
+"""A written answer cites sources of its turn, marks what they do not say, and survives any reply of
+a model.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,8 @@ from tests.homes import settings_of
 from tests.patience import wait_until
 
 PAGES = {
-    "rhine.md": "# Rhine\n\nThe Rhine flows from Basel to the North Sea. It carries 300 ships a day.\n",
+    "rhine.md": "# Rhine\n\nThe Rhine flows from Basel to the North Sea. It carries 300 ships a "
+    "day.\n",
     "bread.md": "# Bread\n\nBread is baked in Basel with salt from the North Sea.\n",
 }
 QUESTION = "Where does the Rhine flow?"
@@ -61,7 +64,9 @@ def model_of(endpoint: ChatEndpoint, timeout_seconds: float = 20.0) -> OpenAILan
 
 def number_of(found: Retrieval, tools: dict[str, Any], document: str) -> int:
     answer = write_answer(found, model=None, **tools)
-    return next(one.number for one in answer.sources if one.document == document and one.kind == "passage")
+    return next(
+        one.number for one in answer.sources if one.document == document and one.kind == "passage"
+    )
 
 
 def test_without_a_model_the_sentence_that_answers_is_quoted_with_its_source(asked: Any) -> None:
@@ -79,50 +84,94 @@ def test_without_a_model_the_sentence_that_answers_is_quoted_with_its_source(ask
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("# Returns\n\nUnclaimed parcels are kept for **60** days.", "Unclaimed parcels are kept for **60** days."),
-        ("Returns\nUnclaimed parcels are kept for 60 days.", "Unclaimed parcels are kept for 60 days."),
-        ("| what | how long |\n|---|---|\n| unclaimed `parcels` | 60 days |",
-         "| what | how long |\n|---|---|\n| unclaimed `parcels` | 60 days |"),
-        ("Rules\n=====\n\n- Unclaimed ``parcels``: see [list](a.md).", "- Unclaimed `parcels`: see list."),
+        (
+            "# Returns\n\nUnclaimed parcels are kept for **60** days.",
+            "Unclaimed parcels are kept for **60** days.",
+        ),
+        (
+            "Returns\nUnclaimed parcels are kept for 60 days.",
+            "Unclaimed parcels are kept for 60 days.",
+        ),
+        (
+            "| what | how long |\n|---|---|\n| unclaimed `parcels` | 60 days |",
+            "| what | how long |\n|---|---|\n| unclaimed `parcels` | 60 days |",
+        ),
+        (
+            "Rules\n=====\n\n- Unclaimed ``parcels``: see [list](a.md).",
+            "- Unclaimed `parcels`: see list.",
+        ),
     ],
-)  # fmt: skip
-def test_a_quotation_is_rendered_without_its_heading_and_keeps_the_words_of_the_source(text: str, told: str) -> None:
+)
+def test_a_quotation_is_rendered_without_its_heading_and_keeps_the_words_of_the_source(
+    text: str, told: str
+) -> None:
     source = AnswerSource(
-        number=1, kind="passage", rank=1, id="c", title="Handbook", headings=("Handbook", "Returns"), text=text
+        number=1,
+        kind="passage",
+        rank=1,
+        id="c",
+        title="Handbook",
+        headings=("Handbook", "Returns"),
+        text=text,
     )
     (block,) = quote_blocks("how long are unclaimed parcels kept?", [source], None)
     assert (block.text, block.heading) == (told, "Handbook › Returns")
     assert " ".join(block.quote.split()) in " ".join(text.split())
 
 
-def test_short_lines_that_each_begin_anew_are_shown_as_a_list_and_wrapped_prose_as_a_paragraph() -> None:
+def test_short_lines_are_shown_as_a_list_and_wrapped_prose_as_a_paragraph() -> None:
     assert (
-        as_markdown("Passports, renew\nHealth cards\n2 towels") == "- Passports, renew\n\n- Health cards\n\n- 2 towels"
+        as_markdown("Passports, renew\nHealth cards\n2 towels")
+        == "- Passports, renew\n\n- Health cards\n\n- 2 towels"
     )
-    assert as_markdown("The pump leaks\nin the winter.\nAda knows.") == "The pump leaks in the winter. Ada knows."
+    assert (
+        as_markdown("The pump leaks\nin the winter.\nAda knows.")
+        == "The pump leaks in the winter. Ada knows."
+    )
 
 
-PUMP = "The pump of the mill leaks in winter. The pump was made by Ada Marlow. It was painted green by the makers."
+PUMP = (
+    "The pump of the mill leaks in winter. The pump was made by Ada Marlow. It was painted "
+    "green by the makers."
+)
 ADA = "Ada Marlow lived in York. She kept bees."
 
 
 def quote_of(question: str, **texts: str) -> list[str]:
     sources = [
-        AnswerSource(number=n, kind="passage", rank=n, score=1 / n, id=str(n), title=title.replace("_", " "), text=text)
+        AnswerSource(
+            number=n,
+            kind="passage",
+            rank=n,
+            score=1 / n,
+            id=str(n),
+            title=title.replace("_", " "),
+            text=text,
+        )
         for n, (title, text) in enumerate(texts.items(), 1)
     ]
     return [block.text for block in quote_blocks(question, sources, None)]
 
 
 def test_a_question_of_two_steps_is_answered_with_a_block_of_each() -> None:
-    told = quote_of("where did whoever made the pump live?", Pump=PUMP, Bees="Bees live in hives.", Ada_Marlow=ADA)
+    told = quote_of(
+        "where did whoever made the pump live?",
+        Pump=PUMP,
+        Bees="Bees live in hives.",
+        Ada_Marlow=ADA,
+    )
     assert told == [PUMP, ADA]
 
 
 def test_what_the_turn_is_sure_of_is_quoted_before_what_shares_more_words() -> None:
-    texts = ("Labels of the scraped data are renamed.", "Why you see the instance: see the instance label there.")
+    texts = (
+        "Labels of the scraped data are renamed.",
+        "Why you see the instance: see the instance label there.",
+    )
     sources = [
-        AnswerSource(number=n, kind="passage", rank=n, score=score, id=str(n), document=f"{n}.md", text=text)
+        AnswerSource(
+            number=n, kind="passage", rank=n, score=score, id=str(n), document=f"{n}.md", text=text
+        )
         for n, (text, score) in enumerate(zip(texts, (1.0, 0.02), strict=True), 1)
     ]
     assert quote_blocks("why do I see renamed instance labels?", sources, None)[0].text == texts[0]
@@ -133,35 +182,64 @@ def test_every_passage_of_the_best_section_counts_as_the_best() -> None:
     sections = (("Mill", "Old"), ("Mill", "New"), ("Mill", "Old"))
     sources = [
         AnswerSource(
-            number=n, kind="passage", rank=n, score=1 / n, id=str(n), document="mill.md", headings=headings, text=text
+            number=n,
+            kind="passage",
+            rank=n,
+            score=1 / n,
+            id=str(n),
+            document="mill.md",
+            headings=headings,
+            text=text,
         )
         for n, (text, headings) in enumerate(zip(texts, sections, strict=True), 1)
     ]
     assert quote_blocks("where is the pump made?", sources, None)[0].text == texts[2]
 
 
-def test_a_section_that_only_opens_what_its_own_sections_say_is_followed_by_the_best_of_them() -> None:
-    opening, usage = "The lockfile can be exported to the format of pip.", "```sh\ntool export --format pip\n```"
+def test_a_section_that_only_opens_what_its_own_sections_say_is_followed_by_the_best_of_them() -> (
+    None
+):
+    opening, usage = (
+        "The lockfile can be exported to the format of pip.",
+        "```sh\ntool export --format pip\n```",
+    )
     other = "Exporting a lockfile of another tool to the format of pip is told in its guide."
     sources = [
         AnswerSource(
-            number=n, kind="passage", rank=n, score=1 / n, id=str(n), document=document, headings=headings, text=text
+            number=n,
+            kind="passage",
+            rank=n,
+            score=1 / n,
+            id=str(n),
+            document=document,
+            headings=headings,
+            text=text,
         )
         for n, (document, headings, text) in enumerate(
             [
                 ("export.md", ("Exporting", "Format of pip"), opening),
                 ("guide.md", ("Guide",), other),
                 ("export.md", ("Exporting", "Format of pip", "Basic usage"), usage),
-                ("export.md", ("Exporting", "Format of others"), "Other formats are exported by a lockfile's owner."),
+                (
+                    "export.md",
+                    ("Exporting", "Format of others"),
+                    "Other formats are exported by a lockfile's owner.",
+                ),
             ],
             1,
         )
     ]
-    assert [one.text for one in quote_blocks("export the lockfile to pip", sources, None)] == [opening, usage]
+    assert [one.text for one in quote_blocks("export the lockfile to pip", sources, None)] == [
+        opening,
+        usage,
+    ]
 
 
 def test_a_step_that_announces_its_command_answers_with_it() -> None:
-    text = "1. Collect the badge.\n2. VPN: import the key, then run:\n\n```sh\nwg-quick up office\n```\n"
+    text = (
+        "1. Collect the badge.\n2. VPN: import the key, then run:\n\n```sh\nwg-quick up "
+        "office\n```\n"
+    )
     assert quote_of("vpn", guide=text)[-1] == "```sh\nwg-quick up office\n```"
 
 
@@ -172,7 +250,9 @@ def test_the_end_of_output_is_no_answer_where_a_sentence_fits() -> None:
         {"text": "Backups are made at night."},
     ]
     sources = [
-        AnswerSource(number=n, kind="passage", rank=n, id=str(n), document=f"{n}.md", score=0.5, **one)
+        AnswerSource(
+            number=n, kind="passage", rank=n, id=str(n), document=f"{n}.md", score=0.5, **one
+        )
         for n, one in enumerate(said, 1)
     ]
     assert quote_blocks("prune old backups", sources, None)[0].text == said[1]["text"]
@@ -191,18 +271,31 @@ def test_nothing_is_quoted_where_no_sentence_fits() -> None:
     assert quote_of("who painted the ceiling?", Bees="Bees live in hives.") == []
 
 
-SETUP = "Text before.\n\nInstall the server like this:\n\n    $ pip install it\n\n" + "Filler of the page. " * 30
+SETUP = (
+    "Text before.\n\nInstall the server like this:\n\n    $ pip install it\n\n"
+    + "Filler of the page. " * 30
+)
 STEPS = "Filler of the page. " * 30 + "\n\n1. Stop the mill.\n2. Drain the pump.\n3. Start again.\n"
 
 
 @pytest.mark.parametrize(
     ("question", "page", "told"),
     [
-        ("how is the server installed?", SETUP, ["Install the server like this:", "```\n$ pip install it\n```"]),
-        ("how do I drain the pump?", STEPS, ["1. Stop the mill.", "2. Drain the pump.", "3. Start again."]),
+        (
+            "how is the server installed?",
+            SETUP,
+            ["Install the server like this:", "```\n$ pip install it\n```"],
+        ),
+        (
+            "how do I drain the pump?",
+            STEPS,
+            ["1. Stop the mill.", "2. Drain the pump.", "3. Start again."],
+        ),
     ],
 )
-def test_a_command_comes_with_its_line_and_a_step_with_its_list(question: str, page: str, told: list[str]) -> None:
+def test_a_command_comes_with_its_line_and_a_step_with_its_list(
+    question: str, page: str, told: list[str]
+) -> None:
     shown = quote_of(question, Page=page)
     assert [one for one in shown if one in told] == told
 
@@ -210,7 +303,10 @@ def test_a_command_comes_with_its_line_and_a_step_with_its_list(question: str, p
 @pytest.mark.parametrize(
     ("page", "told"),
     [
-        ("The size of a page of rows. The page size defaults to 1,000 rows.", "**Default**: 1,000 rows"),
+        (
+            "The size of a page of rows. The page size defaults to 1,000 rows.",
+            "**Default**: 1,000 rows",
+        ),
         ("- `page`: size of a page, default is `None`.", "**Default**: `None`"),
     ],
 )
@@ -222,37 +318,49 @@ def test_a_default_has_a_line_of_its_own(page: str, told: str) -> None:
 def test_of_a_row_too_long_to_show_the_cells_that_answer_are_shown_under_their_names() -> None:
     junior = " ".join(f"Word{number} is learned slowly." for number in range(30))
     row = f"| **Craft** | {junior} | The lead has duties: a roadmap. |"
-    told = quote_of("which duties has a lead?", a=f"| Skill | Junior | Lead |\n|---|---|---|\n{row}")
+    told = quote_of(
+        "which duties has a lead?", a=f"| Skill | Junior | Lead |\n|---|---|---|\n{row}"
+    )
     assert told == ["**Craft, Lead**: The lead has duties: a roadmap."]
 
 
 def test_nothing_is_announced_that_is_not_shown_and_a_nested_item_stands_at_the_margin() -> None:
     many = "\n".join(f"- duty {number}: {'word ' * 130}" for number in range(4))
-    assert quote_of("who leads a team?", a=f"Ann leads a team. Her duties are:\n\n{many}") == ["Ann leads a team. …"]
+    assert quote_of("who leads a team?", a=f"Ann leads a team. Her duties are:\n\n{many}") == [
+        "Ann leads a team. …"
+    ]
     deep = f"- {'one ' * 130}\n    - two leads: {'two ' * 130}\n        - ann leads a team"
     assert quote_of("who is ann?", a=deep)[-1] == "- ann leads a team"
 
 
 def test_a_paragraph_is_shown_whole_where_there_is_room() -> None:
     page = (
-        "If you become the first to care for a child, you can be away for up to 16 weeks with all of your pay. If you "
-        "become the second to care for it, you can be away for up to 6 weeks with all of your pay. You may choose to "
-        "be away for longer without any pay, as the first or as the second. The leave that parents take must lie "
-        "in the first year after the birth or the arrival of the child, whatever the country in which you all live."
+        "If you become the first to care for a child, you can be away for up to 16 weeks with all "
+        "of your pay. If you "
+        "become the second to care for it, you can be away for up to 6 weeks with all of your pay. "
+        "You may choose to "
+        "be away for longer without any pay, as the first or as the second. The leave that parents "
+        "take must lie "
+        "in the first year after the birth or the arrival of the child, whatever the country in "
+        "which you all live."
     )
     assert quote_of("how long is the leave that parents take?", leave=page) == [page]
 
 
 def test_a_long_page_is_cut_to_what_fits_the_question() -> None:
     code = "\n".join(f"    line_{n} = {n}" for n in range(60)) + "\n    drain_pump()\n"
-    shown = quote_of("how do I drain the pump?", Page=f"{STEPS}\nThe code to drain the pump::\n\n{code}")
+    shown = quote_of(
+        "how do I drain the pump?", Page=f"{STEPS}\nThe code to drain the pump::\n\n{code}"
+    )
     lines = [line for one in shown if one.startswith("```") for line in one.split("\n")[1:-1]]
     assert "drain_pump()" in lines
     assert len(lines) <= MAX_CODE_LINES
     assert sum(len(one.split()) for one in shown if not one.startswith("```")) <= MAX_WORDS
 
 
-def test_a_right_reply_is_streamed_and_its_numbers_are_sources_of_the_turn(asked: Any, endpoint: ChatEndpoint) -> None:
+def test_a_right_reply_is_streamed_and_its_numbers_are_sources_of_the_turn(
+    asked: Any, endpoint: ChatEndpoint
+) -> None:
     found, tools = asked
     rhine = number_of(found, tools, "rhine.md")
     endpoint.pieces = [
@@ -265,7 +373,10 @@ def test_a_right_reply_is_streamed_and_its_numbers_are_sources_of_the_turn(asked
     assert [one.name for one in events] == ["sources", "cost", "sentence", "sentence", "answer"]
     answer = events[-1].value
     assert (answer.mode, answer.model, answer.unknown_citations) == ("written", "writer", ())
-    assert [(one.citations, one.is_supported) for one in answer.sentences] == [((rhine,), True), ((rhine,), True)]
+    assert [(one.citations, one.is_supported) for one in answer.sentences] == [
+        ((rhine,), True),
+        ((rhine,), True),
+    ]
     assert answer.cost.completion_tokens > 0
     told = endpoint.seen[0]["messages"][0]["content"]
     assert f"[{rhine}] Rhine" in told
@@ -294,7 +405,9 @@ def test_a_wrong_reply_is_marked_sentence_by_sentence(asked: Any, endpoint: Chat
     assert "[99]" not in answer.text
 
 
-def test_a_sentence_without_a_citation_gets_the_source_that_states_it(asked: Any, endpoint: ChatEndpoint) -> None:
+def test_a_sentence_without_a_citation_gets_the_source_that_states_it(
+    asked: Any, endpoint: ChatEndpoint
+) -> None:
     found, tools = asked
     endpoint.pieces = ["The Rhine carries 300 ships a day."]
     (sentence,) = write_answer(found, model=model_of(endpoint), **tools).sentences
@@ -315,7 +428,12 @@ def test_a_model_that_finds_no_answer_may_say_so(asked: Any, endpoint: ChatEndpo
         (200, "text/event-stream", b"", "wrote no sentence"),
         (200, "text/event-stream", b"data: {not json\n\n", "not JSON"),
         (200, "text/event-stream", b"data: [1]\n\n", "wrote no sentence"),
-        (200, "text/event-stream", b'data: {"choices": [{"delta": {"content": 7}}]}\n\n', "wrote no sentence"),
+        (
+            200,
+            "text/event-stream",
+            b'data: {"choices": [{"delta": {"content": 7}}]}\n\n',
+            "wrote no sentence",
+        ),
         (200, "text/event-stream", b"data: " + b"x" * (2 << 20), "wrote no sentence"),
         (200, "application/json", b'{"choices": []}', "no text in the answer"),
         (500, "text/plain", b"boom", "HTTP 500: boom"),
@@ -361,11 +479,15 @@ def test_a_slow_reply_ends_at_its_time_limit(asked: Any, endpoint: ChatEndpoint)
 def test_an_endless_reply_ends_at_its_length(asked: Any, endpoint: ChatEndpoint) -> None:
     found, tools = asked
     endpoint.pieces = ["a very long word " * 100] * 1000
-    answer = write_answer(found, model=model_of(endpoint), limits=AnswerLimits(completion_tokens=16), **tools)
+    answer = write_answer(
+        found, model=model_of(endpoint), limits=AnswerLimits(completion_tokens=16), **tools
+    )
     assert len(answer.text) < 16 * 16 + 200
 
 
-def test_marks_that_a_terminal_or_page_would_obey_are_removed(asked: Any, endpoint: ChatEndpoint) -> None:
+def test_marks_that_a_terminal_or_page_would_obey_are_removed(
+    asked: Any, endpoint: ChatEndpoint
+) -> None:
     found, tools = asked
     endpoint.pieces = ["\x1b[2JThe Rhine\u202e carries\x00 300 ships a day.\x07"]
     (sentence,) = write_answer(found, model=model_of(endpoint), **tools).sentences
@@ -383,14 +505,21 @@ def test_the_cost_is_told_and_capped_before_any_call(asked: Any, endpoint: ChatE
     assert fewer.cost.prompt_tokens + 16 <= tight.total_tokens
     with pytest.raises(AnswerBudgetError, match="raise token_cap"):
         write_answer(
-            found, model=model_of(endpoint), limits=AnswerLimits(completion_tokens=16, total_tokens=60), **tools
+            found,
+            model=model_of(endpoint),
+            limits=AnswerLimits(completion_tokens=16, total_tokens=60),
+            **tools,
         )
     assert endpoint.seen == []
 
 
 def test_marks_are_read_wherever_models_put_them() -> None:
     text = "One is so [1, 2]. Two is so. [3] Three [4][5] is so!"
-    assert list(split_reply(text)) == [("One is so.", (1, 2)), ("Two is so.", (3,)), ("Three is so!", (4, 5))]
+    assert list(split_reply(text)) == [
+        ("One is so.", (1, 2)),
+        ("Two is so.", (3,)),
+        ("Three is so!", (4, 5)),
+    ]
 
 
 def test_a_paraphrase_is_supported_and_another_subject_is_not() -> None:

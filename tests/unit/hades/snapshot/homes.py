@@ -14,8 +14,16 @@ from tests.homes import empty_store
 def chain_store(path: Path, length: int = 4) -> SqliteStore:
     """Entities e0 -> e1 -> ..., and a document with one chunk."""
     store = empty_store(path)
-    put(store, "entities", *(entity(f"e{number}", name=f"Thing {number}") for number in range(length)))
-    put(store, "relations", *(relation(f"e{tail}", f"e{tail + 1}", weight=0.5) for tail in range(length - 1)))
+    put(
+        store,
+        "entities",
+        *(entity(f"e{number}", name=f"Thing {number}") for number in range(length)),
+    )
+    put(
+        store,
+        "relations",
+        *(relation(f"e{tail}", f"e{tail + 1}", weight=0.5) for tail in range(length - 1)),
+    )
     put(store, "documents", document("d", "about things"))
     put(store, "doc_chunks", chunk("c", "d", "about things", 0, 5))
     return store
@@ -23,7 +31,13 @@ def chain_store(path: Path, length: int = 4) -> SqliteStore:
 
 def document(key: str, text: str) -> dict[str, Any]:
     """A row of `documents`."""
-    return {"_key": key, "origin": f"origin of {key}", "source": "documents", "text": text, "sha256": sha256_text(text)}
+    return {
+        "_key": key,
+        "origin": f"origin of {key}",
+        "source": "documents",
+        "text": text,
+        "sha256": sha256_text(text),
+    }
 
 
 def chunk(key: str, of: str, text: str, start: int, end: int, **fields: Any) -> dict[str, Any]:

@@ -1,4 +1,6 @@
-"""Bridges in a snapshot: what the build made is what a reader finds, and the id covers every part."""
+"""Bridges in a snapshot: what the build made is what a reader finds, and the id covers every
+part.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,15 @@ from hades.errors import SnapshotError
 from hades.snapshot.open import open_snapshot
 from hades.snapshot.publish import publish
 from tests.contract.examples import put
-from tests.unit.hades.stages.bridges.bridge_worlds import build, cached, empty, join, later, place, scatter
+from tests.unit.hades.night.bridges.bridge_worlds import (
+    build,
+    cached,
+    empty,
+    join,
+    later,
+    place,
+    scatter,
+)
 
 
 def test_every_bridge_of_the_build_is_published_with_its_numbers(tmp_path: Path) -> None:
@@ -21,7 +31,12 @@ def test_every_bridge_of_the_build_is_published_with_its_numbers(tmp_path: Path)
     report = build(store)
     published = publish(store, tmp_path)
     assert published.contents.bridges == report.bridges
-    assert published.contents.parts == {"hierarchy": "1", "weights": "w1", "bridges": report.generation, "ranker": ""}
+    assert published.contents.parts == {
+        "hierarchy": "1",
+        "weights": "w1",
+        "bridges": report.generation,
+        "ranker": "",
+    }
     view = open_snapshot(tmp_path)
     assert view.info.parts == published.contents.parts
     found = view.bridges(view.number([f"clusters/t{number}" for number in range(6)]), limit=999)
@@ -45,7 +60,10 @@ def test_every_bridge_of_the_build_is_published_with_its_numbers(tmp_path: Path)
     }
     assert [path.weight for path in found] == sorted((path.weight for path in found), reverse=True)
     for path in found:
-        assert view.clusters_of(np.array(path.nodes))[[0, -1]].tolist() == [path.from_cluster, path.to_cluster]
+        assert view.clusters_of(np.array(path.nodes))[[0, -1]].tolist() == [
+            path.from_cluster,
+            path.to_cluster,
+        ]
 
 
 def test_bridges_whose_edges_changed_since_stay_out(tmp_path: Path) -> None:
@@ -65,7 +83,9 @@ def test_a_bridge_that_is_no_path_is_refused_by_key(tmp_path: Path) -> None:
     build(store)
     (row,) = cached(store).values()
     put(store, "bridge_cache", {**row, "nodes": ["entities/b", "entities/c"]})
-    with pytest.raises(SnapshotError, match=rf"bridge_cache/{row['_key']}.*do not join.*nothing was published"):
+    with pytest.raises(
+        SnapshotError, match=rf"bridge_cache/{row['_key']}.*do not join.*nothing was published"
+    ):
         publish(store, tmp_path)
 
 

@@ -36,7 +36,9 @@ def two(published: tuple[Path, list[str]], tmp_path: Path) -> tuple[Path, Path, 
     shutil.copytree(published[0], tmp_path, dirs_exist_ok=True)
     older, newer = (tmp_path / "snapshots" / name for name in published[1])
     for one in (older, newer):
-        open_snapshot(tmp_path, one.name)  # the files of the copy are verified once, as those of a publisher are
+        open_snapshot(
+            tmp_path, one.name
+        )  # the files of the copy are verified once, as those of a publisher are
     return tmp_path, older, newer
 
 
@@ -88,9 +90,14 @@ def delete_the_folder(folder: Path) -> str:
 
 
 DAMAGE = [
-    flip_a_byte, flip_a_byte_and_hide_it, truncate, delete_a_file, delete_the_manifest, change_the_manifest,
+    flip_a_byte,
+    flip_a_byte_and_hide_it,
+    truncate,
+    delete_a_file,
+    delete_the_manifest,
+    change_the_manifest,
     delete_the_folder,
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("damage", DAMAGE, ids=lambda damage: damage.__name__)
@@ -109,8 +116,12 @@ def test_damage_is_refused_and_the_previous_serves(
     assert newer.name in caplog.text
 
 
-@pytest.mark.parametrize("text", ["", "{", "null", '{"snapshot": "../x", "before": []}', '{"before": []}', "\x00\xff"])
-def test_a_bad_pointer_is_refused_and_the_previous_serves(two: tuple[Path, Path, Path], text: str) -> None:
+@pytest.mark.parametrize(
+    "text", ["", "{", "null", '{"snapshot": "../x", "before": []}', '{"before": []}', "\x00\xff"]
+)
+def test_a_bad_pointer_is_refused_and_the_previous_serves(
+    two: tuple[Path, Path, Path], text: str
+) -> None:
     home, older, _ = two
     (home / "snapshots" / "current").write_bytes(text.encode("latin-1"))
     view = open_snapshot(home)
@@ -138,7 +149,9 @@ def test_when_all_are_damaged_every_reason_is_given(two: tuple[Path, Path, Path]
     home, older, newer = two
     truncate(newer)
     delete_a_file(older)
-    with pytest.raises(SnapshotError, match=rf"no snapshot can serve: .*{newer.name}.*{older.name}"):
+    with pytest.raises(
+        SnapshotError, match=rf"no snapshot can serve: .*{newer.name}.*{older.name}"
+    ):
         open_snapshot(home)
 
 
@@ -175,7 +188,9 @@ def test_hashes_are_computed_once_and_again_when_a_file_was_touched(
     import hades.snapshot.manifest as verification
 
     real = verification.hash_file
-    monkeypatch.setattr(verification, "hash_file", lambda path: hashed.append(path.name) or real(path))
+    monkeypatch.setattr(
+        verification, "hash_file", lambda path: hashed.append(path.name) or real(path)
+    )
     open_snapshot(home)
     assert hashed == []
     (newer / "node.arrow").touch()

@@ -17,7 +17,8 @@ from hades.snapshot.adjacency import follow, merge
 WEIGHTS = st.sampled_from([0.0, 0.25, 0.5, 1.0, float("nan")])
 NODES = 5
 EDGES = st.lists(
-    st.tuples(st.integers(0, NODES - 1), st.integers(0, NODES - 1), st.integers(0, 2), WEIGHTS), max_size=60
+    st.tuples(st.integers(0, NODES - 1), st.integers(0, NODES - 1), st.integers(0, 2), WEIGHTS),
+    max_size=60,
 )
 Edge = tuple[int, int, int, float]
 
@@ -30,7 +31,9 @@ def rows_of(edges: list[Edge], outbound: bool) -> Csr:
     return csr.build(near, far, types, weights, NODES)
 
 
-def brute(edges: list[Edge], asked: list[int], outbound: bool, types: set[int] | None) -> list[list[tuple[float, int]]]:
+def brute(
+    edges: list[Edge], asked: list[int], outbound: bool, types: set[int] | None
+) -> list[list[tuple[float, int]]]:
     """For each asked node its (minus weight, handle)s in order."""
     found = []
     for node in asked:
@@ -76,11 +79,20 @@ def test_follow_equals_brute_force(
 
 
 @given(EDGES, st.lists(st.integers(0, NODES - 1), max_size=8), st.none() | st.integers(1, 4))
-def test_both_directions_merged_equal_brute_force(edges: list[Edge], asked: list[int], fanout: int | None) -> None:
+def test_both_directions_merged_equal_brute_force(
+    edges: list[Edge], asked: list[int], fanout: int | None
+) -> None:
     numbers = np.array(asked, np.int64)
     out_rows, in_rows = rows_of(edges, True), rows_of(edges, False)
     out = follow(out_rows, numbers, None, fanout, None, outbound=True)
-    into = follow(in_rows, numbers, lambda entry, near: in_rows.target[entry] != near, fanout, None, outbound=False)
+    into = follow(
+        in_rows,
+        numbers,
+        lambda entry, near: in_rows.target[entry] != near,
+        fanout,
+        None,
+        outbound=False,
+    )
     both = merge(out, into, fanout)
     expected = [
         (row, handle)
@@ -94,12 +106,21 @@ def test_both_directions_merged_equal_brute_force(edges: list[Edge], asked: list
     assert list(zip(both.row.tolist(), both.edge.tolist(), strict=True)) == expected
 
 
-@given(EDGES, st.lists(st.integers(0, NODES - 1), max_size=8), st.integers(0, 40), st.none() | st.integers(1, 4))
-def test_work_is_never_exceeded(edges: list[Edge], asked: list[int], max_work: int, fanout: int | None) -> None:
+@given(
+    EDGES,
+    st.lists(st.integers(0, NODES - 1), max_size=8),
+    st.integers(0, 40),
+    st.none() | st.integers(1, 4),
+)
+def test_work_is_never_exceeded(
+    edges: list[Edge], asked: list[int], max_work: int, fanout: int | None
+) -> None:
     rows = rows_of(edges, True)
     numbers = np.array(asked, np.int64)
     found, whole = (
-        follow(rows, numbers, lambda entry, near: rows.type[entry] == 1, fanout, most, outbound=True)
+        follow(
+            rows, numbers, lambda entry, near: rows.type[entry] == 1, fanout, most, outbound=True
+        )
         for most in (max_work, None)
     )
     assert found.work <= max_work
@@ -115,6 +136,8 @@ def test_a_hub_costs_what_the_fanout_needs() -> None:
     types = (np.arange(degree) % 7 == 0).astype(np.uint8)
     rows = csr.build(near, far, types, np.linspace(1, 0, degree, dtype=np.float32), 2)
     assert follow(rows, np.array([0]), None, 3, None, outbound=True).work == 3
-    filtered = follow(rows, np.array([0]), lambda entry, near: rows.type[entry] == 1, 3, None, outbound=True)
+    filtered = follow(
+        rows, np.array([0]), lambda entry, near: rows.type[entry] == 1, 3, None, outbound=True
+    )
     assert filtered.edge.tolist() == [0, 7, 14]
     assert filtered.work <= 128

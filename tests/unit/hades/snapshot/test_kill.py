@@ -36,7 +36,9 @@ for number in range(1000):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kills", [4, pytest.param(40, marks=pytest.mark.soak)])
-def test_current_always_opens_whenever_a_publisher_is_killed(tmp_path: Path, programs: Path, kills: int) -> None:
+def test_current_always_opens_whenever_a_publisher_is_killed(
+    tmp_path: Path, programs: Path, kills: int
+) -> None:
     store = chain_store(tmp_path / "graph.db", 200)
     began = time.perf_counter()
     publish(store, tmp_path)

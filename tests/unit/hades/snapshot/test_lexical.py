@@ -43,7 +43,9 @@ def test_scores_equal_the_reference(
     arrays = read_files(folder.path, folder.files).arrays
     rows, scores = search_words(arrays, "t", len(texts), query, limit)
     expected = reference(texts, query)
-    assert scores.tolist() == pytest.approx(sorted(expected.values(), reverse=True)[:limit], rel=1e-5)
+    assert scores.tolist() == pytest.approx(
+        sorted(expected.values(), reverse=True)[:limit], rel=1e-5
+    )
     assert scores.tolist() == pytest.approx([expected[row] for row in rows.tolist()], rel=1e-5)
     best_first = [(-score, row) for score, row in zip(scores.tolist(), rows.tolist(), strict=True)]
     assert best_first == sorted(best_first)

@@ -51,7 +51,9 @@ def test_a_whole_text_is_a_name_or_not(view: GraphView) -> None:
     assert found == [[f"entities/{key}" for key in own] for own in names]
 
 
-SPANS = st.lists(st.tuples(st.integers(0, 9), st.integers(1, 5), st.integers(0, 3)), max_size=12, unique=True)
+SPANS = st.lists(
+    st.tuples(st.integers(0, 9), st.integers(1, 5), st.integers(0, 3)), max_size=12, unique=True
+)
 
 
 @given(SPANS)
@@ -63,4 +65,7 @@ def test_a_match_stays_that_lies_inside_no_longer_one(spans: list[tuple[int, int
         if not any(a <= start and end <= b and (a, b) != (start, end) for a, b, _ in matches)
     )
     found = outermost(*([match[place] for match in matches] for place in range(3)))
-    assert list(zip(found.starts.tolist(), found.numbers.tolist(), found.ends.tolist(), strict=True)) == expected
+    assert (
+        list(zip(found.starts.tolist(), found.numbers.tolist(), found.ends.tolist(), strict=True))
+        == expected
+    )

@@ -29,13 +29,22 @@ def test_an_empty_store_publishes_an_empty_usable_snapshot(tmp_path: Path) -> No
     assert view.number(["entities/x"]).tolist() == [-1]
     assert len(view.lexical("anything", kind=Kind.CHUNK, limit=3)) == 0
     assert len(view.match_names("anything")) == 0
-    assert len(view.nearest(np.ones(3, np.float32), kind=Kind.ENTITY, model="toy@1/3", limit=3)) == 0
+    assert (
+        len(view.nearest(np.ones(3, np.float32), kind=Kind.ENTITY, model="toy@1/3", limit=3)) == 0
+    )
 
 
 def test_the_same_contents_give_the_same_hash_whatever_the_order_of_writing(tmp_path: Path) -> None:
     forward, backward = (empty_store(tmp_path / name) for name in ("a.db", "b.db"))
-    rows = [entity(f"e{number}", name=f"Thing {number}", aliases=["it", f"t{number}"]) for number in range(40)]
-    edges = [relation(f"e{tail}", f"e{head}", weight=tail / 40) for tail in range(40) for head in range(0, 40, 7)]
+    rows = [
+        entity(f"e{number}", name=f"Thing {number}", aliases=["it", f"t{number}"])
+        for number in range(40)
+    ]
+    edges = [
+        relation(f"e{tail}", f"e{head}", weight=tail / 40)
+        for tail in range(40)
+        for head in range(0, 40, 7)
+    ]
     put(forward, "entities", *rows)
     put(forward, "relations", *edges)
     for row in reversed(rows):
@@ -47,7 +56,9 @@ def test_the_same_contents_give_the_same_hash_whatever_the_order_of_writing(tmp_
     assert first.manifest_hash == second.manifest_hash
     assert first.snapshot == second.snapshot
     hashed = {path.name for path in first.path.iterdir()} - {"about.json", "verified.json"}
-    assert all((first.path / name).read_bytes() == (second.path / name).read_bytes() for name in hashed)
+    assert all(
+        (first.path / name).read_bytes() == (second.path / name).read_bytes() for name in hashed
+    )
 
 
 def test_publishing_the_same_again_moves_only_the_pointer(tmp_path: Path) -> None:
@@ -62,7 +73,10 @@ def test_publishing_the_same_again_moves_only_the_pointer(tmp_path: Path) -> Non
     assert again.snapshot == first.snapshot == open_snapshot(tmp_path).info.snapshot
     assert (again.path / "manifest.json").stat().st_ino == inode
     held = snapshots(tmp_path)
-    assert [(one.snapshot, one.serves) for one in held] == [(first.snapshot, True), (other.snapshot, False)]
+    assert [(one.snapshot, one.serves) for one in held] == [
+        (first.snapshot, True),
+        (other.snapshot, False),
+    ]
     assert held[0].created_at == "2026-01-02T00:00:00.000000Z"
 
 
@@ -71,7 +85,9 @@ def test_an_edge_without_its_end_is_refused_by_key(tmp_path: Path) -> None:
     before = publish(store, tmp_path)
     store.delete("entities", keys=["e3"])
     lost = relation("e2", "e3")["_key"]
-    with pytest.raises(SnapshotError, match=rf"relations/{lost}: _to is entities/e3.*nothing was published"):
+    with pytest.raises(
+        SnapshotError, match=rf"relations/{lost}: _to is entities/e3.*nothing was published"
+    ):
         publish(store, tmp_path)
     assert open_snapshot(tmp_path).info.snapshot == before.snapshot
     assert not list((tmp_path / "snapshots").glob(".building*"))
@@ -87,7 +103,12 @@ def test_a_chunk_that_is_not_its_span_is_refused_by_key(tmp_path: Path) -> None:
 def test_a_chunk_without_its_document_keeps_its_text_and_span(tmp_path: Path) -> None:
     store = empty_store(tmp_path / "graph.db")
     put(store, "documents", document("d", "here"))
-    put(store, "doc_chunks", chunk("in", "d", "here", 0, 4), chunk("out", "gone", "xx über yy", 3, 7))
+    put(
+        store,
+        "doc_chunks",
+        chunk("in", "d", "here", 0, 4),
+        chunk("out", "gone", "xx über yy", 3, 7),
+    )
     publish(store, tmp_path)
     view = open_snapshot(tmp_path)
     inside, outside = view.passages(view.number(["doc_chunks/in", "doc_chunks/out"]))
@@ -105,7 +126,12 @@ def test_provenance_in_a_document_that_is_not_stored_keeps_its_name(tmp_path: Pa
     publish(store, tmp_path)
     view = open_snapshot(tmp_path)
     (facts,) = view.edges(view.expand(view.number(["entities/a"]), direction=Direction.OUT).edge)
-    assert (facts.document, facts.document_id, facts.span, facts.snippet) == ("paper 7", "paper 7", (3, 9), "")
+    assert (facts.document, facts.document_id, facts.span, facts.snippet) == (
+        "paper 7",
+        "paper 7",
+        (3, 9),
+        "",
+    )
 
 
 def test_validity_is_written_only_when_an_edge_has_some(tmp_path: Path) -> None:

@@ -1,4 +1,6 @@
-"""Pruning keeps what serves, what is pinned and the last few; rolling back is moving the pointer."""
+"""Pruning keeps what serves, what is pinned and the last few; rolling back is moving the
+pointer.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ import pytest
 
 from hades.errors import SnapshotError
 from hades.snapshot.manifest import pin, prune
-from hades.snapshot.open import open_snapshot, rollback, snapshots
+from hades.snapshot.open import discard, open_snapshot, rollback, snapshots
 from hades.snapshot.publish import publish
 from tests.contract.examples import entity, put
 from tests.homes import empty_store
@@ -101,3 +103,14 @@ def test_a_pin_has_a_plain_name_and_a_real_snapshot(five: tuple[Path, list[str]]
 def test_nothing_published_is_nothing_to_prune(tmp_path: Path) -> None:
     assert prune(tmp_path) == []
     assert snapshots(tmp_path) == []
+
+
+@pytest.mark.parametrize("name", ["../outside", ".", "g\0", "/etc", "x" * 5_000])
+def test_a_snapshot_is_named_by_its_id_and_by_no_path(tmp_path: Path, name: str) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (tmp_path / "snapshots").mkdir()
+    for use in (discard, open_snapshot, lambda home, snapshot: pin(home, "kept", snapshot)):
+        with pytest.raises(SnapshotError, match="there is no snapshot"):
+            use(tmp_path, name)
+    assert outside.is_dir()

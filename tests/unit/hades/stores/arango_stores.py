@@ -11,7 +11,9 @@ from tests.arango_double.server import ArangoDouble
 SECRET = "not to be seen"
 
 
-def opened(double: ArangoDouble, mode: Mode = Mode.READ_WRITE, attempts: int = 4, **options: Any) -> ArangoStore:
+def opened(
+    double: ArangoDouble, mode: Mode = Mode.READ_WRITE, attempts: int = 4, **options: Any
+) -> ArangoStore:
     """A handle that waits for nothing between its attempts."""
     endpoints = ArangoEndpoints(url=double.url, database="kg", user="root", password=SECRET)
     quick = RetryPolicy(attempts=attempts, sleep=lambda _: None)

@@ -1,4 +1,6 @@
-"""Writes larger than the server's transaction limit: bounded units, all or nothing, whatever is killed in between."""
+"""Writes larger than the server's transaction limit: bounded units, all or nothing, whatever is
+killed in between.
+"""
 
 from collections.abc import Iterator
 from typing import Any
@@ -25,7 +27,9 @@ class Killed(BaseException):
 
 @pytest.fixture(scope="module")
 def double() -> Iterator[ArangoDouble]:
-    with ArangoDouble(root_password=SECRET, transaction_size_limit=LIMIT, tells_options=True) as server:
+    with ArangoDouble(
+        root_password=SECRET, transaction_size_limit=LIMIT, tells_options=True
+    ) as server:
         opened(server, Mode.ADMIN).provision()
         yield server
 
@@ -51,7 +55,12 @@ def entities(count: int, **more: Any) -> pa.Table:
 def relations(count: int) -> pa.Table:
     return pa.Table.from_pylist(
         [
-            {"_key": f"e{one}", "_from": f"entities/k{one:04}", "_to": f"entities/k{one + 1:04}", "type": "refers_to"}
+            {
+                "_key": f"e{one}",
+                "_from": f"entities/k{one:04}",
+                "_to": f"entities/k{one + 1:04}",
+                "type": "refers_to",
+            }
             for one in range(count - 1)
         ]
     )
@@ -62,11 +71,16 @@ def journal_rows(store: ArangoStore) -> int:
 
 
 def summaries(store: RowStore) -> set[str]:
-    return set(store.get("entities", [f"k{one:04}" for one in range(40)]).column("summary").to_pylist())
+    return set(
+        store.get("entities", [f"k{one:04}" for one in range(40)]).column("summary").to_pylist()
+    )
 
 
 def test_one_transaction_over_the_limit_is_refused_with_what_to_do(store: ArangoStore) -> None:
-    with pytest.raises(TooLarge, match="HADES_ARANGO_TRANSACTION_SHARE"), store.transaction(["entities"]) as inside:
+    with (
+        pytest.raises(TooLarge, match="HADES_ARANGO_TRANSACTION_SHARE"),
+        store.transaction(["entities"]) as inside,
+    ):
         inside.upsert("entities", entities(90))
     assert store.count("entities") == 0
 
@@ -75,16 +89,25 @@ def test_a_bulk_write_of_many_times_the_limit_is_written_whole(store: ArangoStor
     with store.bulk(["entities", "relations"]) as inside:
         inside.upsert("entities", entities(40))
         inside.upsert("relations", relations(40))
-        inside.patch("entities", entities(40).select(["_key"]).append_column("summary", pa.array(["new"] * 40)))
+        inside.patch(
+            "entities",
+            entities(40).select(["_key"]).append_column("summary", pa.array(["new"] * 40)),
+        )
         assert inside.delete("relations", keys=["e0", "unknown"]) == 1
-    assert (store.count("entities"), store.count("relations"), summaries(store)) == (40, 38, {"new"})
+    assert (store.count("entities"), store.count("relations"), summaries(store)) == (
+        40,
+        38,
+        {"new"},
+    )
     assert journal_rows(store) == 0
 
 
 def test_a_small_bulk_write_is_one_transaction(double: ArangoDouble, store: ArangoStore) -> None:
     with store.bulk(["entities", "build_stages"]) as inside:
         inside.upsert("entities", entities(3))
-    commits = [one for one in double.requests if one.method == "PUT" and "/_api/transaction/" in one.path]
+    commits = [
+        one for one in double.requests if one.method == "PUT" and "/_api/transaction/" in one.path
+    ]
     assert len(commits) == 1
 
 
@@ -95,7 +118,9 @@ def test_a_plain_write_larger_than_the_limit_goes_in_units(store: ArangoStore) -
     assert (store.count("entities"), journal_rows(store)) == (0, 0)
 
 
-def test_nothing_is_visible_before_the_last_piece_is_kept(double: ArangoDouble, store: ArangoStore) -> None:
+def test_nothing_is_visible_before_the_last_piece_is_kept(
+    double: ArangoDouble, store: ArangoStore
+) -> None:
     with store.bulk(["entities"]) as inside:
         inside.upsert("entities", entities(40))
         assert journal_rows(store) > 1
@@ -106,7 +131,12 @@ def test_a_failure_leaves_nothing_of_a_bulk_write(store: ArangoStore) -> None:
     def write_both() -> None:
         with store.bulk(["entities", "relations"]) as inside:
             inside.upsert("entities", entities(40))
-            edge = {"_key": "e", "_from": "entities/k0000", "_to": "entities/nobody", "type": "refers_to"}
+            edge = {
+                "_key": "e",
+                "_from": "entities/k0000",
+                "_to": "entities/nobody",
+                "type": "refers_to",
+            }
             inside.upsert("relations", pa.Table.from_pylist([edge]))
 
     with pytest.raises(BadRows, match="nobody"):
@@ -138,7 +168,10 @@ def test_a_write_killed_between_two_units_is_finished_before_the_next_build_read
 
     monkeypatch.setattr(journal, "write_unit", killed)
     with pytest.raises(Killed), store.bulk(["entities"]) as inside:
-        inside.patch("entities", entities(40).select(["_key"]).append_column("summary", pa.array(["new"] * 40)))
+        inside.patch(
+            "entities",
+            entities(40).select(["_key"]).append_column("summary", pa.array(["new"] * 40)),
+        )
     monkeypatch.undo()
     reader = opened(double, Mode.READ_ONLY)
     assert summaries(reader) == ({"old"} if commits == 0 else {"old", "new"})
@@ -153,13 +186,13 @@ def test_a_write_killed_between_two_units_is_finished_before_the_next_build_read
 def test_a_write_of_several_units_that_fits_the_limit_is_seen_whole_or_not_at_all(
     double: ArangoDouble, store: ArangoStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    done, seen, reader = journal._do, [], opened(double, Mode.READ_ONLY)
+    done, seen, reader = journal._apply_operation, [], opened(double, Mode.READ_ONLY)
 
     def watched(*arguments: Any) -> None:
         done(*arguments)
         seen.append(reader.count("entities"))
 
-    monkeypatch.setattr(journal, "_do", watched)
+    monkeypatch.setattr(journal, "_apply_operation", watched)
     with store.bulk(["entities"]) as inside:
         inside.upsert("entities", entities(12))
         assert journal_rows(store) > 0
@@ -214,12 +247,17 @@ def test_pieces_that_another_process_applied_are_not_applied_again(
 
     monkeypatch.setattr(journal, "write_unit", slow)
     with store.bulk(["entities"]) as inside:
-        inside.patch("entities", entities(40).select(["_key"]).append_column("summary", pa.array(["new"] * 40)))
+        inside.patch(
+            "entities",
+            entities(40).select(["_key"]).append_column("summary", pa.array(["new"] * 40)),
+        )
     assert summaries(store) == {"new", "later"}
 
 
 def test_a_read_of_what_is_queued_sees_it_and_opens_the_ledger_first(store: ArangoStore) -> None:
-    store.upsert("build_stages", pa.table({"_key": ["weights"], "stage": ["weights"], "digest": ["whole"]}))
+    store.upsert(
+        "build_stages", pa.table({"_key": ["weights"], "stage": ["weights"], "digest": ["whole"]})
+    )
 
     def reopen(rows: RowStore) -> None:
         rows.patch("build_stages", pa.table({"_key": ["weights"], "digest": [""]}))
@@ -235,7 +273,10 @@ def test_a_read_of_what_is_queued_sees_it_and_opens_the_ledger_first(store: Aran
 @pytest.mark.parametrize(
     ("code", "where"),
     [
-        *((code, CHANGE) for code in (30, 38, 503, 1200, 1429, 1457, 1478, 1495, 1496, 1654, 1655, 21003)),
+        *(
+            (code, CHANGE)
+            for code in (30, 38, 503, 1200, 1429, 1457, 1478, 1495, 1496, 1654, 1655, 21003)
+        ),
         *((code, "POST /_api/transaction/begin") for code in (30, 503, 21003)),
         *((code, COMMIT) for code in (503, 1496, 1655)),
     ],
@@ -246,12 +287,16 @@ def test_a_restart_or_failover_in_the_middle_of_a_unit_is_waited_for(
     store.upsert("entities", entities(8, summary="old"))
     double.faults.error(code, times=3, matching=where)
     with store.bulk(["entities"]) as inside:
-        inside.patch("entities", entities(8).select(["_key"]).append_column("summary", pa.array(["new"] * 8)))
+        inside.patch(
+            "entities", entities(8).select(["_key"]).append_column("summary", pa.array(["new"] * 8))
+        )
     assert double.faults.pending() == 0
     assert summaries(store) == {"new"}
 
 
-def test_a_connection_dropped_after_each_commit_doubles_nothing(double: ArangoDouble, store: ArangoStore) -> None:
+def test_a_connection_dropped_after_each_commit_doubles_nothing(
+    double: ArangoDouble, store: ArangoStore
+) -> None:
     double.faults.drop_after(times=4, matching=COMMIT)
     with store.bulk(["entities"]) as inside:
         inside.upsert("entities", entities(40))

@@ -1,4 +1,6 @@
-"""The server's errors in HADES's words and never with a credential; what is repeated, how often, and what stops it."""
+"""The server's errors in HADES's words and never with a credential; what is repeated, how often,
+and what stops it.
+"""
 
 import pytest
 from arango.exceptions import AQLQueryExecuteError
@@ -29,6 +31,7 @@ from hades.stores.arango.errors import (
     TooLarge,
     TransportError,
     in_our_words,
+    may_wait,
 )
 
 
@@ -72,7 +75,9 @@ def raised(error: Exception, *, writes: bool) -> HadesError:
         (1501, 400, StoreError),
     ],
 )
-def test_each_error_number_has_its_meaning(code: int | None, status: int, expected: type[HadesError]) -> None:
+def test_each_error_number_has_its_meaning(
+    code: int | None, status: int, expected: type[HadesError]
+) -> None:
     error = raised(server_error(code, status), writes=True)
     assert type(error) is expected
     assert "writing entities" in str(error)
@@ -121,6 +126,24 @@ def test_pauses_double_up_to_the_longest_and_are_the_same_every_time() -> None:
     assert list(wait.pauses()) == list(wait.pauses())
 
 
+@pytest.mark.parametrize(("error", "seconds"), [(TimedOut("late"), 30), (NotSent("away"), 0)])
+def test_a_build_waits_two_minutes_for_a_server_that_is_slow_or_away(
+    error: TransportError, seconds: float
+) -> None:
+    now = [0.0]
+
+    def sleep(pause: float) -> None:
+        now[0] += pause
+
+    def fail() -> None:
+        now[0] += seconds
+        raise error
+
+    with pytest.raises(type(error)):
+        RetryPolicy(sleep=sleep, clock=lambda: now[0]).patient().run(fail, may_wait)
+    assert 105 <= now[0] <= 150
+
+
 @pytest.mark.parametrize("code", sorted(REPEATABLE_CODES))
 def test_conflicts_and_their_friends_are_repeated(code: int) -> None:
     retry, slept = policy()
@@ -158,7 +181,9 @@ def test_the_last_failure_is_raised_when_attempts_are_spent() -> None:
 
 
 class Bench:
-    """A breaker that opens after three failures and cools down for ten seconds of a clock that a test moves."""
+    """A breaker that opens after three failures and cools down for ten seconds of a clock that a
+    test moves.
+    """
 
     def __init__(self, failures: int = 0) -> None:
         self.now = 100.0

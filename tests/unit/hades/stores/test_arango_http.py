@@ -1,4 +1,6 @@
-"""Every request goes out once, over AF_UNIX and TCP alike, and failures say whether it may have been done."""
+"""Every request goes out once, over AF_UNIX and TCP alike, and failures say whether it may have
+been done.
+"""
 
 import json
 import socket
@@ -14,14 +16,24 @@ import pytest
 from hades.errors import StoreUnavailable
 from hades.ports.store import Mode
 from hades.stores.arango.client import ArangoEndpoints, ArangoSession, Endpoint, SingleShotClient
-from hades.stores.arango.errors import CircuitBreaker, Lost, NotArango, NotSent, RetryPolicy, TimedOut, TransportError
+from hades.stores.arango.errors import (
+    CircuitBreaker,
+    Lost,
+    NotArango,
+    NotSent,
+    RetryPolicy,
+    TimedOut,
+    TransportError,
+)
 from tests.patience import HANG_SECONDS
 
 RETRY = RetryPolicy(attempts=3, sleep=lambda _: None)
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Answers by path: /drop closes, /slow sleeps, /down is 503, /html is another program, the rest is JSON."""
+    """Answers by path: /drop closes, /slow sleeps, /down is 503, /html is another program, the rest
+    is JSON.
+    """
 
     protocol_version = "HTTP/1.1"
 
@@ -81,7 +93,9 @@ def served(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Ser
     else:
         server = Server(("127.0.0.1", 0), socket.AF_INET)
         endpoint = Endpoint(f"http://127.0.0.1:{server.socket.getsockname()[1]}")
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+    thread = threading.Thread(
+        target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
+    )
     thread.start()
     yield server, endpoint
     server.wake.set()
@@ -104,7 +118,9 @@ def test_text_of_any_alphabet_goes_and_comes(served: tuple[Server, Endpoint]) ->
 
 
 @pytest.mark.parametrize("method", ["post", "get", "delete"])
-@pytest.mark.parametrize(("path", "kind"), [("/drop", Lost), ("/down", NotSent), ("/html", NotArango)])
+@pytest.mark.parametrize(
+    ("path", "kind"), [("/drop", Lost), ("/down", NotSent), ("/html", NotArango)]
+)
 def test_a_request_without_an_answer_was_sent_exactly_once(
     served: tuple[Server, Endpoint], method: str, path: str, kind: type[TransportError]
 ) -> None:
@@ -128,7 +144,9 @@ def test_nobody_listening_is_known_to_have_done_nothing(tmp_path: Path) -> None:
 
 def session_at(endpoint: Endpoint, breaker: CircuitBreaker | None = None) -> ArangoSession:
     endpoints = (
-        ArangoEndpoints(ro_socket=endpoint.unix_socket) if endpoint.unix_socket else ArangoEndpoints(url=endpoint.url)
+        ArangoEndpoints(ro_socket=endpoint.unix_socket)
+        if endpoint.unix_socket
+        else ArangoEndpoints(url=endpoint.url)
     )
     return ArangoSession(endpoints, Mode.READ_ONLY, retry=RETRY, breaker=breaker)
 
@@ -143,7 +161,9 @@ def test_the_driver_speaks_through_it_with_the_account(served: tuple[Server, End
     session.close()
 
 
-def test_work_that_is_not_as_good_twice_is_never_sent_twice(served: tuple[Server, Endpoint]) -> None:
+def test_work_that_is_not_as_good_twice_is_never_sent_twice(
+    served: tuple[Server, Endpoint],
+) -> None:
     server, endpoint = served
     session = session_at(endpoint)
 
@@ -159,7 +179,9 @@ def test_work_that_is_not_as_good_twice_is_never_sent_twice(served: tuple[Server
     session.close()
 
 
-def test_the_breaker_stops_asking_a_server_that_does_not_answer(served: tuple[Server, Endpoint]) -> None:
+def test_the_breaker_stops_asking_a_server_that_does_not_answer(
+    served: tuple[Server, Endpoint],
+) -> None:
     server, endpoint = served
     session = session_at(endpoint, CircuitBreaker(failures=4, cool_down_s=60))
     for _ in range(3):

@@ -1,4 +1,6 @@
-"""Three modes by endpoint; a write through the read-only handle is refused before anything is sent."""
+"""Three modes by endpoint; a write through the read-only handle is refused before anything is
+sent.
+"""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -29,17 +31,26 @@ def test_a_socket_wins_over_the_url_for_its_own_mode_only() -> None:
 
 @pytest.mark.parametrize(
     ("mode", "variable"),
-    [(Mode.READ_ONLY, "ARANGO_RO_UDS"), (Mode.READ_WRITE, "ARANGO_RW_UDS"), (Mode.ADMIN, "ARANGO_ADMIN_UDS")],
+    [
+        (Mode.READ_ONLY, "ARANGO_RO_UDS"),
+        (Mode.READ_WRITE, "ARANGO_RW_UDS"),
+        (Mode.ADMIN, "ARANGO_ADMIN_UDS"),
+    ],
 )
 def test_a_mode_without_an_endpoint_says_which_variable_to_set(mode: Mode, variable: str) -> None:
     others = {"ro_socket": Path("/a"), "rw_socket": Path("/b"), "admin_socket": Path("/c")}
-    others.pop({Mode.READ_ONLY: "ro_socket", Mode.READ_WRITE: "rw_socket", Mode.ADMIN: "admin_socket"}[mode])
+    others.pop(
+        {Mode.READ_ONLY: "ro_socket", Mode.READ_WRITE: "rw_socket", Mode.ADMIN: "admin_socket"}[
+            mode
+        ]
+    )
     with pytest.raises(SettingsError, match=rf"set {variable} to a socket, or HADES_ARANGO_URL"):
         ArangoStore(ArangoEndpoints(**others), mode)
 
 
 @pytest.mark.parametrize(
-    "url", ["http://root:hush@db:8529", "http://root@db", "ftp://db", "db:8529", "http://a,http://b"]
+    "url",
+    ["http://root:hush@db:8529", "http://root@db", "ftp://db", "db:8529", "http://a,http://b"],
 )
 def test_an_address_that_cannot_be_used_is_refused_without_repeating_it(url: str) -> None:
     with pytest.raises(SettingsError) as caught:
@@ -71,11 +82,15 @@ def test_the_password_shows_nowhere(password: SecretStr | str) -> None:
         lambda store: store.transaction(["entities"]).__enter__(),
         lambda store: store.provision(),
         lambda store: store.session.query(
-            load("rows/delete_keys"), {"@collection": "entities", "keys": []}, action="sneaking a write in"
+            load("rows/delete_keys"),
+            {"@collection": "entities", "keys": []},
+            action="sneaking a write in",
         ),
     ],
 )
-def test_a_read_only_handle_refuses_writes_before_anything_is_sent(write: Callable[[ArangoStore], object]) -> None:
+def test_a_read_only_handle_refuses_writes_before_anything_is_sent(
+    write: Callable[[ArangoStore], object],
+) -> None:
     store = ArangoStore(ArangoEndpoints(url=NOBODY), Mode.READ_ONLY, retry=ONCE)
     with pytest.raises(ReadOnly):
         write(store)

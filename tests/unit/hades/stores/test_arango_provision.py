@@ -1,4 +1,6 @@
-"""Provisioning on the loopback double: everything once, nothing twice, and strangers are left alone."""
+"""Provisioning on the loopback double: everything once, nothing twice, and strangers are left
+alone.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -45,9 +47,12 @@ def test_everything_is_made_once_and_reported(double: ArangoDouble) -> None:
     journal = 1 + len(INDEXES)
     assert len(created) == 1 + len(COLLECTIONS) + indexes + journal + 2 + views + len(GRAPHS)
     assert created[0] == "database kg"
-    assert {"collection relations", "index entities(name_lower)", f"analyzer {ANALYZER}", "graph HADES_KG"} < set(
-        created
-    )
+    assert {
+        "collection relations",
+        "index entities(name_lower)",
+        f"analyzer {ANALYZER}",
+        "graph HADES_KG",
+    } < set(created)
     assert store.provision().created == ()
     assert store.check() == []
 
@@ -58,7 +63,9 @@ def test_what_was_made_is_what_the_catalogue_says(double: ArangoDouble) -> None:
     db = store.session.db
     kinds = {one["name"]: one["type"] for one in cast(list[Any], db.collections())}
     assert (kinds["entities"], kinds["relations"]) == ("document", "edge")
-    held = {tuple(one["fields"]): one for one in cast(list[Any], db.collection("entities").indexes())}
+    held = {
+        tuple(one["fields"]): one for one in cast(list[Any], db.collection("entities").indexes())
+    }
     assert held[("name_lower",)]["sparse"] is True
     assert held[("name_lower",)]["unique"] is False
     graph = next(one for one in cast(list[Any], db.graphs()) if one["name"] == "HADES_KG")
@@ -66,7 +73,9 @@ def test_what_was_made_is_what_the_catalogue_says(double: ArangoDouble) -> None:
     assert sorted(ends["cluster_edges"]["from_vertex_collections"]) == ["clusters", "entities"]
     view = cast(dict[str, Any], db.view("doc_chunks_view"))
     assert set(view["links"]["doc_chunks"]["fields"]) == {"title", "symbol", "words", "text"}
-    analyzer = next(one for one in cast(list[Any], db.analyzers()) if one["name"].endswith(ANALYZER))
+    analyzer = next(
+        one for one in cast(list[Any], db.analyzers()) if one["name"].endswith(ANALYZER)
+    )
     assert analyzer["properties"]["stemming"] is True
     assert analyzer["properties"]["stopwords"] == []
     entities = cast(dict[str, Any], db.view("entities_view"))["links"]["entities"]["fields"]
@@ -82,7 +91,12 @@ def test_an_analyzer_of_our_name_is_used_only_when_it_does_the_same(double: Aran
     store = opened(double)
     store.session.system_database().create_database("kg")
     db = store.session.db
-    db.create_analyzer(ANALYZER, "text", {"locale": "en", "stemming": False, "stopwords": []}, ["frequency", "norm"])
+    db.create_analyzer(
+        ANALYZER,
+        "text",
+        {"locale": "en", "stemming": False, "stopwords": []},
+        ["frequency", "norm"],
+    )
     with pytest.raises(StoreError, match="exists with another definition"):
         store.provision()
     db.delete_analyzer(ANALYZER)
@@ -125,14 +139,18 @@ def test_an_empty_server_says_what_to_run(double: ArangoDouble) -> None:
 
 
 def test_a_wrong_password_is_about_the_account_and_does_not_show_it(double: ArangoDouble) -> None:
-    endpoints = ArangoEndpoints(url=double.url, database="kg", user="root", password="wrong and secret")
+    endpoints = ArangoEndpoints(
+        url=double.url, database="kg", user="root", password="wrong and secret"
+    )
     with pytest.raises(SettingsError, match="HADES_ARANGO_PASSWORD") as caught:
         ArangoStore(endpoints, Mode.ADMIN, retry=ONCE).provision()
     assert "wrong and secret" not in str(caught.value)
 
 
 def test_each_mode_goes_through_its_own_socket(double: ArangoDouble, tmp_path: Path) -> None:
-    sockets = {name: double.unix_socket(tmp_path / f"{name}.sock") for name in ("ro", "rw", "admin")}
+    sockets = {
+        name: double.unix_socket(tmp_path / f"{name}.sock") for name in ("ro", "rw", "admin")
+    }
     endpoints = ArangoEndpoints(
         database="kg",
         user="root",
@@ -161,7 +179,10 @@ def loaded(store: ArangoStore, rows: int) -> np.ndarray[Any, Any]:
         }
     )
     store.upsert("entities", table)
-    store.upsert("entities", pa.table({"_key": ["no-vector"], "name": ["n"], "name_lower": ["n"], "type": ["concept"]}))
+    store.upsert(
+        "entities",
+        pa.table({"_key": ["no-vector"], "name": ["n"], "name_lower": ["n"], "type": ["concept"]}),
+    )
     return matrix
 
 
@@ -174,7 +195,13 @@ def test_vector_indexes_come_after_the_rows_and_only_where_the_server_has_them()
         assert store.provision().created == ("vector index entities(embedding)",)
         assert store.provision().created == ()
         asked = {"model": "m@1/4", "limit": 3}
-        binds = {"@collection": "entities", "field": "embedding", "vector": matrix[7].tolist(), "probes": 20, **asked}
+        binds = {
+            "@collection": "entities",
+            "field": "embedding",
+            "vector": matrix[7].tolist(),
+            "probes": 20,
+            **asked,
+        }
         near = store.session.query(load("view/find_near_by_index"), binds, action="searching")
         assert near[0] == "entities/k007"
         exact = {"vectors": [matrix[7].tolist()], **asked}
@@ -186,7 +213,12 @@ def test_a_turn_finds_topics_through_the_vector_index_as_well() -> None:
         store = opened(server, approximate=True)
         store.provision()
         matrix = loaded(store, 10)
-        topic = {"_key": "t", "level": 1, "centroid": matrix[0].tolist(), "embedding_model": "m@1/4"}
+        topic = {
+            "_key": "t",
+            "level": 1,
+            "centroid": matrix[0].tolist(),
+            "embedding_model": "m@1/4",
+        }
         params = {"algo": "toy", "min_cluster_size": 5, "min_samples": 3, "seed": 42}
         put(store, "clusters", {**topic, "cluster_params": params})
         store.provision()
@@ -195,7 +227,9 @@ def test_a_turn_finds_topics_through_the_vector_index_as_well() -> None:
         assert view.ids(found.numbers) == ["clusters/t"]
 
 
-@pytest.mark.parametrize(("version", "flag"), [("3.12.8", False), ("3.12.5", True), ("3.12.3", False)])
+@pytest.mark.parametrize(
+    ("version", "flag"), [("3.12.8", False), ("3.12.5", True), ("3.12.3", False)]
+)
 def test_without_a_usable_vector_index_search_is_exact(version: str, flag: bool) -> None:
     with ArangoDouble(version=version, vector_index=flag, root_password=SECRET) as server:
         store = opened(server, approximate=True)
@@ -213,8 +247,12 @@ def test_check_names_what_is_missing_and_what_is_wrong(double: ArangoDouble) -> 
     db = store.session.db
     db.delete_graph("HADES_MEMORY")
     db.delete_view("funcs_view")
-    db.collection("entities").insert({"_key": "odd", "name": "odd", "name_lower": "odd", "type": "animal", "layer": 0})
-    db.collection("merge_log").insert({"_key": "late", "alias": "a", "canonical": "b", "rule": "r", "at": "late"})
+    db.collection("entities").insert(
+        {"_key": "odd", "name": "odd", "name_lower": "odd", "type": "animal", "layer": 0}
+    )
+    db.collection("merge_log").insert(
+        {"_key": "late", "alias": "a", "canonical": "b", "rule": "r", "at": "late"}
+    )
     problems = "\n".join(store.check())
     assert "graph HADES_MEMORY is missing; run `hades provision`" in problems
     assert "view funcs_view is missing" in problems
@@ -241,7 +279,9 @@ def test_vectors_of_another_dimension_get_an_index_of_their_own() -> None:
         store.provision()
         opened(server).provision()
         keys = [f"k{row:03}" for row in range(10)]
-        table = pa.table({"_key": keys, "embedding": [[1.0, 0.5]] * 10, "embedding_model": ["n@1/2"] * 10})
+        table = pa.table(
+            {"_key": keys, "embedding": [[1.0, 0.5]] * 10, "embedding_model": ["n@1/2"] * 10}
+        )
         store.patch("entities", table)
         assert store.provision().created == ("vector index entities(embedding)",)
 
@@ -254,8 +294,13 @@ def test_an_old_server_is_refused_or_advised_against(version: str, said: str) ->
                 opened(server).provision()
         else:
             notes = opened(server).provision().notes
-            assert any("Off on it: the vector index" in note and "upgrade to 3.12.9" in note for note in notes)
-            assert [one.status for one in opened(server).findings() if one.name == "server version"] == ["warn"]
+            assert any(
+                "Off on it: the vector index" in note and "upgrade to 3.12.9" in note
+                for note in notes
+            )
+            assert [
+                one.status for one in opened(server).findings() if one.name == "server version"
+            ] == ["warn"]
 
 
 def test_a_sharded_database_of_a_cluster_is_refused_with_the_way_out() -> None:
@@ -271,9 +316,13 @@ def test_a_sharded_database_of_a_cluster_is_refused_with_the_way_out() -> None:
         assert [one.status for one in store.findings()] == ["ok"] * 6
 
 
-def test_provisioning_makes_accounts_that_may_do_no_more_than_they_need(double: ArangoDouble) -> None:
+def test_provisioning_makes_accounts_that_may_do_no_more_than_they_need(
+    double: ArangoDouble,
+) -> None:
     accounts = (Account("builder", "b", "rw"), Account("asker", "a", "ro"))
-    admin = ArangoEndpoints(url=double.url, database="kg", user="root", password=SECRET, accounts=accounts)
+    admin = ArangoEndpoints(
+        url=double.url, database="kg", user="root", password=SECRET, accounts=accounts
+    )
     created = ArangoStore(admin, Mode.ADMIN, retry=ONCE).provision().created
     assert created[-2:] == ("user builder (rw on kg)", "user asker (ro on kg)")
     assert ArangoStore(admin, Mode.ADMIN, retry=ONCE).provision().created == ()
@@ -289,4 +338,8 @@ def test_provisioning_makes_accounts_that_may_do_no_more_than_they_need(double: 
         as_user("asker", "a").upsert("entities", row)
     builder = as_user("builder", "b").session
     with pytest.raises(SettingsError, match="may not"):
-        builder.run("creating a database", lambda: builder.system_database().create_database("x"), again=False)
+        builder.run(
+            "creating a database",
+            lambda: builder.system_database().create_database("x"),
+            again=False,
+        )

@@ -29,13 +29,19 @@ def test_an_equality_on_an_indexed_column_goes_first() -> None:
         {
             "column": "type",
             "values": ["concept"],
-            "terms": [{"column": "name", "op": "==", "value": "x"}, {"column": "domain", "op": "is_null"}],
+            "terms": [
+                {"column": "name", "op": "==", "value": "x"},
+                {"column": "domain", "op": "is_null"},
+            ],
         },
     )
 
 
 def test_in_on_the_key_or_an_end_of_an_edge_goes_first() -> None:
-    assert condition(named("entities"), [Term("_key", "in", ["a", "b"])]).binds["values"] == ["a", "b"]
+    assert condition(named("entities"), [Term("_key", "in", ["a", "b"])]).binds["values"] == [
+        "a",
+        "b",
+    ]
     assert condition(named("relations"), [Term("_from", "==", "entities/a")]).kind == "among"
 
 
@@ -48,6 +54,9 @@ def test_texts_are_ordered_by_their_bytes_not_by_the_servers_collation() -> None
 
 def test_times_are_compared_as_texts_and_objects_not_at_all() -> None:
     where = [Term("valid_from", "<", AT)]
-    assert condition(named("memory_edges"), where).binds["terms"][0]["value"] == "2024-01-02T03:04:05.000000Z"
+    assert (
+        condition(named("memory_edges"), where).binds["terms"][0]["value"]
+        == "2024-01-02T03:04:05.000000Z"
+    )
     with pytest.raises(BadQuery, match="only be asked for null"):
         condition(named("entities"), [Term("metadata", "==", "{}")])

@@ -1,4 +1,6 @@
-"""Writes on the loopback double when things go wrong: conflicts, dropped connections, expiry. All of it or nothing."""
+"""Writes on the loopback double when things go wrong: conflicts, dropped connections, expiry. All
+of it or nothing.
+"""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -39,7 +41,9 @@ def store(double: ArangoDouble) -> Iterator[ArangoStore]:
 
 
 def entities(*keys: str, **more: Any) -> pa.Table:
-    rows = [{"_key": key, "name": key, "name_lower": key, "type": "concept", **more} for key in keys]
+    rows = [
+        {"_key": key, "name": key, "name_lower": key, "type": "concept", **more} for key in keys
+    ]
     return pa.Table.from_pylist(rows)
 
 
@@ -47,14 +51,18 @@ def sent(double: ArangoDouble, what: str) -> int:
     return sum(what in f"{request.method} {request.path}" for request in double.requests)
 
 
-def test_a_conflict_is_met_by_doing_the_whole_unit_again(double: ArangoDouble, store: ArangoStore) -> None:
+def test_a_conflict_is_met_by_doing_the_whole_unit_again(
+    double: ArangoDouble, store: ArangoStore
+) -> None:
     double.faults.conflict(times=2)
     store.upsert("entities", entities("a", "b"))
     assert store.count("entities") == 2
     assert sent(double, "POST /_api/transaction/begin") == 3
 
 
-def test_a_conflict_that_stays_is_a_busy_store_and_nothing_written(double: ArangoDouble, store: ArangoStore) -> None:
+def test_a_conflict_that_stays_is_a_busy_store_and_nothing_written(
+    double: ArangoDouble, store: ArangoStore
+) -> None:
     double.faults.conflict(times=100)
     with pytest.raises(StoreBusy, match="writing entities"):
         store.upsert("entities", entities("a"))
@@ -70,7 +78,9 @@ def test_a_conflict_that_stays_is_a_busy_store_and_nothing_written(double: Arang
 def test_what_was_not_answered_is_done_once(
     double: ArangoDouble, store: ArangoStore, fault: str, where: str, commits: int, inserts: int
 ) -> None:
-    """An insert is undone and done again; a commit is asked about, and sent again where it did not arrive."""
+    """An insert is undone and done again; a commit is asked about, and sent again where it did not
+    arrive.
+    """
     getattr(double.faults, fault)(matching=where)
     store.upsert("entities", entities("a"))
     assert store.count("entities") == 1
@@ -123,7 +133,9 @@ def test_a_large_batch_goes_in_pieces_and_is_still_all_or_nothing(
 ) -> None:
     monkeypatch.setattr(writing, "REQUEST_BYTES", 2_000)
     rows = entities(*(f"k{number:02}" for number in range(40)))
-    double.faults.error(1221, matching=lambda request: request.path == "/_api/document/entities" and _third(double))
+    double.faults.error(
+        1221, matching=lambda request: request.path == "/_api/document/entities" and _third(double)
+    )
     with pytest.raises(Exception, match="1221"):
         store.upsert("entities", rows)
     assert store.count("entities") == 0
@@ -139,7 +151,9 @@ def _third(double: ArangoDouble) -> bool:
     return sent(double, INSERT) >= 3
 
 
-def test_an_expired_transaction_is_a_busy_store_in_clear_words(double: ArangoDouble, store: ArangoStore) -> None:
+def test_an_expired_transaction_is_a_busy_store_in_clear_words(
+    double: ArangoDouble, store: ArangoStore
+) -> None:
     def write_expire_and(then: Callable[[RowStore], object]) -> None:
         with store.transaction(["entities"]) as inside:
             inside.upsert("entities", entities("a"))
@@ -153,7 +167,10 @@ def test_an_expired_transaction_is_a_busy_store_in_clear_words(double: ArangoDou
 
 
 def test_a_transaction_writes_only_what_it_was_opened_for(store: ArangoStore) -> None:
-    with store.transaction(["entities"]) as inside, pytest.raises(BadQuery, match="for entities, not for clusters"):
+    with (
+        store.transaction(["entities"]) as inside,
+        pytest.raises(BadQuery, match="for entities, not for clusters"),
+    ):
         inside.delete("clusters", keys=["x"])
 
 
@@ -171,9 +188,13 @@ def test_reads_inside_a_transaction_see_its_own_writes(store: ArangoStore) -> No
     assert store.count("relations") == 0
 
 
-def test_patching_replaces_a_struct_whole_and_keeps_nulls_inside_objects(store: ArangoStore) -> None:
+def test_patching_replaces_a_struct_whole_and_keeps_nulls_inside_objects(
+    store: ArangoStore,
+) -> None:
     store.upsert("entities", entities("a", "b", metadata='{"x": 1, "y": {"z": 2}}'))
-    store.patch("entities", pa.table({"_key": ["a"], "metadata": ['{"y": {"w": null}}'], "domain": ["d"]}))
+    store.patch(
+        "entities", pa.table({"_key": ["a"], "metadata": ['{"y": {"w": null}}'], "domain": ["d"]})
+    )
     store.patch("entities", pa.table({"_key": ["a"], "domain": pa.nulls(1, pa.string())}))
     row = store.get("entities", ["a"]).to_pylist()[0]
     assert (row["metadata"], row["domain"]) == ('{"y":{"w":null}}', None)
@@ -190,7 +211,9 @@ def test_a_long_scan_keeps_its_transaction_alive(monkeypatch: pytest.MonkeyPatch
             for batch in inside.scan("entities", columns=["_key"], batch_rows=2):
                 now[0] += 50.0
                 inside_keys = batch.column("_key").to_pylist()
-            inside.patch("entities", pa.table({"_key": inside_keys, "summary": ["seen"] * len(inside_keys)}))
+            inside.patch(
+                "entities", pa.table({"_key": inside_keys, "summary": ["seen"] * len(inside_keys)})
+            )
         assert now[0] > 60.0
         assert handle.get("entities", ["h"]).column("summary").to_pylist() == ["seen"]
 
@@ -199,15 +222,23 @@ def test_a_lost_batch_of_a_scan_is_fetched_again(double: ArangoDouble, store: Ar
     store.upsert("entities", entities(*(f"k{number:03}" for number in range(30))))
     handle = opened(double, batch_rows=5)
     double.faults.drop_after(times=2, matching="POST /_api/cursor/")
-    rows = [row for batch in handle.scan("entities", columns=[]) for row in batch.column("_key").to_pylist()]
+    rows = [
+        row
+        for batch in handle.scan("entities", columns=[])
+        for row in batch.column("_key").to_pylist()
+    ]
     assert rows == [f"k{number:03}" for number in range(30)]
 
 
-@pytest.mark.parametrize("where", [(), (Term("type", "==", "concept"),), (Term("name", "not_null"),)])
+@pytest.mark.parametrize(
+    "where", [(), (Term("type", "==", "concept"),), (Term("name", "not_null"),)]
+)
 def test_a_scan_that_a_restart_cut_off_goes_on_after_its_last_row(
     double: ArangoDouble, store: ArangoStore, where: tuple[Term, ...]
 ) -> None:
-    keys = [f"{case}{number:03}" for case in "Kk" for number in range(15)]  # by bytes, not by collation
+    keys = [
+        f"{case}{number:03}" for case in "Kk" for number in range(15)
+    ]  # by bytes, not by collation
     store.upsert("entities", entities(*keys))
     handle = opened(double, batch_rows=5)
     found: list[str] = []
@@ -242,7 +273,9 @@ def test_an_answer_of_several_batches_that_a_restart_cut_off_is_asked_for_again(
     assert double.faults.pending() == 0
 
 
-def test_a_scan_waits_longer_for_its_rows_than_a_question_may(double: ArangoDouble, store: ArangoStore) -> None:
+def test_a_scan_waits_longer_for_its_rows_than_a_question_may(
+    double: ArangoDouble, store: ArangoStore
+) -> None:
     store.upsert("entities", entities("a", "b"))
     reader = opened(double, Mode.READ_ONLY, request_timeout_s=1.0)
     double.faults.delay(1.5, matching="POST /_api/cursor")
@@ -264,7 +297,9 @@ def test_a_query_that_runs_too_long_is_stopped(double: ArangoDouble, store: Aran
         store.count("entities")
 
 
-def test_a_server_that_is_late_is_unavailable_after_one_wait(double: ArangoDouble, store: ArangoStore) -> None:
+def test_a_server_that_is_late_is_unavailable_after_one_wait(
+    double: ArangoDouble, store: ArangoStore
+) -> None:
     hasty = opened(double, request_timeout_s=1.0)
     double.faults.delay(2.5, times=9, matching="POST /_api/cursor")
     with pytest.raises(StoreUnavailable, match="within 1 s"):

@@ -17,7 +17,12 @@ from tests.homes import empty_store
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     store = empty_store(tmp_path / "graph.db")
-    put(store, "entities", entity("a", name="Alpha", summary="first letter"), entity("b", name="Beta"))
+    put(
+        store,
+        "entities",
+        entity("a", name="Alpha", summary="first letter"),
+        entity("b", name="Beta"),
+    )
     store.close()
     return tmp_path / "graph.db"
 
@@ -57,7 +62,11 @@ def test_a_column_and_an_index_the_catalogue_gained_are_added(path: Path) -> Non
     store.provision()
     assert [row["frequency"] for row in everything(store, "entities")] == [0, 0]
     store.patch("entities", table("entities", [{"_key": "b", "cluster_id": "t1"}]))
-    found = [key for batch in store.scan("entities", where=[Term("cluster_id", "==", "t1")]) for key in keys(batch)]
+    found = [
+        key
+        for batch in store.scan("entities", where=[Term("cluster_id", "==", "t1")])
+        for key in keys(batch)
+    ]
     assert found == ["b"]
     assert store.check() == []
 
@@ -65,7 +74,10 @@ def test_a_column_and_an_index_the_catalogue_gained_are_added(path: Path) -> Non
 def test_a_writer_that_waits_too_long_says_so(path: Path) -> None:
     holder = SqliteStore.open(path, Mode.READ_WRITE)
     waiting = SqliteStore.open(path, Mode.READ_WRITE, busy_seconds=0.2)
-    with holder.transaction(["entities"]), pytest.raises(StoreBusy, match=r"another writer for 0\.2 s"):
+    with (
+        holder.transaction(["entities"]),
+        pytest.raises(StoreBusy, match=r"another writer for 0\.2 s"),
+    ):
         put(waiting, "entities", entity("c"))
     put(waiting, "entities", entity("c"))
     assert waiting.count("entities") == 3
@@ -80,7 +92,9 @@ def test_a_file_that_is_no_database_is_damaged(tmp_path: Path) -> None:
 
 def test_a_row_changed_behind_the_store_that_breaks_a_rule_is_found(path: Path) -> None:
     change(path, "UPDATE entities SET layer = NULL WHERE _key = 'b'")
-    assert SqliteStore.open(path, Mode.READ_WRITE).check() == ["entities (_key 'b'): layer is missing"]
+    assert SqliteStore.open(path, Mode.READ_WRITE).check() == [
+        "entities (_key 'b'): layer is missing"
+    ]
 
 
 def test_rows_can_be_read_with_sql(path: Path) -> None:
@@ -92,7 +106,9 @@ def test_rows_can_be_read_with_sql(path: Path) -> None:
     file.close()
 
 
-def test_the_mark_of_a_collection_changes_with_every_write_to_it_and_with_no_other(path: Path) -> None:
+def test_the_mark_of_a_collection_changes_with_every_write_to_it_and_with_no_other(
+    path: Path,
+) -> None:
     store = SqliteStore.open(path, Mode.READ_WRITE)
     seen = [store.marks(["entities", "relations"])]
     put(store, "entities", entity("c"))

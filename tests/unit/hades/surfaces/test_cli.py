@@ -88,7 +88,10 @@ def test_doctor_fails_on_a_home_that_is_a_file(hades, tmp_path):
     (tmp_path / ".hades").write_text("not a folder")
     done = hades("doctor", "--json")
     assert done.exit_code == 1
-    assert any(check["name"] == "home" and check["status"] == "fail" for check in json.loads(done.stdout)["checks"])
+    assert any(
+        check["name"] == "home" and check["status"] == "fail"
+        for check in json.loads(done.stdout)["checks"]
+    )
 
 
 def test_status_shows_only_what_holds_something_and_what_to_do_next(hades, tmp_path):
@@ -117,7 +120,11 @@ def test_an_error_is_a_message_and_a_traceback_only_with_debug(hades, monkeypatc
     assert done.exit_code == 1
     assert "HADES_STORE" in done.stderr
     assert ("Traceback" in done.stderr) == (option == "--debug")
-    assert json.loads(done.stdout)["error"]["type"] == "SettingsError" if option == "--json" else done.stdout == ""
+    assert (
+        json.loads(done.stdout)["error"]["type"] == "SettingsError"
+        if option == "--json"
+        else done.stdout == ""
+    )
 
 
 def test_a_damaged_file_is_reported_not_dumped(hades, tmp_path):
@@ -136,7 +143,10 @@ def test_bad_usage_is_exit_2(hades, arguments):
 
 @pytest.mark.parametrize(
     ("packages", "files", "chunks"),
-    [(("html", "json", "tomllib"), 12, 100), pytest.param(PACKAGES, 100, 2_000, marks=pytest.mark.soak)],
+    [
+        (("html", "json", "tomllib"), 12, 100),
+        pytest.param(PACKAGES, 100, 2_000, marks=pytest.mark.soak),
+    ],
 )
 def test_demo_builds_publishes_and_answers_and_repeats_in_no_time(
     hades, tmp_path, monkeypatch, packages, files, chunks
@@ -165,14 +175,19 @@ def test_ingest_forget_and_publish_a_folder(hades, tmp_path, monkeypatch):
     pages = tmp_path / "pages"
     pages.mkdir()
     (pages / "one.md").write_text("# Ada Lovelace\n\nAda Lovelace worked with Charles Babbage.\n")
-    (pages / "two.md").write_text("# Charles Babbage\n\nCharles Babbage designed the Analytical Engine.\n")
+    (pages / "two.md").write_text(
+        "# Charles Babbage\n\nCharles Babbage designed the Analytical Engine.\n"
+    )
     (pages / "bad.txt").write_bytes(b"\x00\x01\x02" * 100)
     done = json.loads(hades("ingest", "documents", "pages", "--json").stdout)
     assert done["documents"]["new"] == 2
     assert sum(done["quarantined"].values()) == 1
     again = json.loads(hades("ingest", "documents", "pages", "--json").stdout)
     assert again["documents"]["unchanged"] == 2
-    assert json.loads(hades("status", "--json").stdout)["stale"] == {"documents to cut": 0, "chunks to embed": 0}
+    assert json.loads(hades("status", "--json").stdout)["stale"] == {
+        "documents to cut": 0,
+        "chunks to embed": 0,
+    }
     (pages / "three.md").write_text("# London\n\nLondon is where they met.\n")
     hades("ingest", "documents", "pages", "--phase", "nodes")
     assert json.loads(hades("status", "--json").stdout)["stale"]["documents to cut"] == 1
@@ -183,4 +198,6 @@ def test_ingest_forget_and_publish_a_folder(hades, tmp_path, monkeypatch):
     assert certificate["snapshots_from_before"] == [snapshot]
     assert hades("forget", "one.md").exit_code == 1
     assert hades("ingest", "documents", "pages", "--phase", "nonsense").exit_code == 2
+    without = json.loads(hades("ingest", "documents", "pages", "--edges=0", "--json").stdout)
+    assert set(without["seconds"]) == {"nodes", "chunks", "embeddings"}
     assert hades("ingest", "documents", "nowhere").exit_code == 1

@@ -39,22 +39,29 @@ def endpoint(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ChatEndpoi
 def test_without_a_model_the_passage_is_shown_under_its_heading_and_file(home: Path) -> None:
     shown = run("answer", "Where does the Rhine flow?")
     assert shown.exit_code == 0, shown.output
-    assert "[1] Rhine  rhine.md  (said only here)\n    The Rhine flows from Basel to the North Sea." in shown.output
+    assert (
+        "[1] Rhine  rhine.md  (said only here)\n    The Rhine flows from Basel to the North Sea."
+        in shown.output
+    )
 
 
-@pytest.mark.parametrize(("option", "value"), [("--path", "other/*"), ("--type", "pdf"), ("--tag", "lake")])
+@pytest.mark.parametrize(
+    ("option", "value"), [("--path", "other/*"), ("--type", "pdf"), ("--tag", "lake")]
+)
 def test_filters_leave_documents_out_and_say_how_many(home: Path, option: str, value: str) -> None:
     for command in ("answer", "query"):
         shown = run(command, "Where does the Rhine flow?", option, value)
         assert shown.exit_code == 0, shown.output
         assert "North Sea" not in shown.output
-        assert "1 documents are left out by the filters of the question" in shown.output
+        assert "1 documents are left out by the filters or the time of the question" in shown.output
     found = run("answer", "Where does the Rhine flow?", "--path", "rhine.*")
     assert "0 documents are left out" in found.output
     assert "North Sea" in found.output
 
 
-def test_a_model_writes_and_an_unsupported_sentence_is_shown_as_such(endpoint: ChatEndpoint) -> None:
+def test_a_model_writes_and_an_unsupported_sentence_is_shown_as_such(
+    endpoint: ChatEndpoint,
+) -> None:
     endpoint.pieces = ["The Rhine reaches the North Sea [1]. It froze in 1709 [1]."]
     told = run_json("answer", "Where does the Rhine flow?")
     assert [one["is_supported"] for one in told["sentences"]] == [True, False]
@@ -73,7 +80,9 @@ def test_an_estimate_asks_nothing(endpoint: ChatEndpoint) -> None:
 def copied(tmp_path: Path, home: Path) -> None:
     """A second document states what the first does, a third speaks of something else."""
     pages = {"copy.md": "# Rivers\n\nThe Rhine flows from Basel to the North Sea.\n"}
-    publish_pages(tmp_path, pages | {"elbe.md": "# Elbe\n\nThe Elbe rises in the Giant Mountains.\n"})
+    publish_pages(
+        tmp_path, pages | {"elbe.md": "# Elbe\n\nThe Elbe rises in the Giant Mountains.\n"}
+    )
 
 
 def test_a_source_is_needed_until_another_states_the_same(copied: None) -> None:
@@ -90,9 +99,14 @@ def test_a_source_is_needed_until_another_states_the_same(copied: None) -> None:
 
 def test_an_explanation_marks_the_sources_that_the_answer_marks(tmp_path: Path, home: Path) -> None:
     everywhere = (
-        "# Timeouts\n\nHTTPX is careful to enforce timeouts everywhere by default. It raises after 5 seconds.\n"
+        "# Timeouts\n\nHTTPX is careful to enforce timeouts everywhere by default. It "
+        "raises after 5 seconds.\n"
     )
-    client = "# Clients\n\nYou can set a timeout on a client, which is used as the default for its requests.\n"
+    client = (
+        "# Clients\n\nYou can set a timeout on a client, which is used as the default for "
+        "its "
+        "requests.\n"
+    )
     publish_pages(tmp_path, {"everywhere.md": everywhere, "client.md": client})
     found = run_json("answer", "what is the default timeout?")
     marked = {one["number"]: one["carries"] for one in found["sources"] if one["kind"] == "passage"}
@@ -101,7 +115,10 @@ def test_an_explanation_marks_the_sources_that_the_answer_marks(tmp_path: Path, 
 
 
 def test_a_turn_is_replayed_without_a_source(copied: None) -> None:
-    for question, source, stands in (("Where does the Rhine flow?", "rhine.md", True), ("the Elbe", "elbe.md", False)):
+    for question, source, stands in (
+        ("Where does the Rhine flow?", "rhine.md", True),
+        ("the Elbe", "elbe.md", False),
+    ):
         asked = run_json("query", question)["query_id"]
         told = run_json("explain", asked, "--without", source)
         assert told["without"]["stands"] is stands
@@ -116,7 +133,9 @@ def test_a_turn_is_replayed_without_a_source(copied: None) -> None:
 
 
 def test_an_abstaining_turn_says_what_it_searched(copied: None) -> None:
-    found = run_json("answer", "Who governs Atlantis, I am now to wonder, in Zanzibar?", "--path", "*.md")
+    found = run_json(
+        "answer", "Who governs Atlantis, I am now to wonder, in Zanzibar?", "--path", "*.md"
+    )
     told = found["absence"]
     assert (told["passages"], told["filters"]) == (3, {"paths": ["*.md"]})
     assert told["unknown_words"] == ["governs", "Atlantis", "wonder", "Zanzibar"]
@@ -138,10 +157,26 @@ def test_a_question_that_follows_shows_what_it_carries(home: Path) -> None:
     }
     assert told["excluded"] == 0
     assert "Basel" in told["text"]
-    found = run_json("query", "and from where?", "--follow", first["query_id"], "--drop", "path", "--drop", "flow")
-    assert (found["carried"]["words"], found["carried"]["filters"], found["excluded"]) == (["Rhine"], {}, None)
+    found = run_json(
+        "query",
+        "and from where?",
+        "--follow",
+        first["query_id"],
+        "--drop",
+        "path",
+        "--drop",
+        "flow",
+    )
+    assert (found["carried"]["words"], found["carried"]["filters"], found["excluded"]) == (
+        ["Rhine"],
+        {},
+        None,
+    )
     shown = run("answer", "and from where?", "--follow", first["query_id"]).output
-    assert f"carried from {first['query_id']}: Rhine, flow; path rhine.* (leave one out with --drop)" in shown
+    assert (
+        f"carried from {first['query_id']}: Rhine, flow; path rhine.* (leave one out with --drop)"
+        in shown
+    )
     unknown = run("answer", "and then?", "--follow", "q_none")
     assert unknown.exit_code == 1
 

@@ -27,7 +27,16 @@ def told(*arguments: str) -> Any:
 
 
 def test_an_edit_is_made_listed_overruled_with_a_second_party_and_undone(settings):
-    made = told("update", "entities/london", "--set", "summary=a city", "--as", "kim", "--why", "it is about Ada")
+    made = told(
+        "update",
+        "entities/london",
+        "--set",
+        "summary=a city",
+        "--as",
+        "kim",
+        "--why",
+        "it is about Ada",
+    )
     before = "Ada Lovelace worked with Charles Babbage on the Analytical Engine in London."
     assert (made["state"], made["before"]) == ("applied", {"summary": before})
     waits = told("update", "entities/london", "--set", 'summary="a town"', "--as", "lee")
@@ -42,8 +51,11 @@ def test_an_edit_is_made_listed_overruled_with_a_second_party_and_undone(setting
     ]
     lines = (settings.home / "logs" / "audit_rw.jsonl").read_text().splitlines()
     assert [json.loads(line)["path"] for line in lines] == [
-        "entity update", "entity update", "entity approve", "entity undo",
-    ]  # fmt: skip
+        "entity update",
+        "entity update",
+        "entity approve",
+        "entity undo",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,6 @@
-"""`hades explain` and `hades queries` on a real home: why a path is there, why a node is not, the page over it."""
+"""`hades explain` and `hades queries` on a real home: why a path is there, why a node is not, the
+page over it.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +8,8 @@ import pytest
 
 from tests.command_line import run, run_json
 from tests.homes import live_in
+from tests.unit.hades.night.test_pages import read
 from tests.unit.hades.retrieval.dated_corpus import published
-from tests.unit.hades.stages.test_pages import read
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +43,10 @@ def test_a_person_reads_the_question_and_why_each_path_was_kept():
 
 def test_a_node_that_the_moment_hides_is_behind_the_mask():
     why = explained(asked("Ada Holm", "--as-of", "2026-01-05"), "entities/moor")
-    assert (why["code"], why["next"]) == ("mask", "ask with another --as-of or --known-at, or without")
+    assert (why["code"], why["next"]) == (
+        "mask",
+        "ask with another --as-of or --known-at, or without",
+    )
 
 
 def test_a_person_is_told_where_the_search_began_and_what_to_change():
@@ -69,5 +74,7 @@ def test_the_page_over_the_questions_renders(home):
     assert run("queries").exit_code == 0
     said = read(home / "reports" / "queries.html")
     assert "Ada Holm <b>& co</b>" in said
-    assert all(heading in said for heading in ("Stages", "Conveyance", "Reasons", "Newest questions"))
+    assert all(
+        heading in said for heading in ("Stages", "Conveyance", "Reasons", "Newest questions")
+    )
     assert all(stage in said for stage in ("seeds", "graph", "rerank", "pack"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,16 @@ def shown(*words: str) -> str:
 
 def test_the_scenario_is_typed_asked_and_taken_back() -> None:
     since = ["--valid-from", "2024-01-10"]
-    hades("add", X, "Approach X was rejected: it triggers bug Y", *since, "--who", "ana", "--why", "review")
+    hades(
+        "add",
+        X,
+        "Approach X was rejected: it triggers bug Y",
+        *since,
+        "--who",
+        "ana",
+        "--why",
+        "review",
+    )
     hades("add", Y, "Bug Y corrupts data", *since)
     rejection = hades("link", X, "rejected_because", Y, *since)["edge"]["id"]
     hades("add", REFACTORING, "The data layer was rewritten", "--valid-from", "2024-03-05")
@@ -45,7 +55,10 @@ def test_the_scenario_is_typed_asked_and_taken_back() -> None:
     assert hades("why", X, "--as-of", "2024-02-01")["edges"][0]["type"] == "rejected_because"
     then = hades("at", X, "2024-02-01")
     assert (then["state"]["version"], [edge["id"] for edge in then["edges"]]) == (1, [rejection])
-    assert hades("when", X, "rejected_because", "viable_after_fix")["at"] == "2024-03-05T00:00:00+00:00"
+    assert (
+        hades("when", X, "rejected_because", "viable_after_fix")["at"]
+        == "2024-03-05T00:00:00+00:00"
+    )
     assert len(hades("edges", X, "--all")["edges"]) == 2
     assert "no longer true" in shown("why", X)
     assert "rejected_because" in shown("edges", X, "--as-of", "2024-02-01")
@@ -53,21 +66,39 @@ def test_the_scenario_is_typed_asked_and_taken_back() -> None:
     assert [edge["id"] for edge in hades("edges", X)["edges"]] == [rejection]
     history = hades("history", X)["states"]
     assert history[0]["act"]["who"] == "ana"
-    assert [act["action"] for act in hades("audit", rejection)["acts"]] == ["link", "close", "restore"]
+    assert [act["action"] for act in hades("audit", rejection)["acts"]] == [
+        "link",
+        "close",
+        "restore",
+    ]
     assert hades("check", "--traces") == {"problems": []}
 
 
 def test_facts_conflict_are_resolved_and_erased() -> None:
     hades("fact", "ana", "works_at", "north", "--confidence", "0.4", "--valid-from", "2024-01-01")
-    met = hades("fact", "ana", "works_at", "south", "--confidence", "0.3", "--valid-from", "2024-02-01")
+    met = hades(
+        "fact", "ana", "works_at", "south", "--confidence", "0.3", "--valid-from", "2024-02-01"
+    )
     assert [one["outcome"] for one in met["conflicts"]] == ["needs_validation"]
     waiting = hades("conflicts", "--open")["conflicts"]
+    assert waiting[0]["against"]["object"] == "north"
+    assert "ana works_at north" in shown("conflicts")
     hades("resolve", waiting[0]["id"], "new", "--why", "asked her")
     assert hades("conflicts", "--open") == {"conflicts": []}
     assert len(hades("edges", "ana")["edges"]) == 1
     certificate = hades("erase", "ana", "--why", "she asked")
     assert certificate["complete"]
     assert hades("topics")["topics"] == ["north", "south"]
+
+
+def test_consolidation_counts_what_it_wrote_and_says_what_was_recorded_too_late() -> None:
+    hades("add", "project/plan", "Write the parser.", "--valid-from", "2024-01-01")
+    said = shown("consolidate", "--as-of", "2024-02-01")
+    assert "1 version that began before 2024-02-01" in said
+    tomorrow = f"{datetime.now(UTC) + timedelta(days=1):%Y-%m-%d}"
+    said = shown("consolidate", "--as-of", tomorrow)
+    assert "recorded later" not in said
+    assert "t_" not in said, "ids of versions are for --json"
 
 
 def test_a_version_is_promoted_and_an_edge_closed() -> None:
@@ -102,8 +133,18 @@ def test_a_time_that_is_no_time_is_bad_usage() -> None:
 
 def test_a_version_of_another_time_says_which_one_holds() -> None:
     assert "holds now" not in shown("add", "ceo", "Bob is the CEO.", "--valid-from", "2025-01-01")
-    past = shown("add", "ceo", "Anna was the CEO.", "--valid-from", "2024-01-01", "--valid-until", "2025-01-01")
-    assert "version 1 still holds now: the new one is true since 2024-01-01 until 2025-01-01" in past
+    past = shown(
+        "add",
+        "ceo",
+        "Anna was the CEO.",
+        "--valid-from",
+        "2024-01-01",
+        "--valid-until",
+        "2025-01-01",
+    )
+    assert (
+        "version 1 still holds now: the new one is true since 2024-01-01 until 2025-01-01" in past
+    )
     coming = shown("add", "ceo", "Cora is the CEO.", "--valid-from", "2999-01-01")
     assert "version 1 still holds now: the new one is true since 2999-01-01" in coming
     assert "nothing holds now" in shown("add", "later", "It opens.", "--valid-from", "2999-01-01")

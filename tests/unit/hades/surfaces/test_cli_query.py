@@ -1,4 +1,6 @@
-"""`hades query`, `feedback`, `explain` and `queries` on a real home: what a script and a person get."""
+"""`hades query`, `feedback`, `explain` and `queries` on a real home: what a script and a person
+get.
+"""
 
 from __future__ import annotations
 
@@ -48,6 +50,23 @@ def test_an_answer_cites_the_page_to_the_character():
     assert PAGE[start:end] == passage["text"]
 
 
+@pytest.mark.parametrize(
+    ("mode", "passages"), [("execution", 5), ("planning", 10), ("brainstorming", 20)]
+)
+def test_a_mode_of_nexus_gives_as_many_passages_as_it_says(tmp_path, monkeypatch, mode, passages):
+    towns = ("Basel", "Bonn", "Cologne", "Mainz", "Speyer", "Worms")
+    pages = {
+        f"{town}{number}.md": f"# {town} {number}\n\n{town} lies on the Rhine, {number} km on.\n"
+        for town in towns
+        for number in range(4)
+    }
+    publish_pages(tmp_path, pages)
+    live_in(tmp_path / "home", monkeypatch)
+    found = answered("--recipe", "nexus", "--mode", mode)
+    assert len(found["passages"]) == passages
+    assert "cap_exceeded" not in found["reasons"]
+
+
 def test_a_turn_that_cannot_be_logged_is_answered_and_says_so(home, monkeypatch):
     monkeypatch.setattr(local_context, "BUSY_SECONDS", 0.1)
     with closing(sqlite3.connect(home / "graph.db", isolation_level=None)) as writer:
@@ -71,8 +90,17 @@ def test_an_abstaining_turn_shows_its_nearest_passages_as_such():
 def test_a_passage_is_shown_as_a_page_and_printed_as_it_stands():
     table, code = "| day | hour |\n|---|---|\n| Monday | 9 |", "```sh\nferry --now\n```"
     text = f"# Ferry\n\nThe [ferry](x.md) **leaves** at:\n\n{table}\n\n{code}\n"
-    one = {"rank": 1, "document": "a.md", "span": [0, len(text)], "title": "Boats", "headings": ["Boats", "Ferry"],
-           "kind": "prose", "text": text, "score": 0.5, "from": ["lexical"]}  # fmt: skip
+    one = {
+        "rank": 1,
+        "document": "a.md",
+        "span": [0, len(text)],
+        "title": "Boats",
+        "headings": ["Boats", "Ferry"],
+        "kind": "prose",
+        "text": text,
+        "score": 0.5,
+        "from": ["lexical"],
+    }
     console = Console(width=60, file=io.StringIO())
     for part in show_passage(one):
         console.print(part)

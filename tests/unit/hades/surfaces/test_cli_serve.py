@@ -80,7 +80,9 @@ def test_limits_come_from_the_settings(tmp_path):
         ("vscode", ".vscode/mcp.json", "servers"),
     ],
 )
-def test_the_tools_are_installed_beside_others_and_taken_out_again(run, tmp_path, monkeypatch, client, file, key):
+def test_the_tools_are_installed_beside_others_and_taken_out_again(
+    run, tmp_path, monkeypatch, client, file, key
+):
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setattr("sys.platform", "linux")
     path = tmp_path / file
@@ -92,7 +94,10 @@ def test_the_tools_are_installed_beside_others_and_taken_out_again(run, tmp_path
     entry = json.loads(path.read_text())[key]["hades"]
     assert entry["args"][-3:] == ["mcp", "--mode", "ro"]
     assert entry["env"]["HADES_HOME"] == str(tmp_path / "home")
-    assert json.loads(run("install", client, "--yes", "--json", group="mcp").stdout)["difference"] == []
+    assert (
+        json.loads(run("install", client, "--yes", "--json", group="mcp").stdout)["difference"]
+        == []
+    )
     assert run("install", client, "--undo", "--yes", group="mcp").exit_code == 0
     assert not path.exists()
     others = {"theme": "dark", key: {"other": {"command": "x"}}}
@@ -100,6 +105,24 @@ def test_the_tools_are_installed_beside_others_and_taken_out_again(run, tmp_path
     for option in ("--mode=rw", "--undo"):
         assert run("install", client, option, "--yes", group="mcp").exit_code == 0
     assert json.loads(path.read_text()) == others
+
+
+def test_a_server_of_one_s_own_called_hades_comes_back(run, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "configuration"))
+    path = tmp_path / ".mcp.json"
+    own = {"command": "my-hades", "args": ["--key", "secret"]}
+    before = {"mcpServers": {"hades": own, "other": {"command": "x"}}}
+    path.write_text(json.dumps(before))
+    for mode in ("ro", "rw"):  # the second installation replaces the first, not what was kept
+        words = ("install", "claude-code", "--mode", mode, "--yes")
+        assert run(*words, group="mcp").exit_code == 0
+        assert json.loads(path.read_text())["mcpServers"]["hades"]["args"][-1] == mode
+    kept = tmp_path / "configuration" / "hades" / "former_mcp_entries.json"
+    assert kept.stat().st_mode & 0o777 == 0o600
+    for _ in range(2):  # a second --undo leaves the person's own server alone
+        assert run("install", "claude-code", "--undo", "--yes", group="mcp").exit_code == 0
+        assert json.loads(path.read_text()) == before
+    assert "secret" not in kept.read_text()
 
 
 @pytest.mark.parametrize("text", ["// a comment\n{}", "[]", '{"mcpServers": 3}'])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -18,14 +19,25 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HADES_EMBEDDER", "hashing")
     (tmp_path / "notes").mkdir()
-    (tmp_path / "notes" / "page.md").write_text("# Rivers\n\nThe Rhine flows to the North Sea.\n", encoding="utf-8")
+    (tmp_path / "notes" / "page.md").write_text(
+        "# Rivers\n\nThe Rhine flows to the North Sea.\n", encoding="utf-8"
+    )
     return tmp_path
 
 
 def test_init_writes_settings_that_are_read(folder: Path) -> None:
-    options = ["--path", "notes", "--home", "graph", "--llm-url", "http://127.0.0.1:9/v1", "--llm-model", "writer"]
+    options = [
+        "--path",
+        "notes",
+        "--home",
+        "graph",
+        "--llm-url",
+        "http://127.0.0.1:9/v1",
+        "--llm-model",
+        "writer",
+    ]
     assert run_json("init", *options)["next"][0] == "hades watch notes"
-    settings = load_settings({}, folder)
+    settings = load_settings({"XDG_CONFIG_HOME": os.environ["XDG_CONFIG_HOME"]}, folder)
     assert (settings.home, settings.llm_model) == (folder / "graph", "writer")
 
 
@@ -39,7 +51,9 @@ def test_init_keeps_a_file_that_is_there(folder: Path) -> None:
 
 def test_init_puts_the_old_file_back_where_the_new_one_is_not_valid(folder: Path) -> None:
     (folder / "hades.yaml").write_text("home: mine\n", encoding="utf-8")
-    done = run("init", "--path", "notes", "--llm-url", "not an address", "--llm-model", "m", "--force")
+    done = run(
+        "init", "--path", "notes", "--llm-url", "not an address", "--llm-model", "m", "--force"
+    )
     assert done.exit_code == 1
     assert (folder / "hades.yaml").read_text(encoding="utf-8") == "home: mine\n"
 
@@ -51,8 +65,14 @@ def test_completion_of_each_shell_names_the_program(shell: str) -> None:
     assert "_HADES_COMPLETE" in done.stdout
 
 
-def test_completion_offers_the_commands(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    for name, value in (("_HADES_COMPLETE", "complete_bash"), ("COMP_WORDS", "hades in"), ("COMP_CWORD", "1")):
+def test_completion_offers_the_commands(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, value in (
+        ("_HADES_COMPLETE", "complete_bash"),
+        ("COMP_WORDS", "hades in"),
+        ("COMP_CWORD", "1"),
+    ):
         monkeypatch.setenv(name, value)
     monkeypatch.setattr("sys.argv", ["hades"])
     with pytest.raises(SystemExit):
@@ -60,7 +80,9 @@ def test_completion_offers_the_commands(monkeypatch: pytest.MonkeyPatch, capsys:
     assert {"init", "ingest"} <= set(capsys.readouterr().out.split())
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of a library that is loaded here; programs hide them
+@pytest.mark.filterwarnings(
+    "ignore::DeprecationWarning"
+)  # of a library that is loaded here; programs hide them
 def test_quiet_work_prints_nothing_and_a_quiet_question_its_answer(folder: Path) -> None:
     assert run("ingest", "documents", "notes", "--quiet").output == ""
     assert run("--quiet", "publish").output == ""

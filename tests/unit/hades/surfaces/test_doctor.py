@@ -1,4 +1,6 @@
-"""`hades doctor` finds what is wrong with a graph that worked once, says so in one line, and names the next step."""
+"""`hades doctor` finds what is wrong with a graph that worked once, says so in one line, and names
+the next step.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from hades.build.release.publish import append_alert
+from hades.night.release.publish import append_alert
 from hades.settings.load import load_settings
 from hades.surfaces.cli import doctor as machine
 from hades.surfaces.cli import doctor as ways_in
@@ -68,7 +70,8 @@ def test_what_serves_and_is_not_whole_fails_with_the_way_out(home, damage, deep,
     root = home / "snapshots"
     (folder,) = (path for path in root.glob("g*"))
     victim = max(folder.glob("*.bin"), key=lambda path: path.stat().st_size, default=None) or max(
-        (path for path in folder.iterdir() if path.suffix != ".json"), key=lambda path: path.stat().st_size
+        (path for path in folder.iterdir() if path.suffix != ".json"),
+        key=lambda path: path.stat().st_size,
     )
     if damage == "pointer":
         (root / "current").write_text("{")
@@ -103,7 +106,12 @@ def test_a_publisher_that_died_is_told_from_one_at_work(home):
 
 def test_a_night_that_did_not_come_and_what_was_alerted_since(tmp_path):
     (tmp_path / "reports").mkdir()
-    body = {"build": "nightly-20260201T020000", "as_of": "2026-02-01", "snapshot": "g1", "seconds": {"edges": 4.0}}
+    body = {
+        "build": "nightly-20260201T020000",
+        "as_of": "2026-02-01",
+        "snapshot": "g1",
+        "seconds": {"edges": 4.0},
+    }
     (tmp_path / "reports/nightly-20260201T020000.json").write_text(json.dumps(body))
     night = datetime(2026, 2, 1, 2, tzinfo=UTC)
     assert [check.status for check in check_nights(tmp_path, night + timedelta(hours=20))] == ["ok"]
@@ -169,8 +177,14 @@ def test_a_socket_that_is_not_there_or_is_none_fails(tmp_path, monkeypatch):
 
 
 def test_servers_are_greeted_and_silence_is_told(tmp_path):
-    with answering(lambda path, *_: (200 if path in ("/api/health", "/health") else 404, {}, [])) as url:
-        variables = {"PREFECT_API_URL": f"{url}/api", "HADES_MLFLOW_URI": url, "OTEL_EXPORTER_OTLP_ENDPOINT": url}
+    with answering(
+        lambda path, *_: (200 if path in ("/api/health", "/health") else 404, {}, [])
+    ) as url:
+        variables = {
+            "PREFECT_API_URL": f"{url}/api",
+            "HADES_MLFLOW_URI": url,
+            "OTEL_EXPORTER_OTLP_ENDPOINT": url,
+        }
         alive = [check.status for check in check_servers(load_settings(variables, tmp_path))]
     silent = {check.name: check for check in check_servers(load_settings(variables, tmp_path))}
     assert alive == ["ok", "ok", "ok"]

@@ -25,7 +25,10 @@ def test_what_the_command_line_writes_is_audited(home, tmp_path):
     run_json("publish")
     run_json("memory", "latest", "audit/b")
     written, read = (
-        [json.loads(line)["path"] for line in (home / "logs" / f"audit_{mode}.jsonl").read_text().splitlines()]
+        [
+            json.loads(line)["path"]
+            for line in (home / "logs" / f"audit_{mode}.jsonl").read_text().splitlines()
+        ]
         for mode in ("rw", "ro")
     )
     assert written == ["memory add", "ingest documents", "publish"]

@@ -57,19 +57,33 @@ def audit_lines(settings: Settings, mode: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
-@pytest.mark.parametrize(("mode", "names"), [(Mode.READ_ONLY, READING), (Mode.READ_WRITE, [*READING, *WRITING])])
-def test_a_mode_has_the_tools_it_covers_and_no_other(settings: Settings, mode: Mode, names: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("mode", "names"), [(Mode.READ_ONLY, READING), (Mode.READ_WRITE, [*READING, *WRITING])]
+)
+def test_a_mode_has_the_tools_it_covers_and_no_other(
+    settings: Settings, mode: Mode, names: list[str]
+) -> None:
     with serving(settings, mode) as service:
         tools = asked(service, lambda client: client.list_tools()).tools
     assert sorted(tool.name for tool in tools) == sorted(names)
-    assert {tool.name for tool in tools if not tool.annotations.read_only_hint} == set(names) & set(WRITING)
+    assert {tool.name for tool in tools if not tool.annotations.read_only_hint} == set(names) & set(
+        WRITING
+    )
 
 
 def test_parameters_are_those_of_the_interface_each_described(settings: Settings) -> None:
     with serving(settings, Mode.READ_WRITE) as service:
-        tools = {tool.name: tool for tool in asked(service, lambda client: client.list_tools()).tools}
+        tools = {
+            tool.name: tool for tool in asked(service, lambda client: client.list_tools()).tools
+        }
     promised = {
-        "pathrag_retrieve": ["query", "max_paths", "domain_filter", "as_of_version", "format_for_llm"],
+        "pathrag_retrieve": [
+            "query",
+            "max_paths",
+            "domain_filter",
+            "as_of_version",
+            "format_for_llm",
+        ],
         "hipporag_retrieve": ["query", "limit", "mode"],
         "graph_query_paths": ["query", "k", "L"],
         "graph_entity_update": ["entity_id", "fields", "why", "confidence"],
@@ -77,7 +91,9 @@ def test_parameters_are_those_of_the_interface_each_described(settings: Settings
     for name, parameters in promised.items():
         assert list(tools[name].input_schema["properties"])[: len(parameters)] == parameters
     for tool in tools.values():
-        assert all("description" in one for one in tool.input_schema["properties"].values()), tool.name
+        assert all("description" in one for one in tool.input_schema["properties"].values()), (
+            tool.name
+        )
         assert tool.output_schema["properties"]["success"]["type"] == "boolean"
         assert len(tool.description) > 40
 
@@ -117,8 +133,12 @@ def test_format_for_llm_gives_success_and_the_prompt(settings: Settings) -> None
 
 def test_an_answer_outlives_its_call_and_its_session(settings: Settings) -> None:
     with serving(settings, Mode.READ_ONLY) as service:
-        first = call(service, "pathrag_retrieve", query="Who admired Ada Lovelace?").structured_content
-        again = call(service, "pathrag_retrieve", query="Who admired Ada Lovelace?").structured_content
+        first = call(
+            service, "pathrag_retrieve", query="Who admired Ada Lovelace?"
+        ).structured_content
+        again = call(
+            service, "pathrag_retrieve", query="Who admired Ada Lovelace?"
+        ).structured_content
     assert first["tier"] == "RAID5"
     assert again["tier"] != "RAID5"
     assert again["paths"] == first["paths"]
@@ -132,10 +152,18 @@ def test_a_bad_version_is_a_failure_that_names_it(settings: Settings) -> None:
     assert not gone.structured_content["success"]
 
 
-def test_hipporag_gives_retrieval_results_with_the_entities_of_each_passage(settings: Settings) -> None:
+def test_hipporag_gives_retrieval_results_with_the_entities_of_each_passage(
+    settings: Settings,
+) -> None:
     with serving(settings, Mode.READ_ONLY) as service:
         for mode in ("single", "multi_hop", "execution"):
-            found = call(service, "hipporag_retrieve", query="Who designed the Analytical Engine?", limit=1, mode=mode)
+            found = call(
+                service,
+                "hipporag_retrieve",
+                query="Who designed the Analytical Engine?",
+                limit=1,
+                mode=mode,
+            )
             (result,) = found.structured_content["results"]
             assert set(result) == {"chunk_id", "text", "score", "rank", "entities", "metadata"}
             assert (result["rank"], result["metadata"]["document"]) == (1, "babbage.md")
@@ -145,7 +173,9 @@ def test_hipporag_gives_retrieval_results_with_the_entities_of_each_passage(sett
 
 def test_query_paths_gives_strings_with_citations(settings: Settings) -> None:
     with serving(settings, Mode.READ_ONLY) as service:
-        found = call(service, "graph_query_paths", query="Ada Lovelace, Charles Babbage, London", k=2, L=2)
+        found = call(
+            service, "graph_query_paths", query="Ada Lovelace, Charles Babbage, London", k=2, L=2
+        )
     paths = found.structured_content["paths"]
     assert len(paths) == found.structured_content["count"] <= 2
     for path in paths:
@@ -173,13 +203,19 @@ def test_each_stage_is_reported_in_order(settings: Settings) -> None:
         told.append((progress, (message or "").partition(":")[0]))
 
     async def talk(client: Client) -> Any:
-        return await client.call_tool("pathrag_retrieve", {"query": "Is Hopper near London?"}, progress_callback=heard)
+        return await client.call_tool(
+            "pathrag_retrieve", {"query": "Is Hopper near London?"}, progress_callback=heard
+        )
 
     with serving(settings, Mode.READ_ONLY) as service:
         asked(service, talk)
     assert [number for number, _ in told] == list(range(1, len(told) + 1))
     stages = [stage for _, stage in told]
-    assert [stage for stage in stages if stage in ("seeds", "graph", "pack")] == ["seeds", "graph", "pack"]
+    assert [stage for stage in stages if stage in ("seeds", "graph", "pack")] == [
+        "seeds",
+        "graph",
+        "pack",
+    ]
 
 
 class Held:
@@ -205,22 +241,32 @@ def test_a_call_that_is_let_go_stops_at_the_next_stage_and_the_server_goes_on(
 
     sought: list[str] = []
     real = pipeline.find_seeds
-    monkeypatch.setattr(pipeline, "find_seeds", lambda *given, **more: sought.append("seeds") or real(*given, **more))
+    monkeypatch.setattr(
+        pipeline,
+        "find_seeds",
+        lambda *given, **more: sought.append("seeds") or real(*given, **more),
+    )
 
     async def talk(client: Client) -> Any:
         with anyio.move_on_after(HANG_SECONDS) as scope:
             async with anyio.create_task_group() as group:
-                group.start_soon(client.call_tool, "hipporag_retrieve", {"query": "a question nobody waits for"})
+                group.start_soon(
+                    client.call_tool, "hipporag_retrieve", {"query": "a question nobody waits for"}
+                )
                 await anyio.to_thread.run_sync(held.began.wait)
                 group.cancel_scope.cancel()
         assert not scope.cancelled_caught
-        await client.list_tools()  # the server takes messages in order: it has read the cancellation before this one
+        await (
+            client.list_tools()
+        )  # the server takes messages in order: it has read the cancellation before this one
         held.let_go.set()
         with anyio.fail_after(HANG_SECONDS):
             while audit_lines(settings, "ro")[-1]["status"] != "Cancelled":
                 await anyio.sleep(0.01)
         assert sought == []
-        return await client.call_tool("hipporag_retrieve", {"query": "Who wrote the first compiler?"})
+        return await client.call_tool(
+            "hipporag_retrieve", {"query": "Who wrote the first compiler?"}
+        )
 
     with serving(settings, Mode.READ_ONLY) as service:
         held = Held(service.answers.tools.embedder)
@@ -229,11 +275,19 @@ def test_a_call_that_is_let_go_stops_at_the_next_stage_and_the_server_goes_on(
     assert after.structured_content["success"]
 
 
+def test_a_passage_says_its_file_and_the_date_of_its_document(settings: Settings) -> None:
+    with serving(settings, Mode.READ_ONLY) as service:
+        found = call(service, "hipporag_retrieve", query="Who wrote the first compiler?")
+    metadata = found.structured_content["results"][0]["metadata"]
+    assert metadata["file_path"] == "hopper.md"
+    assert metadata["timestamp"] == "2020-05-17T00:00:00Z"
+
+
 def test_what_a_tool_remembers_names_the_tool_as_its_author(settings: Settings) -> None:
     with serving(settings, Mode.READ_WRITE) as service:
-        state = call(service, "memory_add", topic="user/tea", content="The user drinks tea.").structured_content[
-            "state"
-        ]
+        state = call(
+            service, "memory_add", topic="user/tea", content="The user drinks tea."
+        ).structured_content["state"]
         audit = ServiceContext(service, "test", Mode.READ_ONLY).memory.audit(state["id"])
     assert audit[0].who.startswith("mcp:")
 
@@ -241,23 +295,39 @@ def test_what_a_tool_remembers_names_the_tool_as_its_author(settings: Settings) 
 def test_every_call_leaves_a_line_where_it_belongs(settings: Settings) -> None:
     before = len(audit_lines(settings, "ro")), len(audit_lines(settings, "rw"))
     with serving(settings, Mode.READ_WRITE) as service:
-        query_id = call(service, "pathrag_retrieve", query="What did Hopper write?").structured_content["query_id"]
+        query_id = call(
+            service, "pathrag_retrieve", query="What did Hopper write?"
+        ).structured_content["query_id"]
         call(service, "memory_add", topic="x", content=" ")
         service.turns.flush()
         assert service.turns.find(query_id).query == "What did Hopper write?"
-    (read,), (wrote,) = audit_lines(settings, "ro")[before[0] :], audit_lines(settings, "rw")[before[1] :]
+    (read,), (wrote,) = (
+        audit_lines(settings, "ro")[before[0] :],
+        audit_lines(settings, "rw")[before[1] :],
+    )
     assert (read["mode"], read["path"], read["status"], read["query_id"]) == (
-        "RO", "mcp/tool/pathrag_retrieve", "ok", query_id,
-    )  # fmt: skip
-    assert (wrote["mode"], wrote["path"], wrote["status"]) == ("RW", "mcp/tool/memory_add", "MemoryRefused")
+        "RO",
+        "mcp/tool/pathrag_retrieve",
+        "ok",
+        query_id,
+    )
+    assert (wrote["mode"], wrote["path"], wrote["status"]) == (
+        "RW",
+        "mcp/tool/memory_add",
+        "MemoryRefused",
+    )
     assert read["ms"] > 0
     assert read["who"]
 
 
 def test_the_snapshot_and_a_node_can_be_read(settings: Settings) -> None:
     async def talk(client: Client) -> Any:
-        snapshot = json.loads((await client.read_resource("hades://snapshot/current")).contents[0].text)
-        node = json.loads((await client.read_resource("hades://nodes/entities/london")).contents[0].text)
+        snapshot = json.loads(
+            (await client.read_resource("hades://snapshot/current")).contents[0].text
+        )
+        node = json.loads(
+            (await client.read_resource("hades://nodes/entities/london")).contents[0].text
+        )
         with pytest.raises(MCPError, match="nowhere"):
             await client.read_resource("hades://nodes/entities/nowhere")
         with pytest.raises(MCPError, match="does not serve"):
@@ -271,7 +341,8 @@ def test_the_snapshot_and_a_node_can_be_read(settings: Settings) -> None:
 
 
 @pytest.mark.parametrize(
-    "hostile", ["' OR 1=1 --", '"*" NEAR("', "RETURN 1", "../../etc/passwd", "\x00\x1b[31m", "𝔘" * 500]
+    "hostile",
+    ["' OR 1=1 --", '"*" NEAR("', "RETURN 1", "../../etc/passwd", "\x00\x1b[31m", "𝔘" * 500],
 )
 def test_hostile_text_is_only_text(settings: Settings, hostile: str) -> None:
     with serving(settings, Mode.READ_WRITE) as service:

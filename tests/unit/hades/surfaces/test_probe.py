@@ -27,7 +27,10 @@ class Health(BaseHTTPRequestHandler):
 def service(request, tmp_path):
     """An address by which a service that lives and is not ready can be asked, up to the path."""
     if request.param == "socket":
-        server, where = socketserver.UnixStreamServer(str(tmp_path / "s"), Health), str(tmp_path / "s")
+        server, where = (
+            socketserver.UnixStreamServer(str(tmp_path / "s"), Health),
+            str(tmp_path / "s"),
+        )
     else:
         server = HTTPServer(("127.0.0.1", 0), Health)
         where = f"http://127.0.0.1:{server.server_port}"

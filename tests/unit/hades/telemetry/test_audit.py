@@ -24,7 +24,12 @@ def test_reads_and_writes_are_kept_apart(tmp_path):
         pass
     (read,) = lines(tmp_path / "logs" / "audit_ro.jsonl")
     (written,) = lines(tmp_path / "logs" / "audit_rw.jsonl")
-    assert (read["at"], read["mode"], read["path"], read["status"]) == (NOON.isoformat(), "RO", "query", "ok")
+    assert (read["at"], read["mode"], read["path"], read["status"]) == (
+        NOON.isoformat(),
+        "RO",
+        "query",
+        "ok",
+    )
     assert written["path"] == "feedback"
     assert read["ms"] >= 0
 

@@ -29,9 +29,22 @@ def test_nothing_is_conveyed_when_it_takes_for_ever():
 
 
 def test_factors_are_measured_from_the_turn():
-    stages = [Stage("seeds", taken=8, repeats=2), Stage("graph", capped=True), Stage("pack"), Stage("rerank")]
+    stages = [
+        Stage("seeds", taken=8, repeats=2),
+        Stage("graph", capped=True),
+        Stage("pack"),
+        Stage("rerank"),
+    ]
     found = convey(
-        ConveyanceParts(words=(3, 4), cited=(5, 5), fitted=(4, 5), ms=500.0, wanted=(3, 6), seeds=(1, 4), stages=stages)
+        ConveyanceParts(
+            words=(3, 4),
+            cited=(5, 5),
+            fitted=(4, 5),
+            ms=500.0,
+            evidence=(3, 6),
+            seeds=(1, 4),
+            stages=stages,
+        )
     ).model_dump()
     assert (found["W"], found["R"], found["H"], found["T"]) == (0.75, 1.0, 0.8, 0.25)
     assert found["Ctx"] == {"L": 0.75, "I": 0.75, "A": 0.5, "G": 0.25, "value": 0.5625}

@@ -1,4 +1,6 @@
-"""A log line is one JSON object that leads to the turn it speaks of, and never holds a secret or a whole answer."""
+"""A log line is one JSON object that leads to the turn it speaks of, and never holds a secret or a
+whole answer.
+"""
 
 from __future__ import annotations
 
@@ -42,12 +44,18 @@ def lines(capsys):
 
 
 def test_a_line_is_an_object_with_the_fields_of_the_record(lines):
-    logger.info("answered %s", "well", extra={"query_id": "q_1", "ms": 1.5, "reasons": ("timeout",)})
+    logger.info(
+        "answered %s", "well", extra={"query_id": "q_1", "ms": 1.5, "reasons": ("timeout",)}
+    )
     logger.info("later\nwith a second line")
     first, second = lines()
     assert list(first)[:4] == ["at", "level", "logger", "message"]
     assert first["at"].endswith("+00:00")
-    assert (first["level"], first["logger"], first["message"]) == ("info", "hades.test", "answered well")
+    assert (first["level"], first["logger"], first["message"]) == (
+        "info",
+        "hades.test",
+        "answered well",
+    )
     assert (first["query_id"], first["ms"], first["reasons"]) == ("q_1", 1.5, ["timeout"])
     assert second["message"] == "later\nwith a second line"
     assert "query_id" not in second
@@ -87,7 +95,14 @@ def test_no_secret_reaches_a_line(text, form, monkeypatch):
         logger.exception("failed")
     said = stream.getvalue()
     assert MASK in said
-    for secret in ("swordfish", "verysecret", TOKEN, "dXNlcjpwYXNzd29yZA", "abcdef.ghijkl", PASSWORD):
+    for secret in (
+        "swordfish",
+        "verysecret",
+        TOKEN,
+        "dXNlcjpwYXNzd29yZA",
+        "abcdef.ghijkl",
+        PASSWORD,
+    ):
         assert secret not in said
         assert json.dumps(secret)[1:-1] not in said
 
@@ -117,7 +132,9 @@ def test_configuring_again_replaces_what_was_configured(capsys):
 
 
 def test_a_turn_is_one_line_at_info_with_its_id_and_neither_question_nor_answer(lines, tmp_path):
-    (tmp_path / "page.md").write_text("# Rivers\n\nThe Rhine flows from Basel to the North Sea.\n", encoding="utf-8")
+    (tmp_path / "page.md").write_text(
+        "# Rivers\n\nThe Rhine flows from Basel to the North Sea.\n", encoding="utf-8"
+    )
     settings = settings_of(tmp_path / "home")
     with open_hades(settings) as hades:
         hades.ingest.documents(tmp_path / "page.md")
@@ -126,5 +143,9 @@ def test_a_turn_is_one_line_at_info_with_its_id_and_neither_question_nor_answer(
         found = hades.retrieve("where does the Rhine flow?", recipe="lexical")
     (line,) = [line for line in lines()[before:] if line["message"] == "answered"]
     assert found.passages
-    assert (line["query_id"], line["snapshot"], line["passages"]) == (found.query_id, found.snapshot, 1)
+    assert (line["query_id"], line["snapshot"], line["passages"]) == (
+        found.query_id,
+        found.snapshot,
+        1,
+    )
     assert "Rhine" not in json.dumps(lines()[before:])

@@ -1,4 +1,6 @@
-"""Spans reach a real OTLP collector over HTTP: a turn with its stages inside it, a build with its own."""
+"""Spans reach a real OTLP collector over HTTP: a turn with its stages inside it, a build with its
+own.
+"""
 
 from __future__ import annotations
 
@@ -73,7 +75,9 @@ def test_a_turn_is_a_trace_whose_stages_lie_inside_it(collector, home):
     assert facts(turn)["hades.snapshot"] == found.snapshot
     assert facts(turn)["hades.reads"] == found.telemetry.reads
     stages = [span for span in collector.spans if span.parent_span_id == turn.span_id]
-    assert [span.name for span in stages] == [f"hades.turn.{stage.name}" for stage in found.telemetry.stages]
+    assert [span.name for span in stages] == [
+        f"hades.turn.{stage.name}" for stage in found.telemetry.stages
+    ]
     for span, stage in zip(stages, found.telemetry.stages, strict=True):
         assert facts(span)["hades.reads"] == stage.reads
         assert span.trace_id == turn.trace_id
@@ -85,9 +89,13 @@ def test_a_turn_is_a_trace_whose_stages_lie_inside_it(collector, home):
 
 def test_a_command_sends_its_spans_before_its_process_ends(collector, home, tmp_path, programs):
     environment = {
-        **os.environ, "HADES_HOME": str(home), "HADES_EMBEDDER": "hashing", "PYTHONPATH": str(ROOT),
-        "OTEL_EXPORTER_OTLP_ENDPOINT": collector.url, "OTEL_SERVICE_NAME": "hades-laptop",
-    }  # fmt: skip
+        **os.environ,
+        "HADES_HOME": str(home),
+        "HADES_EMBEDDER": "hashing",
+        "PYTHONPATH": str(ROOT),
+        "OTEL_EXPORTER_OTLP_ENDPOINT": collector.url,
+        "OTEL_SERVICE_NAME": "hades-laptop",
+    }
     asked = [programs / "hades", "query", "where does the Rhine flow?", "--recipe", "lexical"]
     subprocess.run(asked, cwd=tmp_path, env=environment, check=True, capture_output=True)
     assert len(collector.named("hades.turn")) == 1
@@ -122,20 +130,29 @@ def test_an_error_marks_the_span_and_goes_on(collector):
 def test_without_a_collector_nothing_of_opentelemetry_is_loaded(home, tmp_path):
     program = (
         "import sys; from hades.surfaces.cli.commands import main\n"
-        "sys.argv = ['hades', 'query', 'where does the Rhine flow?', '--recipe', 'vector', '--json']\n"
+        "sys.argv = ['hades', 'query', 'where does the Rhine flow?', '--recipe', 'vector', "
+        "'--json']\n"
         "try:\n    main()\nexcept SystemExit as stop:\n    assert not stop.code\n"
         "assert not [name for name in sys.modules if name.startswith('opentelemetry')]\n"
     )
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("OTEL_")}
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith("OTEL_")
+    }
     environment |= {"HADES_HOME": str(home), "HADES_EMBEDDER": "hashing", "PYTHONPATH": str(ROOT)}
     done = subprocess.run(
-        [sys.executable, "-c", program], cwd=tmp_path, env=environment, check=False, capture_output=True
+        [sys.executable, "-c", program],
+        cwd=tmp_path,
+        env=environment,
+        check=False,
+        capture_output=True,
     )
     assert done.returncode == 0, done.stderr
 
 
 def test_a_collector_that_is_not_there_holds_nobody(home):
-    with open_answers(settings_of(home, OTEL_EXPORTER_OTLP_ENDPOINT="http://127.0.0.1:9")) as answers:
+    with open_answers(
+        settings_of(home, OTEL_EXPORTER_OTLP_ENDPOINT="http://127.0.0.1:9")
+    ) as answers:
         assert answers.retrieve("where does the Rhine flow?", recipe="lexical").passages
     traces.stop_sending()  # gives up by itself
 

@@ -1,4 +1,6 @@
-"""The account of a turn: nothing beyond a cap, every denial with its reason, time by a clock that tests turn."""
+"""The account of a turn: nothing beyond a cap, every denial with its reason, time by a clock that
+tests turn.
+"""
 
 from __future__ import annotations
 
@@ -62,11 +64,17 @@ def test_a_stage_that_ends_because_it_has_enough_says_so():
     turn = Turn(Caps(5, 10, 1000))
     with turn.stage("graph") as stage:
         turn.note_early_end(Reason.COVERAGE_REACHED)
-    assert (stage.early_stop, stage.capped, turn.reasons) == (True, False, [Reason.COVERAGE_REACHED])
+    assert (stage.early_stop, stage.capped, turn.reasons) == (
+        True,
+        False,
+        [Reason.COVERAGE_REACHED],
+    )
 
 
 @given(st.integers(0, 50), st.lists(st.integers(0, 20)))
-def test_no_sequence_of_requests_exceeds_the_cap_and_a_reason_stands_exactly_when_one_was_cut(cap, requests):
+def test_no_sequence_of_requests_exceeds_the_cap_and_a_reason_stands_exactly_when_one_was_cut(
+    cap, requests
+):
     turn = Turn(Caps(cap, 1, 1000))
     granted = [turn.reads(wanted) for wanted in requests]
     assert sum(granted) == turn.reads_spent == min(cap, sum(requests))

@@ -1,4 +1,6 @@
-"""Questions about code are taken apart: each kind of evidence is found where a person would point at it."""
+"""Questions about code are taken apart: each kind of evidence is found where a person would point
+at it.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,9 @@ def test_an_issue_is_taken_apart() -> None:
     assert question.inline == ("max_redirects", "requests.sessions.Session.get")
     assert {"src/requests/models.py", "requests/adapters.py"} <= set(question.paths)
     assert "requests.sessions.Session.get" in question.dotted
-    assert question.frames[-1] == Frame("/usr/lib/python3/site-packages/requests/sessions.py", 520, "request")
+    assert question.frames[-1] == Frame(
+        "/usr/lib/python3/site-packages/requests/sessions.py", 520, "request"
+    )
     assert "ValueError: no redirects left for this session" in question.errors
     assert "Exceeded the allowed number of redirects" in question.quotes
     assert question.commands == ("pip install requests",)
@@ -63,7 +67,11 @@ def test_form_text_and_comments_are_not_prose() -> None:
 
 def test_a_plain_sentence_is_its_title_and_no_evidence_of_code() -> None:
     question = read_code_question("Which river flows through Paris?")
-    assert (question.title, question.prose, question.has_evidence) == ("Which river flows through Paris?", "", False)
+    assert (question.title, question.prose, question.has_evidence) == (
+        "Which river flows through Paris?",
+        "",
+        False,
+    )
 
 
 TRACES = {
@@ -83,9 +91,20 @@ FRAMES = {
     "ruby": [("lib/job.rb", 12, "perform")],
 }
 LINES = [
-    "```", "```py", "x = a.b.c()", "# Head", "", "    code", "Error: no", '"quoted words here"', "see a/b/c.py",
-    '  File "x.py", line 1, in f', "$ ls", "- [ ] box", "plain text",
-]  # fmt: skip
+    "```",
+    "```py",
+    "x = a.b.c()",
+    "# Head",
+    "",
+    "    code",
+    "Error: no",
+    '"quoted words here"',
+    "see a/b/c.py",
+    '  File "x.py", line 1, in f',
+    "$ ls",
+    "- [ ] box",
+    "plain text",
+]
 
 
 @pytest.mark.parametrize("language", TRACES)
@@ -103,9 +122,13 @@ def test_each_line_goes_to_one_part_at_most(lines: list[str]) -> None:
         assert kept.count(line) <= lines.count(line)
 
 
-@pytest.mark.parametrize("unit", [" ", "a.", "/", "x = 1 ", "`", "a_", "(", "A: ", "a/", "<!--", "'"], ids=repr)
+@pytest.mark.parametrize(
+    "unit", [" ", "a.", "/", "x = 1 ", "`", "a_", "(", "A: ", "a/", "<!--", "'"], ids=repr
+)
 def test_twice_the_lines_cost_about_twice_the_steps(unit: str) -> None:
-    """A line of one repeated piece is the worst case of a pattern; lines are bounded, so the whole text is."""
+    """A line of one repeated piece is the worst case of a pattern; lines are bounded, so the whole
+    text is.
+    """
     line = unit * 1000
     for text in (line, f"```\n{line}\n```"):
         few, many = (_seconds(f"title\n{text}\n" * times) for times in (2, 8))

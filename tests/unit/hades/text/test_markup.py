@@ -12,17 +12,26 @@ from hades.text.sentences import address_spans, code_spans
     ("marked", "plain"),
     [
         ("Kept for `60` days, **then** donated.", "Kept for 60 days, then donated."),
-        ("See [the guide](guide.md#top) and [[Safety|safety rules]].", "See the guide and safety rules."),
+        (
+            "See [the guide](guide.md#top) and [[Safety|safety rules]].",
+            "See the guide and safety rules.",
+        ),
         ("Call :func:`~json.dumps` or ``json.dump``.", "Call dumps or json.dump."),
         ("See `PEP 8 <https://peps.python.org/pep-0008/>`_ for names.", "See PEP 8 for names."),
         ("- a first item", "a first item"),
         ("> quoted _words_ here", "quoted words here"),
-        ("`__init__` and snake_case_name stay; 2 * 3 * 4 too.", "__init__ and snake_case_name stay; 2 * 3 * 4 too."),
-        ("Use {meth}`~click.Group.get_command`; see {ref}`the guide <guide>`.", "Use get_command; see the guide."),
+        (
+            "`__init__` and snake_case_name stay; 2 * 3 * 4 too.",
+            "__init__ and snake_case_name stay; 2 * 3 * 4 too.",
+        ),
+        (
+            "Use {meth}`~click.Group.get_command`; see {ref}`the guide <guide>`.",
+            "Use get_command; see the guide.",
+        ),
         ("a ![picture](x.png) of <b>text</b>", "a of text"),
         ("nothing to strip: x < y, a_b, 5*6", "nothing to strip: x < y, a_b, 5*6"),
     ],
-)  # fmt: skip
+)
 def test_marks_inside_a_line_are_removed(marked, plain):
     assert strip_marks(inline_markdown(marked)) == plain
 
@@ -48,38 +57,63 @@ def test_marks_inside_a_line_are_removed(marked, plain):
     ],
 )
 def test_blocks_that_are_no_prose_are_left_out(block):
-    assert plain_words(f"First sentence.\n\n{block}\n\nSecond sentence.") == "First sentence. Second sentence."
+    assert (
+        plain_words(f"First sentence.\n\n{block}\n\nSecond sentence.")
+        == "First sentence. Second sentence."
+    )
 
 
 @pytest.mark.parametrize(
     ("text", "blocks"),
     [
-        ("Two things:\n- bread\n- milk\n", [("paragraph", "Two things:"), ("item", "- bread"), ("item", "- milk")]),
+        (
+            "Two things:\n- bread\n- milk\n",
+            [("paragraph", "Two things:"), ("item", "- bread"), ("item", "- milk")],
+        ),
         ("1. first\n2. second", [("item", "1. first"), ("item", "2. second")]),
         ("- one that\ngoes on\n- two", [("item", "- one that goes on"), ("item", "- two")]),
         ("## Opening hours", [("heading", "Opening hours")]),
         ("Title\n=====\n\nText.", [("heading", "Title"), ("paragraph", "Text.")]),
-        ("Run ``it``::\n\n    $ pip install it\n\nAfter.",
-         [("paragraph", "Run `it`:"), ("code", "```\n$ pip install it\n```"), ("paragraph", "After.")]),
+        (
+            "Run ``it``::\n\n    $ pip install it\n\nAfter.",
+            [
+                ("paragraph", "Run `it`:"),
+                ("code", "```\n$ pip install it\n```"),
+                ("paragraph", "After."),
+            ],
+        ),
         (".. code-block:: bash\n\n    serve --port 1", [("code", "```bash\nserve --port 1\n```")]),
         ("```{eval-rst}\n.. click:example::\n\n    run()\n```", [("code", "```\nrun()\n```")]),
         (".. note::\n    Some ``advice``.", [("paragraph", "Some `advice`.")]),
         (".. versionadded:: 3.8\n   Works.", [("paragraph", "Added in 3.8: Works.")]),
-        ("!!! note \"Gotcha\"\n    Mind it.", [("paragraph", "**Gotcha**"), ("paragraph", "Mind it.")]),
+        (
+            '!!! note "Gotcha"\n    Mind it.',
+            [("paragraph", "**Gotcha**"), ("paragraph", "Mind it.")],
+        ),
         ("--port N\n    Port of the server.", [("term", "**--port N**: Port of the server.")]),
         (":param size: How many.", [("term", "**size**: How many.")]),
         ("Before.\n\n```\ncode", [("paragraph", "Before."), ("code", "```\ncode\n```")]),
         ("- an item\n\n      $ run\n", [("item", "- an item"), ("code", "```\n$ run\n```")]),
-        ("ends here.\n    \n    **[Next](https://a.org)**\n    \n    It goes on (so)",
-         [("paragraph", "ends here."), ("paragraph", "**Next**"), ("paragraph", "It goes on (so)")]),
-        ("ends here.\n\n    Run it:\n\n    ```sh\n    ls\n    ```",
-         [("paragraph", "ends here."), ("paragraph", "Run it:"), ("code", "```sh\nls\n```")]),
+        (
+            "ends here.\n    \n    **[Next](https://a.org)**\n    \n    It goes on (so)",
+            [
+                ("paragraph", "ends here."),
+                ("paragraph", "**Next**"),
+                ("paragraph", "It goes on (so)"),
+            ],
+        ),
+        (
+            "ends here.\n\n    Run it:\n\n    ```sh\n    ls\n    ```",
+            [("paragraph", "ends here."), ("paragraph", "Run it:"), ("code", "```sh\nls\n```")],
+        ),
         ("> quoted\n> words", [("paragraph", "quoted words")]),
         ("Plain text\nin two lines.", [("paragraph", "Plain text in two lines.")]),
         ("", []),
     ],
-)  # fmt: skip
-def test_a_page_is_read_as_the_blocks_a_person_sees(text: str, blocks: list[tuple[str, str]]) -> None:
+)
+def test_a_page_is_read_as_the_blocks_a_person_sees(
+    text: str, blocks: list[tuple[str, str]]
+) -> None:
     assert [(str(one.kind), one.markdown) for one in read_blocks(text)] == blocks
 
 
@@ -107,7 +141,9 @@ def test_rows_of_a_table_keep_its_heading() -> None:
 
 
 def test_a_row_that_only_names_a_part_of_its_table_is_no_block() -> None:
-    rows = read_blocks("| What | Junior | Senior |\n|---|---|---|\n| **Skill** | | |\n| Craft | learns | teaches |")
+    rows = read_blocks(
+        "| What | Junior | Senior |\n|---|---|---|\n| **Skill** | | |\n| Craft | learns | teaches |"
+    )
     assert [one.markdown for one in rows] == ["| Craft | learns | teaches |"]
 
 
@@ -132,7 +168,10 @@ def prose(text: str) -> str:
         ("import os\nfor x in y:\n    print(x)", ""),
         ("See https://github.com/simonw/datasette, or mail a@b.org.", "See , or mail ."),
         ("Put it into /etc/hosts or docs/index.rst, not CSV/TSV.", "Put it into or , not CSV/TSV."),
-        ("The `await x.y()` form, `CREATE TABLE` and `db.query()`.", "The form, `CREATE TABLE` and `db.query()`."),
+        (
+            "The `await x.y()` form, `CREATE TABLE` and `db.query()`.",
+            "The form, `CREATE TABLE` and `db.query()`.",
+        ),
         ("See :ref:`the guide <guide>` and [docs](docs/a.md).", "See `the guide ` and [docs ."),
         ("``She said ''and `` he ''too.", "``She said ''and `` he ''too."),
     ],
@@ -143,7 +182,8 @@ def test_code_addresses_and_paths_are_no_prose(text: str, left: str) -> None:
 
 def test_a_tag_above_indented_lines_is_no_term() -> None:
     page = (
-        '<div align="center">\n    <img src="a.png"/>\n    <figcaption><em>How a proxy works.</em></figcaption>\n</div>'
+        '<div align="center">\n    <img src="a.png"/>\n    <figcaption><em>How a proxy '
+        "works.</em></figcaption>\n</div>"
     )
     assert [block.kind for block in read_blocks(page)] == [BlockKind.PARAGRAPH]
 
@@ -160,8 +200,12 @@ def test_a_tag_above_indented_lines_is_no_term() -> None:
             ["`-v, --verbose`: say more", "`--level N`: how much of it"],
         ),
         ("See `<a>` and <b>it</b>, [one](https://x.y/a_(b).html).", ["See `<a>` and it, one."]),
-        ("This is a paragraph whose lines are full of\nwords, as those of most files are, until the\nend", None),
+        (
+            "This is a paragraph whose lines are full of\nwords, as those of most files are, until "
+            "the\nend",
+            None,
+        ),
     ],
-)  # fmt: skip
+)
 def test_lines_that_begin_anew_are_blocks_of_their_own(text, blocks):
     assert [one.markdown for one in read_blocks(text)] == (blocks or [" ".join(text.split())])

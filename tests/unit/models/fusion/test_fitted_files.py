@@ -12,7 +12,9 @@ import pytest
 from hades.retrieval.code.search import fitted_trees
 from hades.retrieval.core.words import fitted_file, fusion_model
 
-NAMES = sorted(path.name.removesuffix(".json") for path in files("models").joinpath("fitted").iterdir())
+NAMES = sorted(
+    path.name.removesuffix(".json") for path in files("models").joinpath("fitted").iterdir()
+)
 
 
 def numbers_in(value: Any) -> Iterator[float]:
@@ -28,7 +30,9 @@ def test_a_file_says_how_it_was_fitted_and_holds_numbers(name: str):
     body = fitted_file(name)
     assert {"version", "data_sha256", "metric", "command"} <= body.keys()
     assert "benchmarks" in body["command"]
-    assert not np.isnan(list(numbers_in(body))).any()  # a branch of a tree that ends early is infinite
+    assert not np.isnan(
+        list(numbers_in(body))
+    ).any()  # a branch of a tree that ends early is infinite
 
 
 def test_lines_and_trees_have_a_number_for_each_of_their_columns():

@@ -1,4 +1,6 @@
-"""Small fitted things for tests: a model with numbers drawn at random, and graphs that can be checked by hand."""
+"""Small fitted things for tests: a model with numbers drawn at random, and graphs that can be
+checked by hand.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,13 @@ def random_model(tag: str, dimension: int, seed: int = 0) -> RankerModel:
         "line": 10.0 * drawn(len(COLUMNS)),
         "abstain": drawn(len(SIGNALS)),
     }
-    signature = {"format": FORMAT, "columns": list(COLUMNS), "model": tag, "state": STATE, "data_hash": f"{seed:064d}"}
+    signature = {
+        "format": FORMAT,
+        "columns": list(COLUMNS),
+        "model": tag,
+        "state": STATE,
+        "data_hash": f"{seed:064d}",
+    }
     return RankerModel(signature, arrays)
 
 
@@ -36,4 +44,8 @@ def ring(n: int, width: int, seed: int = 0) -> Graph:
     """Every node between its two neighbours, with features drawn at random."""
     random = np.random.default_rng(seed)
     targets = np.array([[(node - 1) % n, (node + 1) % n] for node in range(n)], np.int32).ravel()
-    return Graph(random.normal(size=(n, width)).astype(np.float32), np.arange(0, 2 * n + 1, 2, dtype=np.int64), targets)
+    return Graph(
+        random.normal(size=(n, width)).astype(np.float32),
+        np.arange(0, 2 * n + 1, 2, dtype=np.int64),
+        targets,
+    )

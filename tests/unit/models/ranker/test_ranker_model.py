@@ -1,4 +1,6 @@
-"""The ranker: fitted the same from the same data, what is planted is found, and serving computes what was fitted."""
+"""The ranker: fitted the same from the same data, what is planted is found, and serving computes
+what was fitted.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ SMALL = StateRules(hidden=8, state=4, epochs=6, links=200)
 
 @pytest.fixture
 def fit() -> Callable[..., Any]:
-    """Imported here: each worker collects this file, and torch takes seconds and half a gigabyte."""
+    """Imported here: each worker collects this file, and torch takes seconds and half a
+    gigabyte.
+    """
     from models.ranker.fit import fit_states
 
     return fit_states
@@ -48,7 +52,9 @@ def two_towns() -> Graph:
 def test_the_same_data_gives_the_same_states(fit: Callable[..., Any]) -> None:
     graph = two_towns()
     wanted = np.array([1, 0], np.float32)
-    choices = [(np.eye(3, dtype=np.float32)[row], np.arange(2) + 2 * row, wanted) for row in range(3)]
+    choices = [
+        (np.eye(3, dtype=np.float32)[row], np.arange(2) + 2 * row, wanted) for row in range(3)
+    ]
     (one, _), (two, _) = (fit(graph, choices, SMALL) for _ in range(2))
     assert all(np.array_equal(one[name], two[name]) for name in one)
 
@@ -59,11 +65,16 @@ def test_neighbours_lie_nearer_than_strangers(fit: Callable[..., Any], full_batc
     question = np.ones(3, np.float32)
     asked = [(question, np.arange(20), np.eye(1, 20, dtype=np.float32)[0])]
     asked.append((question, np.arange(20, 40), np.zeros(20, np.float32)))
-    # Of 40 edges two are held out, which says too little to stop by: a gain below 0 keeps the last epoch.
-    rules = StateRules(hidden=16, state=8, epochs=60, patience=60, links=400, dropout=0.0, gain=-10.0, choice=0.0)
+    # Of 40 edges two are held out, which says too little to stop by: a gain below 0 keeps the last
+    # epoch.
+    rules = StateRules(
+        hidden=16, state=8, epochs=60, patience=60, links=400, dropout=0.0, gain=-10.0, choice=0.0
+    )
     rules = replace(rules, full_batch=full_batch)
     arrays, curve = fit(graph, asked, rules)
-    states = node_states(RankerModel({}, arrays), graph.features, graph.starts, graph.targets).astype(np.float32)
+    states = node_states(
+        RankerModel({}, arrays), graph.features, graph.starts, graph.targets
+    ).astype(np.float32)
     near = np.mean([states[node] @ states[(node + 1) % 20] for node in range(20)])
     far = np.mean([states[node] @ states[20 + node] for node in range(20)])
     assert near > far + 0.2
@@ -111,7 +122,9 @@ def test_a_node_without_neighbours_has_a_state_of_its_own() -> None:
         ({"layout": [["tower", [1, 1]]]}, "its layout speaks of 1"),
     ],
 )
-def test_a_model_of_another_kind_is_refused_with_the_reason(change: dict[str, object], told: str) -> None:
+def test_a_model_of_another_kind_is_refused_with_the_reason(
+    change: dict[str, object], told: str
+) -> None:
     signature, numbers = pack(random_model("toy@1/3", 3))
     body = {**json.loads(signature), **change}
     with pytest.raises(BadModel, match=told):

@@ -1,7 +1,7 @@
 """Readers with known preferences, so that what is learned from them can be held against the truth.
 
-The position-based click model (Richardson, Dominowska and Ragno, 2007): a result is found good when it is looked at,
-which its rank decides, and when it is worth it, which the result decides.
+The position-based click model (Richardson, Dominowska and Ragno, 2007): a result is found good when
+it is looked at, which its rank decides, and when it is worth it, which the result decides.
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ from models.arrays import Floats, Longs
 
 
 def examination(ranks: Longs, power: float) -> Floats:
-    """The chance that a result is looked at: rank ** -power, so 1 for the first; `ranks` count from 1."""
+    """The chance that a result is looked at: rank ** -power, so 1 for the first; `ranks` count from
+    1.
+    """
     looked_at: Floats = ranks.astype(np.float64) ** -power
     return looked_at
 

@@ -21,7 +21,9 @@ def codes(*values: int) -> np.ndarray:
 def test_similarity_is_the_cosine_of_the_ends() -> None:
     vectors = np.array([[1, 0], [3, 4], [0, 2], [-1, 0]], dtype=np.float32)
     found = similarity(vectors, longs(0, 0, 0, 1), longs(1, 2, 3, 1))
-    assert found == pytest.approx([0.6, 0.0, 0.0, 1.0], abs=1e-7)  # the opposite counts as unrelated
+    assert found == pytest.approx(
+        [0.6, 0.0, 0.0, 1.0], abs=1e-7
+    )  # the opposite counts as unrelated
 
 
 def test_similarity_to_what_has_no_vector_is_unknown() -> None:
@@ -37,7 +39,9 @@ def test_support_grows_with_the_logarithm_and_ends_at_one() -> None:
 
 
 def test_a_weak_association_supports_less() -> None:
-    assert support(longs(3, 3), np.array([np.nan, 0.2], np.float32), full=15) == pytest.approx([0.5, 0.1], abs=1e-7)
+    assert support(longs(3, 3), np.array([np.nan, 0.2], np.float32), full=15) == pytest.approx(
+        [0.5, 0.1], abs=1e-7
+    )
 
 
 def test_freshness_falls_by_e_in_each_time_constant_of_the_type() -> None:

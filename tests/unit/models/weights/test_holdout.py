@@ -8,7 +8,9 @@ from models.weights import Pairs, accuracy_by_turn, compare
 
 def choices(*rows: tuple[int, int, int, float]) -> Pairs:
     turn, preferred, other = (np.array([row[at] for row in rows], np.int64) for at in range(3))
-    return Pairs(turn, preferred, other, np.array([row[3] for row in rows]), np.ones(len(rows), bool))
+    return Pairs(
+        turn, preferred, other, np.array([row[3] for row in rows]), np.ones(len(rows), bool)
+    )
 
 
 def test_accuracy_is_the_weighted_share_of_pairs_ordered_right_and_a_tie_counts_half() -> None:
@@ -21,7 +23,11 @@ def test_the_difference_is_paired_and_each_turn_counts_once() -> None:
     before, after = np.array([0.0, 1.0]), np.array([1.0, 0.0])
     seen = choices(*[(0, 0, 1, 1.0)] * 9, (1, 1, 0, 1.0), (2, 0, 1, 1.0))
     found = compare(before, after, seen)
-    assert (found.turns, found.before, found.after) == (3, pytest.approx(1 / 3), pytest.approx(2 / 3))
+    assert (found.turns, found.before, found.after) == (
+        3,
+        pytest.approx(1 / 3),
+        pytest.approx(2 / 3),
+    )
     assert found.difference == pytest.approx(1 / 3)
     assert found.low < found.difference < found.high
 

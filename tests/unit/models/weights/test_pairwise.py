@@ -14,10 +14,14 @@ RESULTS = Results(np.array([0, 2, 4, 5]), np.array([0, 1, 1, 2, 3]))
 
 def pairs(*rows: tuple[int, int, int, float], lifts: bool = True) -> Pairs:
     turn, preferred, other = (np.array([row[at] for row in rows], np.int64) for at in range(3))
-    return Pairs(turn, preferred, other, np.array([row[3] for row in rows]), np.full(len(rows), lifts))
+    return Pairs(
+        turn, preferred, other, np.array([row[3] for row in rows]), np.full(len(rows), lifts)
+    )
 
 
-def learned(chosen: Pairs, prior: np.ndarray = FLAT, rate: float = 0.5, radius: float = 1.0) -> list[float]:
+def learned(
+    chosen: Pairs, prior: np.ndarray = FLAT, rate: float = 0.5, radius: float = 1.0
+) -> list[float]:
     return learn_offsets(prior, RESULTS, chosen, rate=rate, radius=radius).tolist()
 
 
@@ -41,6 +45,8 @@ def test_what_was_merely_not_rejected_does_not_gain() -> None:
 
 
 def test_a_result_scores_the_mean_of_its_edges() -> None:
-    found = scores_of(np.array([1.0, 3.0, 5.0, 7.0]), Results(np.array([0, 2, 4, 4]), np.array([0, 1, 1, 2])))
+    found = scores_of(
+        np.array([1.0, 3.0, 5.0, 7.0]), Results(np.array([0, 2, 4, 4]), np.array([0, 1, 1, 2]))
+    )
     assert found[:2].tolist() == [2.0, 4.0]
     assert np.isnan(found[2])

@@ -1,4 +1,6 @@
-"""One weight from four parts, calibrated to a median of one half, and the cost that follows from it."""
+"""One weight from four parts, calibrated to a median of one half, and the cost that follows from
+it.
+"""
 
 import math
 
@@ -10,7 +12,10 @@ from hypothesis import strategies as st
 from models.weights import BIAS_STEP, PARTS, bias_for, costs, logits, squash
 
 units = st.floats(0.0, 1.0)
-ONE_TYPE = {name: np.array([value], np.float32) for name, value in zip(PARTS, (4.0, 3.0, 2.0, 1.0), strict=True)}
+ONE_TYPE = {
+    name: np.array([value], np.float32)
+    for name, value in zip(PARTS, (4.0, 3.0, 2.0, 1.0), strict=True)
+}
 
 
 def parts_of(*rows: tuple[float, float, float, float]) -> dict[str, np.ndarray]:
@@ -30,7 +35,9 @@ def test_weights_are_the_logistic_function_of_the_weighted_parts(rows: list, bia
 
 
 @given(st.lists(st.floats(0, 10), min_size=1, max_size=200), st.sampled_from([0.3, 0.5]))
-def test_half_of_the_edges_weigh_no_more_than_the_median_but_for_the_grid(sums: list[float], median: float) -> None:
+def test_half_of_the_edges_weigh_no_more_than_the_median_but_for_the_grid(
+    sums: list[float], median: float
+) -> None:
     values = np.array(sums, dtype=np.float32)
     weights = squash(values, bias_for(values, median))
     assert np.quantile(weights, 0.5, method="lower") <= median + BIAS_STEP / 8 + 1e-6
@@ -44,8 +51,15 @@ def test_weights_of_extreme_sums_stay_between_zero_and_one() -> None:
 
 
 @given(st.lists(units, min_size=1, max_size=40), st.floats(0.01, 1.0))
-def test_cost_is_never_negative_and_falls_with_the_weight(weights: list[float], boost: float) -> None:
-    found = costs(np.sort(np.array(weights, np.float32)), no_types(len(weights)), np.array([boost], np.float32), 1e-6)
+def test_cost_is_never_negative_and_falls_with_the_weight(
+    weights: list[float], boost: float
+) -> None:
+    found = costs(
+        np.sort(np.array(weights, np.float32)),
+        no_types(len(weights)),
+        np.array([boost], np.float32),
+        1e-6,
+    )
     assert (found >= 0).all()
     assert (np.diff(found) <= 0).all()
     assert np.isfinite(found).all()

@@ -1,4 +1,6 @@
-"""A contract over frames: what holds says nothing, what is broken says how often, where and what stood there."""
+"""A contract over frames: what holds says nothing, what is broken says how often, where and what
+stood there.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +9,17 @@ from datetime import UTC, datetime
 import pyarrow as pa
 import pytest
 
-from hades.build.contracts import rule as rules
-from hades.build.contracts.check import CONTRACT_NAMES, RULES, contract_named
-from hades.build.contracts.rule import NAMED_ROWS, Contract, Expectation, Finding, Rule, UncheckableRule, validate
+from hades.night.contracts import rule as rules
+from hades.night.contracts.check import CONTRACT_NAMES, RULES, contract_named
+from hades.night.contracts.rule import (
+    NAMED_ROWS,
+    Contract,
+    Expectation,
+    Finding,
+    Rule,
+    UncheckableRule,
+    validate,
+)
 
 EARLY, LATE = datetime(2025, 1, 1, tzinfo=UTC), datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -42,7 +52,9 @@ def test_each_kind_of_rule_passes_the_good_and_names_the_bad(
     assert broken(expectation, x=good) == []
     if bad is not None:
         found = broken(expectation, x=bad)
-        assert [(one.rule, one.failed, one.rows, one.keys) for one in found] == [("toy.rule", 1, 2, ("k1",))]
+        assert [(one.rule, one.failed, one.rows, one.keys) for one in found] == [
+            ("toy.rule", 1, 2, ("k1",))
+        ]
 
 
 def test_rules_over_two_columns_compare_row_by_row() -> None:
@@ -57,12 +69,21 @@ def test_rules_over_two_columns_compare_row_by_row() -> None:
 def test_an_empty_frame_breaks_only_the_rule_that_wants_rows() -> None:
     nothing = pa.array([], pa.string())
     assert broken(rules.give("x"), x=nothing) == []
-    assert [(one.failed, one.observed) for one in broken(rules.some_rows(), x=nothing)] == [(1, ("0",))]
+    assert [(one.failed, one.observed) for one in broken(rules.some_rows(), x=nothing)] == [
+        (1, ("0",))
+    ]
 
 
 def test_a_finding_counts_all_rows_names_the_first_and_shows_what_stood_there() -> None:
-    found = broken(rules.holds("ok"), "seen", ok=[False] * 50, seen=[row / 2 for row in range(50)])[0]
-    assert (found.failed, len(found.keys), found.keys[1], found.observed[1]) == (50, NAMED_ROWS, "k1", "seen 0.5")
+    found = broken(rules.holds("ok"), "seen", ok=[False] * 50, seen=[row / 2 for row in range(50)])[
+        0
+    ]
+    assert (found.failed, len(found.keys), found.keys[1], found.observed[1]) == (
+        50,
+        NAMED_ROWS,
+        "k1",
+        "seen 0.5",
+    )
 
 
 def test_rules_of_a_frame_that_is_not_there_are_not_checked() -> None:

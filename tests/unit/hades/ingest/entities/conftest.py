@@ -16,7 +16,9 @@ View = tuple[pa.Table, pa.Table]  # chunks and documents, as `derive` takes them
 
 
 def build_view(rows: Sequence[Row]) -> View:
-    """A corpus of rows with id, text and, where they matter, title, source and facts; one chunk each unless told."""
+    """A corpus of rows with id, text and, where they matter, title, source and facts; one chunk
+    each unless told.
+    """
     documents = {
         "_key": [row["id"] for row in rows],
         "origin": [row.get("origin", row["id"]) for row in rows],
@@ -40,6 +42,11 @@ def build_view(rows: Sequence[Row]) -> View:
                 }
             )
     schema = pa.schema(
-        [("_key", pa.string()), ("document", pa.string()), ("text", pa.string()), ("span", pa.list_(pa.int64()))]
+        [
+            ("_key", pa.string()),
+            ("document", pa.string()),
+            ("text", pa.string()),
+            ("span", pa.list_(pa.int64())),
+        ]
     )
     return pa.Table.from_pylist(chunks, schema=schema), pa.table(documents)

@@ -50,7 +50,9 @@ def test_family_names_in_s_are_left_alone() -> None:
 
 
 def test_article_title_and_company_suffix_are_dropped() -> None:
-    assert merge([("The Beatles", TITLE, 1), ("Beatles", NAME, 5)]) == {("beatles", "the beatles", "article")}
+    assert merge([("The Beatles", TITLE, 1), ("Beatles", NAME, 5)]) == {
+        ("beatles", "the beatles", "article")
+    }
     assert merge([("Lothair II", TITLE, 1), ("King Lothair II", NAME, 5)]) == {
         ("king lothair ii", "lothair ii", "honorific")
     }
@@ -78,9 +80,9 @@ def test_two_titles_never_become_one() -> None:
 
 def test_an_acronym_means_what_most_documents_explain() -> None:
     explained = [(0, 1, 2), (1, 1, 2), (2, 1, 3)]
-    assert [(one.alias, one.canonical, one.score) for one in propose_acronyms(explained, range(4))] == [
-        (1, 2, 0.666667)
-    ]
+    assert [
+        (one.alias, one.canonical, one.score) for one in propose_acronyms(explained, range(4))
+    ] == [(1, 2, 0.666667)]
     assert propose_acronyms([(0, 1, 2), (1, 1, 3)], range(4)) == []
 
 
@@ -90,7 +92,16 @@ def test_a_middle_name_is_dropped_where_one_document_holds_both() -> None:
     assert propose_middle_names(names, {row: {row} for row in range(len(names))}) == []
 
 
-POOL = ["The Beatles", "Beatles", "data set", "data sets", "dataset", "King Louis XI", "Louis XI", "Sir Louis XI"]
+POOL = [
+    "The Beatles",
+    "Beatles",
+    "data set",
+    "data sets",
+    "dataset",
+    "King Louis XI",
+    "Louis XI",
+    "Sir Louis XI",
+]
 
 
 @given(st.lists(st.sampled_from(POOL), unique=True), st.randoms(use_true_random=False))
@@ -105,7 +116,9 @@ def test_the_log_is_flat_complete_and_independent_of_order(pool: list[str], rand
 
 
 def undone(merged: AliasMerge) -> set[int]:
-    """All names again: those that stand, and those the log says were folded into one that stands."""
+    """All names again: those that stand, and those the log says were folded into one that
+    stands.
+    """
     standing = {row for row, canonical in enumerate(merged.canonical) if row == canonical}
     folded = {one.alias for one in merged.log}
     assert all(one.canonical in standing for one in merged.log)

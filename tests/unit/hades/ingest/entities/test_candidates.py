@@ -16,7 +16,11 @@ def marked(text: str, mark: Mark) -> list[str]:
     read = read_texts([text])
     begin, end = read.tokens.start[read.spans.first], read.tokens.end[read.spans.last - 1]
     rows = {*zip(begin.tolist(), end.tolist(), (read.spans.mark & mark).tolist(), strict=True)}
-    return [text[start:stop] for start, stop, is_marked in sorted(rows, key=lambda row: (row[0], -row[1])) if is_marked]
+    return [
+        text[start:stop]
+        for start, stop, is_marked in sorted(rows, key=lambda row: (row[0], -row[1]))
+        if is_marked
+    ]
 
 
 def names(text: str) -> list[str]:
@@ -38,17 +42,31 @@ HEALTH = "Department of Health and Human Services"
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        pytest.param("However, it rained. The sun came. When did he go?", [], id="no function word"),
+        pytest.param(
+            "However, it rained. The sun came. When did he go?", [], id="no function word"
+        ),
         pytest.param(
             "He met Ludwig van Beethoven at the University of Paris.",
             ["Ludwig van Beethoven", "University of Paris"],
             id="with connectors",
         ),
-        pytest.param(f"the {HEALTH}", [HEALTH, "Department of Health", "Human Services"], id="joined weakly, in parts"),
-        pytest.param("she saw Paris. London was next", ["Paris", "London"], id="none across sentences"),
-        pytest.param("she read J. K. Rowling in St. Louis", ["J. K. Rowling", "St. Louis"], id="initials end none"),
         pytest.param(
-            "Director John Huston left.", ["Director John Huston", "John Huston"], id="also without the first word"
+            f"the {HEALTH}",
+            [HEALTH, "Department of Health", "Human Services"],
+            id="joined weakly, in parts",
+        ),
+        pytest.param(
+            "she saw Paris. London was next", ["Paris", "London"], id="none across sentences"
+        ),
+        pytest.param(
+            "she read J. K. Rowling in St. Louis",
+            ["J. K. Rowling", "St. Louis"],
+            id="initials end none",
+        ),
+        pytest.param(
+            "Director John Huston left.",
+            ["Director John Huston", "John Huston"],
+            id="also without the first word",
         ),
         pytest.param("born on 11 November 875 and again in May 1901", [], id="no dates"),
         pytest.param("when did Lothair's mother die", ["Lothair"], id="without the possessive"),
@@ -68,8 +86,15 @@ def test_dotted_and_mixed_case_words_are_code() -> None:
 
 
 def test_terms_are_noun_phrases_without_common_verbs() -> None:
-    found = terms("we propose a support vector machine based on gradient descent and quickly improve results")
-    assert found == ["support vector machine", "support vector", "vector machine", "gradient descent"]
+    found = terms(
+        "we propose a support vector machine based on gradient descent and quickly improve results"
+    )
+    assert found == [
+        "support vector machine",
+        "support vector",
+        "vector machine",
+        "gradient descent",
+    ]
 
 
 def test_a_proper_noun_may_open_a_term_inside_a_sentence_only() -> None:
@@ -102,7 +127,13 @@ def definitions(text: str) -> list[tuple[str, str]]:
     n_spans, n_explained = len(read.spans.first), len(read.acronyms)
     rows = zip(read.spans.first.tolist(), read.spans.last.tolist(), strict=True)
     said = [text[read.tokens.start[first] : read.tokens.end[last - 1]] for first, last in rows]
-    return [*zip(said[n_spans - n_explained :], said[n_spans - 2 * n_explained : n_spans - n_explained], strict=True)]
+    return [
+        *zip(
+            said[n_spans - n_explained :],
+            said[n_spans - 2 * n_explained : n_spans - n_explained],
+            strict=True,
+        )
+    ]
 
 
 @pytest.mark.parametrize(
@@ -117,5 +148,7 @@ def definitions(text: str) -> list[tuple[str, str]]:
         ("in Paris (France) it", []),
     ],
 )
-def test_letters_must_be_the_initials_of_the_words_before(text: str, expected: list[tuple[str, str]]) -> None:
+def test_letters_must_be_the_initials_of_the_words_before(
+    text: str, expected: list[tuple[str, str]]
+) -> None:
     assert definitions(text) == expected

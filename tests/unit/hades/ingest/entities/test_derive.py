@@ -18,13 +18,43 @@ from tests.patience import examples
 from tests.unit.hades.ingest.entities.conftest import Row, build_view
 
 CORPUS: list[Row] = [
-    {"id": "d1", "title": "Lothair II (king)", "text": "Lothair II was a king of Lotharingia. He married Teutberga."},
-    {"id": "d2", "title": "Lothair II (film)", "text": "Lothair II is a film by John Smith. J. Smith met Gaumont."},
-    {"id": "d3", "title": "Teutberga", "text": "Teutberga was a queen of Lotharingia by marriage to King Lothair II."},
-    {"id": "d4", "title": "Gaumont", "text": "Gaumont is a company. Its director John Smith shot Lothair II."},
-    {"id": "d5", "text": "A support vector machine (SVM) is used.", "facts": {"names": [["Vapnik", "PERSON"]]}},
-    {"id": "d6", "title": "Kernels", "source": "arxiv", "text": "We train support vector machines (SVMs) well."},
-    {"id": "d7", "title": "Kernels", "source": "arxiv", "text": "A support vector machine with a kernel function."},
+    {
+        "id": "d1",
+        "title": "Lothair II (king)",
+        "text": "Lothair II was a king of Lotharingia. He married Teutberga.",
+    },
+    {
+        "id": "d2",
+        "title": "Lothair II (film)",
+        "text": "Lothair II is a film by John Smith. J. Smith met Gaumont.",
+    },
+    {
+        "id": "d3",
+        "title": "Teutberga",
+        "text": "Teutberga was a queen of Lotharingia by marriage to King Lothair II.",
+    },
+    {
+        "id": "d4",
+        "title": "Gaumont",
+        "text": "Gaumont is a company. Its director John Smith shot Lothair II.",
+    },
+    {
+        "id": "d5",
+        "text": "A support vector machine (SVM) is used.",
+        "facts": {"names": [["Vapnik", "PERSON"]]},
+    },
+    {
+        "id": "d6",
+        "title": "Kernels",
+        "source": "arxiv",
+        "text": "We train support vector machines (SVMs) well.",
+    },
+    {
+        "id": "d7",
+        "title": "Kernels",
+        "source": "arxiv",
+        "text": "A support vector machine with a kernel function.",
+    },
     {
         "id": "d8",
         "title": "Metz",
@@ -53,7 +83,9 @@ def mentioned(derived: DerivedRows, document: str) -> dict[str, list[int]]:
 
 def same(one: DerivedRows, other: DerivedRows) -> bool:
     """Whether all tables of both are equal."""
-    return all(getattr(one, field.name).equals(getattr(other, field.name)) for field in fields(DerivedRows))
+    return all(
+        getattr(one, field.name).equals(getattr(other, field.name)) for field in fields(DerivedRows)
+    )
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +108,11 @@ def test_an_empty_corpus_gives_empty_tables() -> None:
 
 
 def test_qualified_titles_are_two_things_and_each_text_means_its_own(derived: DerivedRows) -> None:
-    assert len(by_name(derived, "Lothair II (king)")) == len(by_name(derived, "Lothair II (film)")) == 1
+    assert (
+        len(by_name(derived, "Lothair II (king)"))
+        == len(by_name(derived, "Lothair II (film)"))
+        == 1
+    )
     assert mentioned(derived, "d1")["Lothair II (king)"] == [0]
     assert mentioned(derived, "d2")["Lothair II (film)"] == [0]
 
@@ -109,7 +145,9 @@ def test_papers_of_one_title_stay_apart(derived: DerivedRows) -> None:
     assert len(papers) == 2
 
 
-def test_given_kind_makes_a_person_and_an_untitled_document_mentions_it(derived: DerivedRows) -> None:
+def test_given_kind_makes_a_person_and_an_untitled_document_mentions_it(
+    derived: DerivedRows,
+) -> None:
     (person,) = by_name(derived, "Vapnik")
     assert (person["type"], person["entity_type"], person["frequency"]) == ("person", "PERSON", 1)
     assert mentioned(derived, "d5")["Vapnik"] == []
@@ -117,8 +155,16 @@ def test_given_kind_makes_a_person_and_an_untitled_document_mentions_it(derived:
 
 def test_names_given_with_two_kinds_are_two_things() -> None:
     rows = [
-        {"id": "a", "text": "Washington led the army.", "facts": {"names": [["Washington", "PERSON"]]}},
-        {"id": "b", "text": "They flew to Washington.", "facts": {"names": [["Washington", "GPE"]]}},
+        {
+            "id": "a",
+            "text": "Washington led the army.",
+            "facts": {"names": [["Washington", "PERSON"]]},
+        },
+        {
+            "id": "b",
+            "text": "They flew to Washington.",
+            "facts": {"names": [["Washington", "GPE"]]},
+        },
     ]
     derived = derive(*build_view(rows))
     assert {row["entity_type"] for row in by_name(derived, "Washington")} == {"PERSON", "GPE"}
@@ -133,7 +179,11 @@ def test_a_triple_becomes_a_labelled_relation_with_its_sentence(derived: Derived
 
 
 def test_a_title_refers_to_what_its_text_names(derived: DerivedRows) -> None:
-    rows = [row for row in derived.relations.to_pylist() if row["type"] == "refers_to" and not row["label"]]
+    rows = [
+        row
+        for row in derived.relations.to_pylist()
+        if row["type"] == "refers_to" and not row["label"]
+    ]
     pairs = {(row["_from"], row["_to"]): row["evidence_count"] for row in rows}
     assert pairs["entities/metz", "entities/moselle"] == 2
     assert "documents/d8" in derived.titles.column("document").to_pylist()
@@ -147,8 +197,16 @@ def test_a_title_counts_in_every_chunk_of_its_document() -> None:
 
 
 def test_code_symbols_keep_their_exact_names_apart() -> None:
-    symbols = [{"name": "Run", "qualified_name": "pkg.Run"}, {"name": "run", "qualified_name": "pkg.run"}]
-    row = {"id": "a", "source": "workspace", "text": "see pkg.Run there", "facts": {"code": {"symbols": symbols}}}
+    symbols = [
+        {"name": "Run", "qualified_name": "pkg.Run"},
+        {"name": "run", "qualified_name": "pkg.run"},
+    ]
+    row = {
+        "id": "a",
+        "source": "workspace",
+        "text": "see pkg.Run there",
+        "facts": {"code": {"symbols": symbols}},
+    }
     derived = derive(*build_view([row]))
     assert len(by_name(derived, "pkg.Run")) == 1
     assert len(by_name(derived, "pkg.run")) == 1
@@ -179,7 +237,10 @@ def test_order_of_documents_and_chunks_does_not_matter(rows: list[Row], random: 
 def test_every_offset_shows_a_spelling_of_its_entity(rows: list[Row]) -> None:
     derived = derive(*build_view(rows))
     texts = {f"doc_chunks/c{row['id']}-0": row["text"] for row in rows}
-    spellings = {f"entities/{row['_key']}": {row["name"], *row["aliases"]} for row in derived.entities.to_pylist()}
+    spellings = {
+        f"entities/{row['_key']}": {row["name"], *row["aliases"]}
+        for row in derived.entities.to_pylist()
+    }
     for mention in derived.mentions.to_pylist():
         text = texts[mention["_from"]]
         for place in mention["positions"]:
@@ -205,14 +266,22 @@ def test_metadata_says_why_a_name_is_known(derived: DerivedRows) -> None:
 
 
 def test_names_that_fold_alike_are_one_thing() -> None:
-    rows = [{"id": "a", "title": "Abdul-Aziz Al Saud", "text": "x"}, {"id": "b", "text": "He met Abdul Aziz Al Saud."}]
+    rows = [
+        {"id": "a", "title": "Abdul-Aziz Al Saud", "text": "x"},
+        {"id": "b", "text": "He met Abdul Aziz Al Saud."},
+    ]
     assert mentioned(derive(*build_view(rows)), "b") == {"Abdul-Aziz Al Saud": [7]}
 
 
 def test_the_end_of_a_triple_that_no_text_mentions_is_a_thing_of_its_own() -> None:
     triple = {"triples": [["India and Pakistan", "border", "Rhine"]]}
     rows = [
-        {"id": "x", "title": "Asia", "text": "India and Pakistan met. India won. Pakistan won.", "facts": triple},
+        {
+            "id": "x",
+            "title": "Asia",
+            "text": "India and Pakistan met. India won. Pakistan won.",
+            "facts": triple,
+        },
         {"id": "y", "title": "Cup", "text": "India and Pakistan played. India won. Pakistan lost."},
     ]
     derived = derive(*build_view(rows))
@@ -230,7 +299,12 @@ def test_the_merge_log_is_sorted_and_says_nothing_twice(derived: DerivedRows) ->
 def test_domains_come_from_the_documents_of_an_entity() -> None:
     domains = [["law", "news"], ["law", "news"], ["art"], []]
     rows = [
-        {"id": f"d{place}", "title": f"Page {place}", "text": "They saw Lotharingia.", "domains": one}
+        {
+            "id": f"d{place}",
+            "title": f"Page {place}",
+            "text": "They saw Lotharingia.",
+            "domains": one,
+        }
         for place, one in enumerate(domains)
     ]
     (entity,) = by_name(derive(*build_view(rows)), "Lotharingia")
@@ -244,7 +318,8 @@ def test_code_and_addresses_give_no_names() -> None:
     rows = [
         {
             "id": f"d{n}",
-            "text": f"We met Ada Lovelace on day {n}.\n\n{code}\nSee https://github.com/Simonw/Datasette now.",
+            "text": f"We met Ada Lovelace on day {n}.\n\n{code}\nSee "
+            "https://github.com/Simonw/Datasette now.",
         }
         for n in range(3)
     ]
@@ -258,3 +333,16 @@ def test_an_acronym_is_nobodys_family_name() -> None:
 
 def log_of(derived: DerivedRows) -> set[tuple[str, str, str]]:
     return {(row["alias"], row["canonical"], row["rule"]) for row in derived.merge_log.to_pylist()}
+
+
+def test_the_name_of_a_file_is_no_code_and_does_not_end_a_term() -> None:
+    rows = [
+        {"id": "ml_intro.txt", "title": "ml_intro", "text": "Learning is machine learning."},
+        {"id": "neural.txt", "title": "neural", "text": "All neural networks are neural networks."},
+        {"id": "url_for.md", "title": "url_for", "text": "# url_for\n\nGives an address."},
+    ]
+    entities = derive(*build_view(rows)).entities.to_pylist()
+    kinds = {row["name"]: row["entity_type"] for row in entities}
+    assert kinds["ml_intro"] == "CONCEPT"
+    assert kinds["url_for"] == "CODE"
+    assert "neural networks" in kinds

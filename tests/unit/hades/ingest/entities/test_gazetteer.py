@@ -11,7 +11,14 @@ from hypothesis import strategies as st
 
 from hades.ingest.entities.candidates import read_texts
 from hades.ingest.entities.find_names import find_mentions
-from hades.ingest.entities.known_names import ANY_CASE, CAPITALISED, INSIDE_SENTENCE, Gazetteer, Origin, build_gazetteer
+from hades.ingest.entities.known_names import (
+    ANY_CASE,
+    CAPITALISED,
+    INSIDE_SENTENCE,
+    Gazetteer,
+    Origin,
+    build_gazetteer,
+)
 from hades.text.sentences import fragments, sentence_starts
 from hades.text.words import tokenize
 
@@ -25,7 +32,10 @@ def gazetteer(texts: Sequence[str], stated: Sequence[tuple[str, int]] = ()) -> G
 
 
 def reasons(found: Gazetteer) -> dict[str, int]:
-    return {" ".join(words): why for words, why in zip(found.names.plain, found.names.origin.tolist(), strict=True)}
+    return {
+        " ".join(words): why
+        for words, why in zip(found.names.plain, found.names.origin.tolist(), strict=True)
+    }
 
 
 def test_a_name_met_twice_is_looked_for_and_one_met_once_is_rare() -> None:
@@ -40,13 +50,36 @@ def test_a_name_met_in_too_many_texts_tells_nothing_apart() -> None:
     assert "rome" in known
 
 
+GUIDE = (
+    "# Guide\n\nPython is used for machine learning. Who does machine learning loads tables with "
+    "pandas, or uses pandas to clean them. The next step is a step.\n\n"
+    "## Neural networks\n\nDeep neural networks need machine learning."
+)
+
+
+def test_a_term_that_a_text_repeats_or_a_heading_says_is_known_in_a_single_text() -> None:
+    known = build([GUIDE])
+    assert known["machine learning"] == Origin.TERM
+    assert known["neural networks"] == Origin.TERM
+    assert known["pandas"] == Origin.TERM  # used as the name of a tool, never with an article
+    assert not {"step", "tables", "next step", "loads tables"} & known.keys()
+
+
+def test_a_pair_of_words_that_mostly_stand_apart_is_no_term_of_one_text() -> None:
+    apart = "The river is wide. A river runs. Rivers, the river, a level. The level is low. "
+    known = build([f"{apart} {apart} {apart} The river level rose. The river level fell."])
+    assert "river level" not in known
+
+
 def test_a_stated_name_is_known_however_often_it_is_met() -> None:
     known = build(["it is in Paris"] * 201, [("Paris", Origin.TITLE)])
     assert known["paris"] & Origin.TITLE
 
 
 def test_a_word_mostly_in_lower_case_is_no_name() -> None:
-    assert "film" not in build(["a film", "the film", "this film", "the Film here", "the Film there"])
+    assert "film" not in build(
+        ["a film", "the film", "this film", "the Film here", "the Film there"]
+    )
 
 
 def test_a_term_needs_texts_and_company() -> None:
@@ -56,7 +89,13 @@ def test_a_term_needs_texts_and_company() -> None:
 
 
 def test_two_names_joined_are_not_a_third() -> None:
-    texts = ["we saw India and Pakistan", "they left India and Pakistan", "from India", "to India", "in Pakistan"]
+    texts = [
+        "we saw India and Pakistan",
+        "they left India and Pakistan",
+        "from India",
+        "to India",
+        "in Pakistan",
+    ]
     found = gazetteer([*texts, "of Pakistan"])
     row = found.names.plain.index(("india", "and", "pakistan"))
     assert not found.how[row]
@@ -86,13 +125,18 @@ def find(texts: list[str], names: list[str], case: int = ANY_CASE) -> list[tuple
     found = find_mentions(tokens, plain, how, starts, fragments(tokens, starts))
     rows = zip(found.first.tolist(), found.last.tolist(), strict=True)
     return [
-        (int(tokens.text[first]), texts[tokens.text[first]][tokens.start[first] : tokens.end[last - 1]])
+        (
+            int(tokens.text[first]),
+            texts[tokens.text[first]][tokens.start[first] : tokens.end[last - 1]],
+        )
         for first, last in rows
     ]
 
 
 @given(st.lists(WORDS, max_size=30), NAMES)
-def test_finds_the_same_as_an_aho_corasick_automaton(text: list[str], names: list[list[str]]) -> None:
+def test_finds_the_same_as_an_aho_corasick_automaton(
+    text: list[str], names: list[list[str]]
+) -> None:
     automaton = ahocorasick.Automaton()
     for name in names:
         automaton.add_word("".join(name), len(name))
@@ -106,15 +150,16 @@ def test_finds_the_same_as_an_aho_corasick_automaton(text: list[str], names: lis
             expected.append(tuple(text[begin:free]))
     spelled = {word: f"{word}{word}x" for word in "abcd"}
     found = find(
-        [" ".join(spelled[word] for word in text)], [" ".join(spelled[word] for word in name) for name in names]
+        [" ".join(spelled[word] for word in text)],
+        [" ".join(spelled[word] for word in name) for name in names],
     )
     assert [tuple(word[0] for word in name.split()) for _, name in found] == expected
 
 
 def test_the_longest_name_wins_and_takes_its_words() -> None:
-    assert find(["the New York University campus"], ["New York", "New York University", "University"]) == [
-        (0, "New York University")
-    ]
+    assert find(
+        ["the New York University campus"], ["New York", "New York University", "University"]
+    ) == [(0, "New York University")]
 
 
 def test_punctuation_and_possessives_do_not_hide_a_name() -> None:
@@ -134,4 +179,6 @@ def test_a_common_word_is_a_name_only_inside_a_sentence() -> None:
 
 
 def test_a_piece_of_a_longer_name_is_no_mention() -> None:
-    assert find(["he knew Peter Andreas Thiel well", "he knew Peter well"], ["Peter"]) == [(1, "Peter")]
+    assert find(["he knew Peter Andreas Thiel well", "he knew Peter well"], ["Peter"]) == [
+        (1, "Peter")
+    ]

@@ -23,7 +23,11 @@ FIXTURES = Path(__file__).parents[4] / "fixtures"
         ("Teutberga", "Teutberga (died 875) was a queen of Lotharingia.", NameType.PERSON),
         ("Metz", "Metz is a city in northeast France.", NameType.GPE),
         ("Gaumont", "Gaumont is a French company that makes films.", NameType.ORG),
-        ("Jeff Porcaro", "Jeffrey Thomas Porcaro (born 1954) was an American drummer.", NameType.PERSON),
+        (
+            "Jeff Porcaro",
+            "Jeffrey Thomas Porcaro (born 1954) was an American drummer.",
+            NameType.PERSON,
+        ),
         ("Metz", "In 1552 it fell. It is a city.", None),
         ("Metz", "", None),
         ("Oswine of Deira", "Oswine was a king of Deira.", NameType.PERSON),
@@ -31,7 +35,9 @@ FIXTURES = Path(__file__).parents[4] / "fixtures"
         ("web", "The web has frameworks. Django is a framework.", None),
     ],
 )
-def test_the_first_sentence_says_what_a_page_is_about(title: str, opening: str, kind: NameType | None) -> None:
+def test_the_first_sentence_says_what_a_page_is_about(
+    title: str, opening: str, kind: NameType | None
+) -> None:
     assert kind_of_page(title, opening) == kind
 
 
@@ -47,13 +53,24 @@ def test_a_method_is_known_by_its_head_word() -> None:
 
 
 def test_four_of_five_names_of_the_labelled_sample_have_the_right_kind() -> None:
-    rows = [json.loads(line) for line in (FIXTURES / "name_kinds" / "passages.jsonl").read_text().splitlines()]
+    rows = [
+        json.loads(line)
+        for line in (FIXTURES / "name_kinds" / "passages.jsonl").read_text().splitlines()
+    ]
     right: list[bool] = []
     for corpus in sorted({row["corpus"] for row in rows}):
         part = [row for row in rows if row["corpus"] == corpus]
-        found = derive(*build_view([{"id": row["title"], **row} for row in part])).entities.to_pylist()
-        kinds = {bare(name): row["entity_type"] for row in found for name in (*row["aliases"], row["name"])}
-        right += [kinds.get(bare(name)) == kind for row in part for name, kind in row["names"].items()]
+        found = derive(
+            *build_view([{"id": row["title"], **row} for row in part])
+        ).entities.to_pylist()
+        kinds = {
+            bare(name): row["entity_type"]
+            for row in found
+            for name in (*row["aliases"], row["name"])
+        }
+        right += [
+            kinds.get(bare(name)) == kind for row in part for name, kind in row["names"].items()
+        ]
     assert sum(right) >= 0.8 * len(right)
 
 
@@ -86,6 +103,12 @@ def test_a_title_is_parted_from_its_qualifier(title: str, parts: tuple[str, str]
         ("So Zalwo announced a plan.", "Zalwo", "ORG"),
         ("We tried the Zalwo library.", "Zalwo", "PRODUCT"),
         ("Today Zalwo is a fast database for texts.", "Zalwo", "PRODUCT"),
+        ("This is a Zalwo application of ours.", "Zalwo", "PRODUCT"),
+        ("Everything was built with Zalwo here.", "Zalwo", "PRODUCT"),
+        ("It was developed by Zalwo.", "Zalwo", "ORG"),
+        ("It was developed by Ines Okafor.", "Ines Okafor", "PERSON"),
+        ("He was born in Selm, Alvania.", "Alvania", "GPE"),
+        ("He was born in Selm, Alvania and others knew.", "Alvania", "CONCEPT"),
         ("We thought of Zalwo.", "Zalwo", "CONCEPT"),
         ("Use `--no-create` here, with `--csv` or JSON --arrays.", "--no-create", "OPTION"),
         ("Newline-delimited JSON --arrays are read.", "--arrays", "OPTION"),
@@ -97,7 +120,11 @@ def test_a_title_is_parted_from_its_qualifier(title: str, parts: tuple[str, str]
         ("Then `Client` is made, the `Client(...)` of all.", "Client", "CODE"),
         ("It is in the U.S. today.", "U.S", "CONCEPT"),
         ("Additionally, it is true. Additionally, True.", None, "CONCEPT"),
-        ("We use the standard library of it, a standard library for all, our standard library.", None, "CONCEPT"),
+        (
+            "We use the standard library of it, a standard library for all, our standard library.",
+            None,
+            "CONCEPT",
+        ),
     ],
 )
 def test_the_words_around_a_name_say_what_it_is(text: str, name: str | None, kind: str) -> None:

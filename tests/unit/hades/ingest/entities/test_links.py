@@ -27,7 +27,9 @@ def corefs_of(derived: DerivedRows) -> dict[tuple[str, str], Row]:
 
 
 def corefs(*texts: str) -> dict[tuple[str, str], Row]:
-    return corefs_of(derive(*build_view([{"id": f"d{place}", "text": text} for place, text in enumerate(texts)])))
+    return corefs_of(
+        derive(*build_view([{"id": f"d{place}", "text": text} for place, text in enumerate(texts)]))
+    )
 
 
 def test_a_family_name_alone_points_to_the_person_that_another_document_names_in_full() -> None:
@@ -48,8 +50,16 @@ def test_a_short_form_of_two_people_has_no_edge() -> None:
 
 
 def test_a_name_without_its_qualifier_points_to_the_one_title_that_has_it() -> None:
-    king = {"id": "k", "title": "Lothair II (king)", "text": "We read that Lothair II ruled Lotharingia from Metz."}
-    film = {"id": "f", "title": "Lothair II (film)", "text": "We saw Lothair II in Paris. It was shot by Gaumont."}
+    king = {
+        "id": "k",
+        "title": "Lothair II (king)",
+        "text": "We read that Lothair II ruled Lotharingia from Metz.",
+    }
+    film = {
+        "id": "f",
+        "title": "Lothair II (film)",
+        "text": "We saw Lothair II in Paris. It was shot by Gaumont.",
+    }
     near = {"id": "n", "text": "They say that Lothair II ruled Lotharingia well."}
     lost = {"id": "o", "text": "They say that Lothair II is forgotten."}
     found = corefs_of(derive(*build_view([king, film, near, lost])))
@@ -58,11 +68,21 @@ def test_a_name_without_its_qualifier_points_to_the_one_title_that_has_it() -> N
 
 
 def test_a_title_written_whole_with_its_qualifier_is_that_thing() -> None:
-    king = {"id": "k", "title": "Lothair II (king)", "text": "We read that Lothair II ruled Lotharingia from Metz."}
-    film = {"id": "f", "title": "Lothair II (film)", "text": "We saw Lothair II in Paris. It was shot by Gaumont."}
+    king = {
+        "id": "k",
+        "title": "Lothair II (king)",
+        "text": "We read that Lothair II ruled Lotharingia from Metz.",
+    }
+    film = {
+        "id": "f",
+        "title": "Lothair II (film)",
+        "text": "We saw Lothair II in Paris. It was shot by Gaumont.",
+    }
     told = {"id": "t", "text": "They filmed Lothair II (film) in Rheims."}
     derived = derive(*build_view([king, film, told]))
-    names = [row["name"] for row in derived.entities.to_pylist() if row["name"].startswith("Lothair")]
+    names = [
+        row["name"] for row in derived.entities.to_pylist() if row["name"].startswith("Lothair")
+    ]
     assert sorted(names) == ["Lothair II (film)", "Lothair II (king)"]
 
 
@@ -72,9 +92,15 @@ def test_a_word_inside_a_longer_name_has_no_edge() -> None:
 
 
 NAMES = ("Ada Holm", "Jan Brod", "Lea Moor", "Ivo Kern")
-MOMENTS = st.one_of(st.none(), st.integers(2000, 2009).map(lambda year: datetime(year, 1, 1, tzinfo=UTC)))
-PAIRS = st.tuples(st.sampled_from(NAMES), st.sampled_from(NAMES)).filter(lambda pair: pair[0] != pair[1])
-DOCUMENTS = st.lists(st.tuples(MOMENTS, st.lists(PAIRS, min_size=1, max_size=3)), min_size=1, max_size=5)
+MOMENTS = st.one_of(
+    st.none(), st.integers(2000, 2009).map(lambda year: datetime(year, 1, 1, tzinfo=UTC))
+)
+PAIRS = st.tuples(st.sampled_from(NAMES), st.sampled_from(NAMES)).filter(
+    lambda pair: pair[0] != pair[1]
+)
+DOCUMENTS = st.lists(
+    st.tuples(MOMENTS, st.lists(PAIRS, min_size=1, max_size=3)), min_size=1, max_size=5
+)
 
 
 def since(derived: DerivedRows, kind: str) -> dict[tuple[str, str], datetime | None]:
@@ -84,7 +110,9 @@ def since(derived: DerivedRows, kind: str) -> dict[tuple[str, str], datetime | N
 
 
 def first(moments: list[datetime | None]) -> datetime | None:
-    """When something was said first; None when an undated text says it, since that may be older than any other."""
+    """When something was said first; None when an undated text says it, since that may be older
+    than any other.
+    """
     return None if None in moments else min(moments)  # type: ignore[type-var]
 
 
@@ -94,13 +122,19 @@ def test_an_edge_is_valid_from_the_first_document_that_states_it(
     documents: list[tuple[datetime | None, list[tuple[str, str]]]],
 ) -> None:
     rows = [
-        {"id": f"d{number}", "title": f"Page {number}", "created": created,
-         "text": " ".join(f"{one} met {other}." for one, other in pairs * 2)}
+        {
+            "id": f"d{number}",
+            "title": f"Page {number}",
+            "created": created,
+            "text": " ".join(f"{one} met {other}." for one, other in pairs * 2),
+        }
         for number, (created, pairs) in enumerate(documents)
-    ]  # fmt: skip
+    ]
     derived = derive(*build_view(rows))
     for pair, moment in since(derived, "related_to").items():
-        assert moment == first([created for created, pairs in documents for said in pairs if {*said} == {*pair}])
+        assert moment == first(
+            [created for created, pairs in documents for said in pairs if {*said} == {*pair}]
+        )
     for (title, _), moment in since(derived, "refers_to").items():
         assert moment == documents[int(title.split()[1])][0]
     for row in derived.mentions.to_pylist():
@@ -116,14 +150,21 @@ def test_a_sentence_that_says_as_of_when_it_holds_is_dated_by_that() -> None:
     assert found["Notes", "Jan Brod"] == datetime(2021, 1, 1, tzinfo=UTC)
 
 
-def test_what_is_made_from_something_derives_from_it() -> None:
+def test_what_is_made_from_something_derives_from_it_and_what_extends_it_extends_it() -> None:
     rows = [
-        {"id": "d", "text": "BERT is derived from Transformer. RoBERTa extends BERT. Mary Holm extends BERT."},
+        {
+            "id": "d",
+            "text": "BERT is derived from Transformer. RoBERTa extends BERT. Mary Holm extends "
+            "BERT.",
+        },
         {"id": "e", "text": "", "facts": {"triples": [["Flask", "based on", "Werkzeug"]]}},
+        {"id": "f", "text": "", "facts": {"triples": [["Quart", "extends", "Flask"]]}},
     ]
     derived = derive(*build_view(rows))
-    wanted = {("BERT", "Transformer"), ("RoBERTa", "BERT"), ("Flask", "Werkzeug")}
-    assert since(derived, "derives_from").keys() == wanted  # people derive from nothing
+    derivations = {("BERT", "Transformer"), ("Flask", "Werkzeug")}
+    assert since(derived, "derives_from").keys() == derivations
+    extensions = {("RoBERTa", "BERT"), ("Quart", "Flask")}
+    assert since(derived, "extends").keys() == extensions  # people extend nothing
 
 
 class Pairs(NamedTuple):
@@ -141,7 +182,9 @@ class Pairs(NamedTuple):
 
 def together(sentences: list[list[int]]) -> Pairs:
     thing = np.array([one for sentence in sentences for one in sentence], dtype=np.int64)
-    number = np.array([index for index, sentence in enumerate(sentences) for _ in sentence], dtype=np.int64)
+    number = np.array(
+        [index for index, sentence in enumerate(sentences) for _ in sentence], dtype=np.int64
+    )
     linked: Any = SimpleNamespace(
         entity=thing,
         reading=SimpleNamespace(sentence=number),
@@ -155,7 +198,11 @@ def together(sentences: list[list[int]]) -> Pairs:
 
 def test_a_pair_counts_the_sentences_that_hold_both() -> None:
     found = together([[0, 1], [1, 0, 0], [2], [3]])
-    assert (found.source.tolist(), found.target.tolist(), found.evidence.tolist()) == ([0], [1], [2])
+    assert (found.source.tolist(), found.target.tolist(), found.evidence.tolist()) == (
+        [0],
+        [1],
+        [2],
+    )
     assert found.mention.tolist() == [0]
 
 
@@ -190,6 +237,8 @@ def strength_by_pair(found: Pairs) -> dict[tuple[int, int], float]:
 def test_one_sentence_more_changes_only_the_pairs_it_names_in_a_large_corpus() -> None:
     corpus = [[index, index + 1] for index in range(0, 120, 2) for _ in range(5)]
     corpus += [[index] for index in range(120)]
-    before, after = (strength_by_pair(together(sentences)) for sentences in (corpus, [*corpus, [0]]))
+    before, after = (
+        strength_by_pair(together(sentences)) for sentences in (corpus, [*corpus, [0]])
+    )
     assert before.keys() == after.keys()
     assert {pair for pair in before if before[pair] != after[pair]} == {(0, 1)}

@@ -23,14 +23,21 @@ def test_finds_every_pair_above_the_threshold(seed: int, n_rows: int, threshold:
     rows = vectors(seed, n_rows).astype(np.float64)
     unit = rows / np.linalg.norm(rows, axis=1, keepdims=True) if n_rows else rows
     expected = [
-        (i, j) for i in range(n_rows) for j in range(i + 1, n_rows) if np.einsum("i,i->", unit[i], unit[j]) >= threshold
+        (i, j)
+        for i in range(n_rows)
+        for j in range(i + 1, n_rows)
+        if np.einsum("i,i->", unit[i], unit[j]) >= threshold
     ]
-    left, right, cosine = similar_pairs(rows.astype(np.float32), threshold, max_per_node=max(1, n_rows))
+    left, right, cosine = similar_pairs(
+        rows.astype(np.float32), threshold, max_per_node=max(1, n_rows)
+    )
     assert list(zip(left.tolist(), right.tolist(), strict=True)) == expected
     assert ((cosine >= threshold) & (cosine <= 1.0)).all()
 
 
-def test_the_number_does_not_depend_on_how_rows_are_blocked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_does_not_depend_on_how_rows_are_blocked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     rows = vectors(7, 50)
     whole = similar_pairs(rows, 0.7)
     monkeypatch.setattr(similar, "_BLOCK", 3)

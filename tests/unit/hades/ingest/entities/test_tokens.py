@@ -54,7 +54,8 @@ def test_offsets_reproduce_every_word(texts: list[str]) -> None:
         (index, match.group())
         for index, text in enumerate(texts)
         for match in re.finditer(
-            "[" + re.escape("".join({c for c in text if c.isalnum() or c == "_"}) or "\0") + "]+", text
+            "[" + re.escape("".join({c for c in text if c.isalnum() or c == "_"}) or "\0") + "]+",
+            text,
         )
         if match.group() != "\0"
     ]
@@ -62,7 +63,9 @@ def test_offsets_reproduce_every_word(texts: list[str]) -> None:
 
 
 @given(TEXTS, TEXTS)
-def test_a_text_reads_the_same_whatever_stands_beside_it(texts: list[str], others: list[str]) -> None:
+def test_a_text_reads_the_same_whatever_stands_beside_it(
+    texts: list[str], others: list[str]
+) -> None:
     alone, together = tokenize(texts), tokenize(texts + others)
     here = together.text < len(texts)
     assert np.array_equal(alone.vocabulary[alone.word], together.vocabulary[together.word][here])
@@ -84,7 +87,15 @@ def test_folding_keeps_length_and_drops_case_and_accents() -> None:
 
 def test_shapes_tell_how_a_word_is_written() -> None:
     shapes = tokenize(["Paris NASA 3rd kMeans load_model J lower"]).shape.tolist()
-    assert shapes == [CAPITAL, CAPITAL | ALL_CAPS, DIGIT_FIRST, CODE_LIKE, CODE_LIKE, CAPITAL | SINGLE, 0]
+    assert shapes == [
+        CAPITAL,
+        CAPITAL | ALL_CAPS,
+        DIGIT_FIRST,
+        CODE_LIKE,
+        CODE_LIKE,
+        CAPITAL | SINGLE,
+        0,
+    ]
 
 
 def test_gaps_tell_what_parts_two_words() -> None:

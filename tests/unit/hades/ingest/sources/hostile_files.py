@@ -42,7 +42,9 @@ def hostile_files() -> Iterator[tuple[str, bytes]]:
 
 
 def write_special(folder: Path) -> int:
-    """Links that loop or lead nowhere, FIFOs, sockets, folders named like files, odd ignore files."""
+    """Links that loop or lead nowhere, FIFOs, sockets, folders named like files, odd ignore
+    files.
+    """
     folder.mkdir()
     links = {
         "loop.py": "loop.py",
@@ -52,7 +54,11 @@ def write_special(folder: Path) -> int:
         "up": "..",
         "here.md": ".",
     }
-    links |= {"outside.py": "/etc/hostname", "device.txt": "/dev/zero", "memory.html": "/proc/self/mem"}
+    links |= {
+        "outside.py": "/etc/hostname",
+        "device.txt": "/dev/zero",
+        "memory.html": "/proc/self/mem",
+    }
     for name, target in links.items():
         (folder / name).symlink_to(target)
     for name in ("pipe.py", "pipe.md", "pipe.pdf", "pipe.html"):
@@ -76,7 +82,9 @@ def write_special(folder: Path) -> int:
 
 
 def write_odd_names(folder: Path) -> int:
-    """Names with newlines, control characters, bytes that are no UTF-8, and the longest name there is."""
+    """Names with newlines, control characters, bytes that are no UTF-8, and the longest name there
+    is.
+    """
     folder.mkdir()
     names = [
         b"two\nlines.py",

@@ -7,7 +7,9 @@ import zipfile
 from collections.abc import Callable
 from io import BytesIO
 
-OLE_HEADER = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"\0" * 600  # how an encrypted office file begins
+OLE_HEADER = (
+    b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"\0" * 600
+)  # how an encrypted office file begins
 
 
 def word_file() -> bytes:
@@ -20,7 +22,9 @@ def word_file() -> bytes:
     document.add_heading("Storage", 2)
     document.add_paragraph("Keep acids below the bench.", style="List Bullet")
     table = document.add_table(rows=2, cols=2)
-    for cell, text in zip([c for row in table.rows for c in row.cells], ("Acid", "Shelf", "HCl", "3"), strict=True):
+    for cell, text in zip(
+        [c for row in table.rows for c in row.cells], ("Acid", "Shelf", "HCl", "3"), strict=True
+    ):
         cell.text = text
     return _saved(document.save)
 
@@ -54,31 +58,49 @@ def workbook_file(rows: int = 2) -> bytes:
 
 
 def book_file(chapters: dict[str, str] | None = None, rights: str = "") -> bytes:
-    pages = chapters if chapters is not None else {"one": "<h1>Departure</h1><p>The ship left Genoa.</p>"}
-    items = "".join(f'<item id="{one}" href="{one}.xhtml" media-type="application/xhtml+xml"/>' for one in pages)
+    pages = (
+        chapters
+        if chapters is not None
+        else {"one": "<h1>Departure</h1><p>The ship left Genoa.</p>"}
+    )
+    items = "".join(
+        f'<item id="{one}" href="{one}.xhtml" media-type="application/xhtml+xml"/>' for one in pages
+    )
     spine = "".join(f'<itemref idref="{one}"/>' for one in pages)
     package = (
-        '<package xmlns="http://www.idpf.org/2007/opf" xmlns:dc="http://purl.org/dc/elements/1.1/"><metadata>'
+        '<package xmlns="http://www.idpf.org/2007/opf" '
+        'xmlns:dc="http://purl.org/dc/elements/1.1/"><metadata>'
         "<dc:title>The Voyage</dc:title><dc:date>1901-05-04</dc:date></metadata>"
         f"<manifest>{items}</manifest><spine>{spine}</spine></package>"
     )
-    container = '<container><rootfiles><rootfile full-path="OEBPS/content.opf"/></rootfiles></container>'
+    container = (
+        '<container><rootfiles><rootfile full-path="OEBPS/content.opf"/></rootfiles></container>'
+    )
     files = {"META-INF/container.xml": container, "OEBPS/content.opf": package}
-    files |= {f"OEBPS/{one}.xhtml": f"<html><body>{page}</body></html>" for one, page in pages.items()}
+    files |= {
+        f"OEBPS/{one}.xhtml": f"<html><body>{page}</body></html>" for one, page in pages.items()
+    }
     return archive(files | ({"META-INF/encryption.xml": rights} if rights else {}))
 
 
 def notebook_file(*cells: tuple[str, str]) -> bytes:
     made = cells or (("markdown", "# Heat\nConduction in rods."), ("code", "k = 0.5\nprint(k)"))
-    printed = {"outputs": [{"output_type": "stream", "name": "stdout", "text": "0.5\n"}], "execution_count": 1}
+    printed = {
+        "outputs": [{"output_type": "stream", "name": "stdout", "text": "0.5\n"}],
+        "execution_count": 1,
+    }
     written = [
         {"cell_type": kind, "metadata": {}, "source": source, **(printed if kind == "code" else {})}
         for kind, source in made
     ]
-    return json.dumps({"nbformat": 4, "nbformat_minor": 4, "metadata": {}, "cells": written}).encode()
+    return json.dumps(
+        {"nbformat": 4, "nbformat_minor": 4, "metadata": {}, "cells": written}
+    ).encode()
 
 
-def message(subject: str, body: str, *, identity: str = "a@x", reply_to: str = "", sender: str = "Ann Lee") -> bytes:
+def message(
+    subject: str, body: str, *, identity: str = "a@x", reply_to: str = "", sender: str = "Ann Lee"
+) -> bytes:
     head = f"Subject: {subject}\nFrom: {sender} <s@example.org>\nTo: Bob Ray <b@example.org>\n"
     head += f"Date: Mon, 02 Mar 2026 10:00:00 +0000\nMessage-ID: <{identity}>\n"
     head += f"In-Reply-To: <{reply_to}>\n" if reply_to else ""
@@ -86,7 +108,9 @@ def message(subject: str, body: str, *, identity: str = "a@x", reply_to: str = "
 
 
 def mailbox_file(*messages: bytes) -> bytes:
-    return b"".join(b"From s@example.org Mon Mar  2 10:00:00 2026\n" + one + b"\n" for one in messages)
+    return b"".join(
+        b"From s@example.org Mon Mar  2 10:00:00 2026\n" + one + b"\n" for one in messages
+    )
 
 
 def encrypted_zip() -> bytes:

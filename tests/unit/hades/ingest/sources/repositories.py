@@ -26,7 +26,9 @@ class Repository:
         """Run a git command in it."""
         moment = f"2024-01-{1 + self._day:02d}T12:00:00+0000"
         env = {**os.environ, **_NOBODY, "GIT_AUTHOR_DATE": moment, "GIT_COMMITTER_DATE": moment}
-        done = subprocess.run(["git", *arguments], cwd=self.folder, env=env, check=True, capture_output=True)
+        done = subprocess.run(
+            ["git", *arguments], cwd=self.folder, env=env, check=True, capture_output=True
+        )
         return done.stdout.decode().strip()
 
     def commit(self, message: str, files: dict[str, str | bytes | None]) -> str:

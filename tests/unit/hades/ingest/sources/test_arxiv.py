@@ -23,7 +23,10 @@ SNAPSHOT = {
     "doi": None,
     "abstract": "  A fully differential\ncalculation.\n",
     "categories": "hep-ph hep-ex",
-    "versions": [{"version": "v1", "created": "Mon, 2 Apr 2007 19:18:42 GMT"}, {"version": "v2", "created": "x"}],
+    "versions": [
+        {"version": "v1", "created": "Mon, 2 Apr 2007 19:18:42 GMT"},
+        {"version": "v2", "created": "x"},
+    ],
     "update_date": "2008-11-26",
     "authors_parsed": [["Balázs", "C.", ""], ["Berger", "E. L.", "Jr."]],
 }
@@ -58,9 +61,13 @@ def test_snapshot_rows(tmp_path: Path) -> None:
     [paper], rejected = read(ArxivSource(write(tmp_path / "p.jsonl.gz", SNAPSHOT)))
     assert rejected == []
     assert paper.text == "Calculation of prompt diphotons\n\nA fully differential calculation."
-    assert [(one.start, one.end, one.kind) for one in paper.sections] == [(0, len(paper.text), ChunkKind.ABSTRACT)]
+    assert [(one.start, one.end, one.kind) for one in paper.sections] == [
+        (0, len(paper.text), ChunkKind.ABSTRACT)
+    ]
     assert paper.created == datetime(2007, 4, 2, 19, 18, 42, tzinfo=UTC)
-    assert paper.names == tuple((name, NameType.PERSON) for name in ("C. Balázs", "E. L. Berger Jr."))
+    assert paper.names == tuple(
+        (name, NameType.PERSON) for name in ("C. Balázs", "E. L. Berger Jr.")
+    )
     assert paper.paper is not None
     assert paper.paper["categories"] == ("hep-ph", "hep-ex")
     assert paper.paper["metadata"] == {"submitter": "Pavel", "comments": "37 pages"}
@@ -101,9 +108,13 @@ def test_citations_and_code_links_become_links(tmp_path: Path) -> None:
 
 
 def test_citation_sentences_about_one_paper_are_one_link(tmp_path: Path) -> None:
-    rows = [{"src": "1.2", "dst": "9.9", "context": text} for text in ("First.", "Second.", "First.")]
+    rows = [
+        {"src": "1.2", "dst": "9.9", "context": text} for text in ("First.", "Second.", "First.")
+    ]
     source = ArxivSource(write(tmp_path / "p.jsonl", SHORT), write(tmp_path / "c.jsonl", *rows))
-    assert read(source)[0][0].links == (Link(RelationType.CITES, "9.9", count=3, context="First.\nSecond."),)
+    assert read(source)[0][0].links == (
+        Link(RelationType.CITES, "9.9", count=3, context="First.\nSecond."),
+    )
 
 
 def test_bad_rows_are_named_by_line_and_the_rest_is_read(tmp_path: Path) -> None:
@@ -119,7 +130,14 @@ def test_bad_rows_are_named_by_line_and_the_rest_is_read(tmp_path: Path) -> None
         {"id": "4", "title": "x\u0000y"},
         {"id": "5", "title": ["x"]},
         "",
-        {"id": "6", "abstract": "only an abstract", "authors": 7, "categories": 7, "date": "someday", "versions": [7]},
+        {
+            "id": "6",
+            "abstract": "only an abstract",
+            "authors": 7,
+            "categories": 7,
+            "date": "someday",
+            "versions": [7],
+        },
     )
     papers, rejected = read(ArxivSource(path))
     assert [one.origin for one in papers] == ["1.2", "3", "6"]

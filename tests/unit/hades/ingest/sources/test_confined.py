@@ -48,13 +48,17 @@ def test_a_child_that_cannot_start_says_so_once() -> None:
 
 
 def test_a_child_loads_no_schema() -> None:
-    code = f"import sys, {PARSE.partition(':')[0]}, hades.ingest.formats.registry; print(*sys.modules)"
-    loaded = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
+    code = (
+        f"import sys, {PARSE.partition(':')[0]}, hades.ingest.formats.registry; print(*sys.modules)"
+    )
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True
+    ).stdout.split()
     assert not {"pydantic", "pyarrow", "numpy", "schemas"} & set(loaded)
 
 
 def test_several_children_answer_in_the_order_of_the_questions() -> None:
     with ConfinedPool("builtins:abs", 2) as pool:
-        assert list(in_order(lambda number: pool.call(number, cpu_seconds=5), range(-30, 0), 3)) == list(
-            range(30, 0, -1)
-        )
+        assert list(
+            in_order(lambda number: pool.call(number, cpu_seconds=5), range(-30, 0), 3)
+        ) == list(range(30, 0, -1))

@@ -115,6 +115,11 @@ def test_a_folder_of_which_nothing_is_read_says_why(tmp_path: Path) -> None:
     folder.mkdir()
     (folder / "a.py").write_text("x = 1\n")
     report = Ingest(new_context(tmp_path / "home")).documents(folder, [Phase.NODES]).as_dict()
-    assert report["note"].startswith("nothing was read; 1 inputs were set aside, most often: .py files are code")
+    assert report["note"].startswith(
+        "nothing was read; 1 inputs were set aside, most often: .py files are code"
+    )
     (folder / "a.md").write_text("Text.\n")
-    assert "note" not in Ingest(new_context(tmp_path / "home")).documents(folder, [Phase.NODES]).as_dict()
+    assert (
+        "note"
+        not in Ingest(new_context(tmp_path / "home")).documents(folder, [Phase.NODES]).as_dict()
+    )

@@ -1,4 +1,6 @@
-"""Files of every format become documents whose parts name their place; a damaged one is a row of the report."""
+"""Files of every format become documents whose parts name their place; a damaged one is a row of
+the report.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,8 @@ def test_a_word_document_has_a_part_a_section_with_lists_and_tables(tmp_path: Pa
         (("Safety",), "# Safety\n\nWear gloves in the laboratory."),
         (
             ("Safety", "Storage"),
-            "## Storage\n\n- Keep acids below the bench.\n\n| Acid | Shelf |\n|---|---|\n| HCl | 3 |",
+            "## Storage\n\n- Keep acids below the bench.\n\n| Acid | Shelf |\n|---|---|\n| HCl | 3 "
+            "|",
         ),
     ]
 
@@ -63,13 +66,22 @@ def test_a_table_of_text_is_read_as_a_sheet(tmp_path: Path) -> None:
     assert parts(found) == [(("A2:B2",), "- row 2: Name: Ada | City: London")]
 
 
-def test_headings_and_paragraphs_of_a_pdf_are_told_by_their_letters_and_the_space_between_lines(tmp_path: Path) -> None:
+def test_headings_and_paragraphs_of_a_pdf_are_told_by_their_letters_and_the_space_between_lines(
+    tmp_path: Path,
+) -> None:
     def page(number: int, *lines: tuple[int, int, str]) -> str:
         marked = [*lines, (10, 20, f"Harbour rules, page {number}")]
-        return " ".join(f"BT /F1 {size} Tf 20 {height} Td ({text}) Tj ET" for size, height, text in marked)
+        return " ".join(
+            f"BT /F1 {size} Tf 20 {height} Td ({text}) Tj ET" for size, height, text in marked
+        )
 
     content = [
-        page(1, (24, 180, "Harbour rules"), (10, 150, "Boats give way to ferries."), (10, 138, "Always.")),
+        page(
+            1,
+            (24, 180, "Harbour rules"),
+            (10, 150, "Boats give way to ferries."),
+            (10, 138, "Always."),
+        ),
         page(
             2,
             (16, 180, "Fees"),
@@ -77,16 +89,34 @@ def test_headings_and_paragraphs_of_a_pdf_are_told_by_their_letters_and_the_spac
             (10, 148, "A week costs 60."),
             (10, 110, "Pay at noon."),
         ),
-        page(3, (10, 180, "Cards are accepted."), (16, 150, "Noise"), (10, 130, "Engines off at ten.")),
+        page(
+            3,
+            (10, 180, "Cards are accepted."),
+            (16, 150, "Noise"),
+            (10, 130, "Engines off at ten."),
+        ),
     ]
-    found = read_one(tmp_path, "a.pdf", pdf_of_streams([(one.encode(), "") for one in content], "rules_v2.doc"))
+    found = read_one(
+        tmp_path, "a.pdf", pdf_of_streams([(one.encode(), "") for one in content], "rules_v2.doc")
+    )
     assert found.title == "Harbour rules"
     assert parts(found) == [
         (("page 1", "Harbour rules"), "# Harbour rules\n\nBoats give way to ferries.\nAlways."),
-        (("page 2", "Harbour rules", "Fees"), "# Fees\n\nA night costs 12.\nA week costs 60.\n\nPay at noon."),
+        (
+            ("page 2", "Harbour rules", "Fees"),
+            "# Fees\n\nA night costs 12.\nA week costs 60.\n\nPay at noon.",
+        ),
         (("page 3", "Harbour rules", "Fees"), "Cards are accepted."),
         (("page 3", "Harbour rules", "Noise"), "# Noise\n\nEngines off at ten."),
     ]
+
+
+def test_a_line_that_blanks_push_to_the_middle_of_its_page_is_read(tmp_path: Path) -> None:
+    material = read_one(
+        tmp_path, "title.pdf", pdf_with(f"{chr(160) * 30}Rivers", "The Rhine is long.")
+    )
+    assert "Rivers" in material.text
+    assert "The Rhine is long." in material.text
 
 
 def test_a_book_is_read_in_the_order_of_its_spine(tmp_path: Path) -> None:
@@ -116,7 +146,9 @@ def test_a_message_names_its_people_and_date(tmp_path: Path) -> None:
 
 def test_a_mailbox_is_one_document_a_message_joined_to_what_it_answers(tmp_path: Path) -> None:
     first = made.message("Pump", "It leaks.\n>From the valve.", identity="1@x")
-    second = made.message("Re: Pump", "On Monday Ann wrote:\n> It leaks.\nReplace it.", identity="2@x", reply_to="1@x")
+    second = made.message(
+        "Re: Pump", "On Monday Ann wrote:\n> It leaks.\nReplace it.", identity="2@x", reply_to="1@x"
+    )
     (tmp_path / "in.mbox").write_bytes(made.mailbox_file(first, second))
     found = read(tmp_path)
     assert list(found) == ["in.mbox#1@x", "in.mbox#2@x"]
@@ -131,16 +163,23 @@ def test_a_mailbox_is_one_document_a_message_joined_to_what_it_answers(tmp_path:
 
 def test_mail_in_html_and_unknown_charsets_is_read(tmp_path: Path) -> None:
     head = b'Subject: S\nContent-Type: text/html; charset="x-none"\n\n'
-    assert read_one(tmp_path, "a.eml", head + b"<p>bold <b>claim</b></p>").text.endswith("bold claim")
+    assert read_one(tmp_path, "a.eml", head + b"<p>bold <b>claim</b></p>").text.endswith(
+        "bold claim"
+    )
 
 
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("a.srt", "1\n00:00:01,000 --> 00:00:03,000\nGood morning.\n\n2\n00:01:05,000 --> 00:01:07,000\n<i>Bye.</i>\n"),
+        (
+            "a.srt",
+            "1\n00:00:01,000 --> 00:00:03,000\nGood morning.\n\n2\n00:01:05,000 --> "
+            "00:01:07,000\n<i>Bye.</i>\n",
+        ),
         (
             "a.vtt",
-            "WEBVTT\n\n00:01.000 --> 00:03.000\nGood morning.\n\n00:02.000 --> 00:03.000\nGood morning.\n\n"
+            "WEBVTT\n\n00:01.000 --> 00:03.000\nGood morning.\n\n00:02.000 --> 00:03.000\nGood "
+            "morning.\n\n"
             "01:05.000 --> 01:07.000 align:left\nBye.\n",
         ),
     ],
@@ -202,9 +241,9 @@ def test_a_file_without_any_text_is_set_aside_as_empty(tmp_path: Path) -> None:
     (tmp_path / "a.epub").write_bytes(made.book_file({}))
     (tmp_path / "a.ipynb").write_bytes(made.notebook_file(("markdown", " ")))
     found = read(tmp_path)
-    assert {name: one.reason for name, one in found.items() if isinstance(one, RejectedInput)} == dict.fromkeys(
-        ("a.docx", "a.epub", "a.ipynb", "a.pptx", "a.xlsx"), RejectReason.EMPTY
-    )
+    assert {
+        name: one.reason for name, one in found.items() if isinstance(one, RejectedInput)
+    } == dict.fromkeys(("a.docx", "a.epub", "a.ipynb", "a.pptx", "a.xlsx"), RejectReason.EMPTY)
 
 
 def test_an_encrypted_file_says_so(tmp_path: Path) -> None:
@@ -240,5 +279,6 @@ def test_archives_and_old_formats_say_what_to_do(tmp_path: Path) -> None:
     assert details == {
         "a.zip": ".zip archives are not opened; unpack it into the folder",
         "b.doc": ".doc files are not read; save it as .docx",
-        "c.py": ".py files are code, which `hades ingest workspace PATH` reads; this command reads documents",
+        "c.py": ".py files are code, which `hades ingest workspace PATH` reads; this command reads "
+        "documents",
     }

@@ -1,4 +1,6 @@
-"""Trees and history of a repository: exact contents at a commit, bounded commits, nothing of later ones, no e-mail."""
+"""Trees and history of a repository: exact contents at a commit, bounded commits, nothing of later
+ones, no e-mail.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from hades.ingest.sources.git import GitError, check_out, find_git_dir, list_commits, read_commits, read_history
+from hades.ingest.sources.documents import DocumentsSource
+from hades.ingest.sources.git import (
+    GitError,
+    check_out,
+    find_git_dir,
+    list_commits,
+    read_commits,
+    read_history,
+)
 from hades.ingest.sources.material import Material
 from hades.ingest.sources.workspace import WorkspaceSource
 from hades.settings.tree import HistorySettings
@@ -26,7 +36,9 @@ def test_each_commit_has_its_own_tree_and_unchanged_files_are_parsed_once(
     repository: Repository, tmp_path: Path
 ) -> None:
     old = repository.commit("one", {"a.py": FIRST, "b.py": "x = 1\n", "gone/d.py": "z = 1\n"})
-    new = repository.commit("two", {"a.py": SECOND, "c.py": "y = 1\n", "gone/d.py": None, ".gitignore": "b.py\n"})
+    new = repository.commit(
+        "two", {"a.py": SECOND, "c.py": "y = 1\n", "gone/d.py": None, ".gitignore": "b.py\n"}
+    )
     repository.commit("a later one", {"a.py": "x = 2\n"})
     parsed: dict[str, Material] = {}
     texts = {}
@@ -65,8 +77,12 @@ def test_history_is_bounded_and_ends_at_its_commit(repository: Repository) -> No
     ids = [repository.commit(f"c{number}", {"a.py": f"x = {number}\n"}) for number in range(8)]
     git_dir = repository.folder / ".git"
     assert [one.id for one in read_history(git_dir)] == ids[::-1]
-    assert [one.id for one in read_history(git_dir, rules=HistorySettings(max_commits=2))] == ids[:-3:-1]
-    assert [one.id for one in read_history(git_dir, rules=HistorySettings(max_age_days=3))] == ids[:-5:-1]
+    assert [one.id for one in read_history(git_dir, rules=HistorySettings(max_commits=2))] == ids[
+        :-3:-1
+    ]
+    assert [one.id for one in read_history(git_dir, rules=HistorySettings(max_age_days=3))] == ids[
+        :-5:-1
+    ]
     assert [one.id for one in read_history(git_dir, ids[2])] == ids[2::-1]
     assert list_commits(git_dir, ids[-1], HistorySettings(max_commits=3)) == ids[:-4:-1]
     assert [one.id for one in read_commits(git_dir, ids[:3])] == ids[:3]
@@ -82,11 +98,15 @@ def test_renames_merges_and_odd_bytes_are_read(repository: Repository) -> None:
     repository.git("merge", "-q", "--no-ff", "-m", "merge", "side")
     found = {one.message: one.changes for one in read_history(repository.folder / ".git")}
     assert set(found) == {"one", "side", "move"}
-    assert [(one.path, one.status, one.old_path) for one in found["move"]] == [("moved.py", "R", "a.py")]
+    assert [(one.path, one.status, one.old_path) for one in found["move"]] == [
+        ("moved.py", "R", "a.py")
+    ]
     assert [one.path for one in found["side"]] == ["naïve dir/b.py"]
 
 
-def test_a_repository_without_commits_has_no_history(repository: Repository, tmp_path: Path) -> None:
+def test_a_repository_without_commits_has_no_history(
+    repository: Repository, tmp_path: Path
+) -> None:
     assert read_history(repository.folder / ".git") == []
     assert find_git_dir(repository.folder) == (repository.folder / ".git").resolve()
     assert find_git_dir(tmp_path) is None
@@ -107,6 +127,30 @@ def test_a_file_is_dated_by_the_commit_that_added_it(repository: Repository) -> 
     repository.commit("add", {"late.md": "# Late\n\nA page."})
     repository.commit("move", {"late.md": None, "moved.md": "# Late\n\nA page."})
     repository.commit("change", {"moved.md": "# Late\n\nA page, changed."})
-    found = {one.origin: one for one in WorkspaceSource(repository.folder, history=HistorySettings()).read()}
-    added = next(one for name, one in found.items() if name.startswith("commit:") and one.text.startswith("add"))
+    found = {
+        one.origin: one
+        for one in WorkspaceSource(repository.folder, history=HistorySettings()).read()
+    }
+    added = next(
+        one
+        for name, one in found.items()
+        if name.startswith("commit:") and one.text.startswith("add")
+    )
     assert found["moved.md"].created == added.created
+
+
+def test_a_page_of_a_repository_is_dated_by_the_commit_that_added_it(
+    repository: Repository,
+) -> None:
+    stated = "---\ndate: 2020-05-17\n---\n# Stated\n\nA page that states its date."
+    repository.commit("add", {"docs/page.md": "# Page\n\nA page.", "docs/stated.md": stated})
+    repository.commit("change", {"docs/page.md": "# Page\n\nA page, changed."})
+    (repository.folder / "docs" / "new.md").write_text("# New\n\nNot committed yet.")
+    created = {
+        page.origin: page.created
+        for page in DocumentsSource(repository.folder / "docs").read()
+        if isinstance(page, Material)
+    }
+    assert created["page.md"] == datetime(2024, 1, 1, 12, tzinfo=UTC)
+    assert created["stated.md"] == datetime(2020, 5, 17, tzinfo=UTC)
+    assert created["new.md"] is None

@@ -13,7 +13,20 @@ from hades.ingest.sources.material import Material, RejectedInput, RejectReason,
 from hades.ingest.sources.workspace import WorkspaceSource
 from tests.unit.hades.ingest.sources.hostile_files import write_hostile
 
-PROSE_AND_CODE = (".py", ".js", ".ts", ".java", ".go", ".rs", ".c", ".cpp", ".rb", ".md", ".txt", ".rst")
+PROSE_AND_CODE = (
+    ".py",
+    ".js",
+    ".ts",
+    ".java",
+    ".go",
+    ".rs",
+    ".c",
+    ".cpp",
+    ".rb",
+    ".md",
+    ".txt",
+    ".rst",
+)
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +49,9 @@ def documents(corpus: Path) -> dict[str, Material | RejectedInput]:
 def read(source: Source) -> dict[str, Material | RejectedInput]:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     outcomes = list(source.read())
-    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 500_000  # kB, with every text kept
+    assert (
+        resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 500_000
+    )  # kB, with every text kept
     found = {one.origin if isinstance(one, Material) else one.uri: one for one in outcomes}
     assert len(found) == len(outcomes)
     return found
@@ -69,18 +84,33 @@ def test_workspace_reads_on(corpus: Path, workspace: dict[str, Material | Reject
 
 
 def test_documents_read_on(corpus: Path, documents: dict[str, Material | RejectedInput]) -> None:
-    assert regular_files(corpus, "encodings", "nesting", "lines", "pdf", "binary", "texts") <= set(documents)
+    assert regular_files(corpus, "encodings", "nesting", "lines", "pdf", "binary", "texts") <= set(
+        documents
+    )
     for outcome in documents.values():
         check(outcome)
-    assert set(Counter(one.reason for one in documents.values() if isinstance(one, RejectedInput))) == set(RejectReason)
+    assert set(
+        Counter(one.reason for one in documents.values() if isinstance(one, RejectedInput))
+    ) == set(RejectReason)
 
 
 REASONS = {
     RejectReason.UNREADABLE: [
-        *("encodings/utf16_lone.md", "special/loop.py", "special/a.md", "special/dangling.txt", "special/outside.py"),
+        *(
+            "encodings/utf16_lone.md",
+            "special/loop.py",
+            "special/a.md",
+            "special/dangling.txt",
+            "special/outside.py",
+        ),
         *("special/device.txt", "special/pipe.md", "special/socket.txt"),
     ],
-    RejectReason.EMPTY: ["encodings/bom_only.md", "pdf/bomb.pdf", "pdf/bomb_in_bomb.pdf", "texts/empty.md"],
+    RejectReason.EMPTY: [
+        "encodings/bom_only.md",
+        "pdf/bomb.pdf",
+        "pdf/bomb_in_bomb.pdf",
+        "texts/empty.md",
+    ],
     RejectReason.OVERSIZED: ["lines/one.txt", "texts/large.txt"],
     RejectReason.MALFORMED: [
         *("pdf/zip_bomb.pdf", "pdf/zip_bomb_behind_header.pdf", "pdf/header.pdf"),
@@ -91,12 +121,16 @@ REASONS = {
 
 
 @pytest.mark.parametrize("reason", REASONS)
-def test_each_kind_has_its_reason(documents: dict[str, Material | RejectedInput], reason: RejectReason) -> None:
+def test_each_kind_has_its_reason(
+    documents: dict[str, Material | RejectedInput], reason: RejectReason
+) -> None:
     found = {path: getattr(documents[path], "reason", None) for path in REASONS[reason]}
     assert found == dict.fromkeys(found, reason)
 
 
-def test_parsers_that_run_away_are_stopped_and_the_text_is_kept(workspace: dict[str, Material | RejectedInput]) -> None:
+def test_parsers_that_run_away_are_stopped_and_the_text_is_kept(
+    workspace: dict[str, Material | RejectedInput],
+) -> None:
     for path in ("nesting/generics.java", "nesting/fields.py"):
         outcome = workspace[path]
         assert isinstance(outcome, Material)
@@ -104,7 +138,13 @@ def test_parsers_that_run_away_are_stopped_and_the_text_is_kept(workspace: dict[
         assert outcome.sections[-1].end == len(outcome.text.rstrip())
 
 
-def test_whole_pages_of_damaged_files_are_kept(documents: dict[str, Material | RejectedInput]) -> None:
-    kept = [one for path, one in documents.items() if path.startswith("pdf/") and isinstance(one, Material)]
+def test_whole_pages_of_damaged_files_are_kept(
+    documents: dict[str, Material | RejectedInput],
+) -> None:
+    kept = [
+        one
+        for path, one in documents.items()
+        if path.startswith("pdf/") and isinstance(one, Material)
+    ]
     assert kept
     assert all("Page" in one.text or "P" in one.text for one in kept)

@@ -47,7 +47,8 @@ def test_a_heading_keeps_the_words_of_its_code_and_escapes(heading: str, title: 
 def test_rst_names_of_links_are_read_as_their_words() -> None:
     text, _ = read_rst(
         "Use ruff_, not black_, says `this paper`_; my_name_ stays.\n\n"
-        ".. _ruff: https://r.example\n.. _black: https://b.example\n.. _this paper: https://p.example\n"
+        ".. _ruff: https://r.example\n.. _black: https://b.example\n.. _this paper: "
+        "https://p.example\n"
     )
     assert text.splitlines()[0] == "Use ruff, not black, says this paper; my_name_ stays."
 
@@ -56,7 +57,10 @@ def test_fenced_code_holds_no_headings() -> None:
     text = "# A\n```sh\n# not a heading\n~~~\n```` \n~~~~\n# nor this\n```\n~~~\n# B\nb\n"
     assert [headings for headings, _ in regions(text, outline_markdown(text))] == [("A",)]
     closed = "# A\n```sh\n# not a heading\n```\n# B\nb\n"
-    assert [headings for headings, _ in regions(closed, outline_markdown(closed))] == [("A",), ("B",)]
+    assert [headings for headings, _ in regions(closed, outline_markdown(closed))] == [
+        ("A",),
+        ("B",),
+    ]
 
 
 def test_rules_lists_and_indented_code_are_no_headings() -> None:
@@ -98,7 +102,8 @@ Plugins
 .. contents:: :local:
    :class: small
 
-Run ``pip`` with \\-\\-quiet as in :ref:`the guide <guide>`, :ref:`plugins`, :class:`~pkg.Reader` or `the site <https://x.org>`__:
+Run ``pip`` with \\-\\-quiet as in :ref:`the guide <guide>`, :ref:`plugins`,
+:class:`~pkg.Reader` or `the site <https://x.org>`__:
 
 .. code-block:: bash
    :linenos:
@@ -121,7 +126,8 @@ Example::
     read, outlined = read_rst(text)
     assert read.split("\n") == [
         *("", "", "# Plugins", "", "", "", "", ""),
-        "Run `pip` with --quiet as in the guide, Plugins, `pkg.Reader` or [the site](https://x.org):",
+        "Run `pip` with --quiet as in the guide, Plugins,",
+        "`pkg.Reader` or [the site](https://x.org):",
         *("", "", "", "```bash", "pip install x  # ``as is``", "```"),
         *("Note:", "    Needs #12.", "", "", "", ""),
         *("Example:", "```", "x = 1", "```"),
@@ -133,7 +139,8 @@ Example::
 
 def test_mdx_loses_its_javascript_and_keeps_its_lines() -> None:
     text = (
-        'import { Tabs } from "ui";\nexport const a = 1;\n\n# Start\n\n{/* hidden */}\n<Tabs>\n<Tab title="Python">\n'
+        'import { Tabs } from "ui";\nexport const a = 1;\n\n# Start\n\n{/* hidden '
+        '*/}\n<Tabs>\n<Tab title="Python">\n'
         "Call it.\n</Tab>\n</Tabs>\n```js\nimport x from 'y'\n<Tabs/>\n```\n"
     )
     assert read_mdx(text).split("\n") == [
@@ -144,10 +151,13 @@ def test_mdx_loses_its_javascript_and_keeps_its_lines() -> None:
 
 def test_html_becomes_text_with_headings() -> None:
     text, outlined = html_to_text(
-        "<!DOCTYPE html><title>My  Page &amp; more</title><style>a{}</style><SCRIPT>if(a<b){}</SCRIPT>"
-        '<h1>One</h1><p>Hello <b>bold</b>, <i>it</i>.<br>next &lt;tag&gt; <a title="x > y">link</a></p>'
+        "<!DOCTYPE html><title>My  Page &amp; "
+        "more</title><style>a{}</style><SCRIPT>if(a<b){}</SCRIPT>"
+        '<h1>One</h1><p>Hello <b>bold</b>, <i>it</i>.<br>next &lt;tag&gt; <a title="x > '
+        'y">link</a></p>'
         "<ul><li><p>a</p></li><li>b</li></ul><h2>Two <em>em</em></h2><pre>\n  code\n    here</pre>"
-        "<table><tr><th>Code</th><th>Meaning</th></tr><tr><td>F.1|2</td><td>Low <b>pressure</b></td></tr></table>"
+        "<table><tr><th>Code</th><th>Meaning</th></tr><tr><td>F.1|2</td><td>Low "
+        "<b>pressure</b></td></tr></table>"
         "<table><tr><td>1</td><td>2</td></tr></table><table><tr><td><h3></h3>a</td><td>b</td></tr></table>"
         "<pre> </pre><!-- <h1>no</h1> -->tail"
     )
@@ -168,13 +178,26 @@ def test_html_references_beyond_unicode_are_replaced() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["# " + " " * 90_000 + "x", "[" * 90_000 + "\n===", "#" * 90_000, ">" * 90_000, "```\n" * 30_001, "* " * 45_000],
+    [
+        "# " + " " * 90_000 + "x",
+        "[" * 90_000 + "\n===",
+        "#" * 90_000,
+        ">" * 90_000,
+        "```\n" * 30_001,
+        "* " * 45_000,
+    ],
 )
 def test_odd_markdown_is_outlined_at_once(text: str) -> None:
     started = time.process_time()
-    for read, outline in ((text, outline_markdown(text)), read_rst(text), (read_mdx(text), Outline("", ()))):
+    for read, outline in (
+        (text, outline_markdown(text)),
+        read_rst(text),
+        (read_mdx(text), Outline("", ())),
+    ):
         assert all(0 <= region.start < region.end <= len(read) for region in outline.regions)
-    assert time.process_time() - started < 30  # milliseconds; one pattern that backtracks would take minutes
+    assert (
+        time.process_time() - started < 30
+    )  # milliseconds; one pattern that backtracks would take minutes
 
 
 def test_a_text_of_headings_only_is_divided_so_far_and_no_further() -> None:
@@ -185,9 +208,12 @@ def test_a_text_of_headings_only_is_divided_so_far_and_no_further() -> None:
 
 def test_roles_directives_and_labels_of_myst_are_read_as_what_they_mean() -> None:
     text = (
-        "(exit-codes)=\n# Exit codes\n\nSee {ref}`exit-codes`, {ref}`the list <other>` and {func}`~click.echo`.\n"
-        "```{toctree}\n:maxdepth: 2\npage\n```\n````{admonition} Careful\n:class: tip\nBe {class}`Group` aware.\n````\n"
-        "```{eval-rst}\n.. click:example::\n\n    run()\n```\n```{code-block} python\nx = '{ref}`y`'\n```\n"
+        "(exit-codes)=\n# Exit codes\n\nSee {ref}`exit-codes`, {ref}`the list <other>` and "
+        "{func}`~click.echo`.\n"
+        "```{toctree}\n:maxdepth: 2\npage\n```\n````{admonition} Careful\n:class: tip\nBe "
+        "{class}`Group` aware.\n````\n"
+        "```{eval-rst}\n.. click:example::\n\n    run()\n```\n```{code-block} python\nx = "
+        "'{ref}`y`'\n```\n"
         "::: httpx.get\n    :docstring:\n"
     )
     wanted = (
@@ -207,15 +233,22 @@ def test_a_number_sign_marks_no_heading_in_restructured_text():
 
 
 def test_a_version_without_a_remark_ends_its_sentence():
-    assert read_markdown("```{versionadded} 5.0\n```\nText.").strip() == "Added in version 5.0.\n\nText."
+    assert (
+        read_markdown("```{versionadded} 5.0\n```\nText.").strip()
+        == "Added in version 5.0.\n\nText."
+    )
     assert read_rst(".. versionadded:: 5.0\n\nText.")[0] == "Added in version 5.0.\n\nText."
-    assert read_rst(".. versionadded:: 5.0\n   It works.")[0] == "Added in version 5.0:\n   It works."
+    assert (
+        read_rst(".. versionadded:: 5.0\n   It works.")[0] == "Added in version 5.0:\n   It works."
+    )
 
 
 def test_components_over_several_lines_are_what_they_say_and_code_keeps_its_tags() -> None:
     text = (
-        "import {\n  Card,\n} from 'ui';\n\n<Preview\n  config={[\n    { label: 'x > y' },\n  ]}\n/>\n\n"
-        'Use the `<Card>` component{props.end}.\n\n<LinkCard\n  title="Setup"\n  description="How to begin."\n/>\n\n'
+        "import {\n  Card,\n} from 'ui';\n\n<Preview\n  config={[\n    { label: 'x > y' },\n  "
+        "]}\n/>\n\n"
+        'Use the `<Card>` component{props.end}.\n\n<LinkCard\n  title="Setup"\n  description="How '
+        'to begin."\n/>\n\n'
         "- step\n\n    ```js\n    import a from 'b';\n    <Card x={{ a: 1 }} />\n    ```\n"
     )
     read = read_mdx(text)
@@ -253,11 +286,17 @@ def test_components_over_several_lines_are_what_they_say_and_code_keeps_its_tags
         ("::::caution\n\n:::note\nInside.\n:::\n::::", "Caution:\n\nNote:\nInside.\n\n"),
         ("::: warning Mind it\nHot.\n:::", "Mind it:\nHot.\n"),
         (":::code-group\nText.\n:::", "\nText.\n"),
-        ('{% tabs %}\n{% tab title="Linux" %}\nRun it.\n{% endtab %}\n{% endtabs %}', "\nLinux:\nRun it.\n\n"),
+        (
+            '{% tabs %}\n{% tab title="Linux" %}\nRun it.\n{% endtab %}\n{% endtabs %}',
+            "\nLinux:\nRun it.\n\n",
+        ),
         ('{{< tab "Go" >}}\nText.\n{{< /tab >}}', "Go:\nText.\n"),
         ('{% hint style="info" %}\nText.\n{% endhint %}', "Info:\nText.\n"),
         ("> [!NOTE]\n> Mind.", "> Note:\n> Mind."),
-        ('<h3 name="config">\nIs there a <b>file</b>?\n</h3>\n\nYes.', "### Is there a file ?\n\n\n\nYes."),
+        (
+            '<h3 name="config">\nIs there a <b>file</b>?\n</h3>\n\nYes.',
+            "### Is there a file ?\n\n\n\nYes.",
+        ),
         ("## Setup {#setup}\n[[toc]]\n{: .x }\nText.", "## Setup\n\n\nText."),
         ("```md\n:::tip\n{% tab %}\n<h3>a</h3>\n```", "```md\n:::tip\n{% tab %}\n<h3>a</h3>\n```"),
     ],
@@ -285,15 +324,16 @@ GRID = """\
             ["| A | B |", "|---|---|", "| 1 | 2 on |", "| 3 | 4 |"],
         ),
         (
-            ".. csv-table:: Birds\n   :header: \"a\", \"b\"\n\n   \"x, y\", 2\n",
+            '.. csv-table:: Birds\n   :header: "a", "b"\n\n   "x, y", 2\n',
             ["Birds", "", "| a | b |", "|---|---|", "| x, y | 2 |"],
         ),
         (
-            ".. list-table::\n   :header-rows: 1\n\n   * - A\n     - B\n   * - 1\n     - 2\n       on\n",
+            ".. list-table::\n   :header-rows: 1\n\n   * - A\n     - B\n   * - 1\n     - 2\n       "
+            "on\n",
             ["| A | B |", "|---|---|", "| 1 | 2 on |"],
         ),
     ],
-)  # fmt: skip
+)
 def test_tables_of_restructured_text_become_rows(drawn: str, rows: list[str]) -> None:
     read = read_rst(f"{drawn}\nAfter.\n")[0]
     assert [line for line in read.split("\n") if line] == [*filter(None, rows), "After."]

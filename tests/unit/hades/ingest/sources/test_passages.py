@@ -26,7 +26,11 @@ def test_a_passage_is_its_title_and_text_with_what_is_stated_of_it(tmp_path: Pat
     )
     triples = write(
         tmp_path / "t.jsonl",
-        {"id": "a", "entities": ["Ann", "Bob", "Ann", 3], "triples": [["Ann", "knows", "Bob"], ["Ann", "knows"]]},
+        {
+            "id": "a",
+            "entities": ["Ann", "Bob", "Ann", 3],
+            "triples": [["Ann", "knows", "Bob"], ["Ann", "knows"]],
+        },
         {"id": "a", "triples": [["Bob", "is", "  a   man "]]},
         {"id": "zz", "entities": ["X"], "triples": []},
     )
@@ -38,7 +42,9 @@ def test_a_passage_is_its_title_and_text_with_what_is_stated_of_it(tmp_path: Pat
     assert (second.origin, second.title, second.text) == ("a", "Ann", "Ann\n\nAnn knows Bob.")
     assert second.names == (("Ann", None), ("Bob", None))
     assert second.triples == (("Ann", "knows", "Bob"), ("Bob", "is", "a man"))
-    assert [(one.start, one.end, one.kind) for one in second.sections] == [(0, len(second.text), ChunkKind.PASSAGE)]
+    assert [(one.start, one.end, one.kind) for one in second.sections] == [
+        (0, len(second.text), ChunkKind.PASSAGE)
+    ]
     assert isinstance(third, Material)
     assert (third.origin, third.text) == ("7", "No title.")
     assert isinstance(fourth, RejectedInput)
@@ -65,8 +71,19 @@ def test_a_passage_may_say_when_it_was_written_and_what_it_follows(tmp_path: Pat
 
 def test_bad_passages_are_named_by_line(tmp_path: Path) -> None:
     good = {"id": "a", "title": "T", "text": "x"}
-    corpus = write(tmp_path / "c.jsonl", good, good, {"text": "x"}, {"id": "b", "text": " "}, {"id": "c", "text": 5})
-    reasons = [(one.uri, one.reason) for one in PassagesSource(corpus).read() if isinstance(one, RejectedInput)]
+    corpus = write(
+        tmp_path / "c.jsonl",
+        good,
+        good,
+        {"text": "x"},
+        {"id": "b", "text": " "},
+        {"id": "c", "text": 5},
+    )
+    reasons = [
+        (one.uri, one.reason)
+        for one in PassagesSource(corpus).read()
+        if isinstance(one, RejectedInput)
+    ]
     assert reasons == [
         ("c.jsonl:2", RejectReason.DUPLICATE),
         ("c.jsonl:3", RejectReason.MALFORMED),
@@ -77,7 +94,10 @@ def test_bad_passages_are_named_by_line(tmp_path: Path) -> None:
 
 def test_same_words_under_two_ids_are_two_passages(tmp_path: Path) -> None:
     corpus = write(tmp_path / "c.jsonl", {"id": "a", "text": "x"}, {"id": "b", "text": "x"})
-    assert [one.origin for one in PassagesSource(corpus).read() if isinstance(one, Material)] == ["a", "b"]
+    assert [one.origin for one in PassagesSource(corpus).read() if isinstance(one, Material)] == [
+        "a",
+        "b",
+    ]
 
 
 def test_a_missing_corpus_says_what_was_expected(tmp_path: Path) -> None:

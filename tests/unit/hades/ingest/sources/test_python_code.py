@@ -43,7 +43,9 @@ class Döner(T, Generic[K]):
 '''
 
 
-def facts(source: str = SOURCE, path: str = "pkg/sub/mod.py", module: str = "pkg.sub.mod") -> CodeFacts:
+def facts(
+    source: str = SOURCE, path: str = "pkg/sub/mod.py", module: str = "pkg.sub.mod"
+) -> CodeFacts:
     return parse_python(source, path, module)
 
 
@@ -84,7 +86,9 @@ def test_prose_is_the_docstrings_between_their_quotes_and_the_comments_that_say_
 
 
 def test_units_are_functions_methods_class_heads_and_module_regions() -> None:
-    assert [(kind, symbol, text.splitlines()[0]) for kind, symbol, text in units(SOURCE, facts())] == [
+    assert [
+        (kind, symbol, text.splitlines()[0]) for kind, symbol, text in units(SOURCE, facts())
+    ] == [
         ("module", None, '"""Module über alles."""'),
         ("function", "größe", "# A remark that explains at some length"),
         ("class", "Döner", "class Döner(T, Generic[K]):"),
@@ -94,7 +98,10 @@ def test_units_are_functions_methods_class_heads_and_module_regions() -> None:
 
 
 def test_class_statements_between_methods_are_units_of_the_class_under_its_signature() -> None:
-    source = 'class A:\n    """Does."""\n    def f(self): pass\n    g = f\n    def h(self): pass\nx = A()\n'
+    source = (
+        'class A:\n    """Does."""\n    def f(self): pass\n    g = f\n    def h(self): '
+        "pass\nx = A()\n"
+    )
     found = facts(source)
     assert [(one.symbol, one.headings, source[one.start : one.end]) for one in found.sections] == [
         ("A", ("A",), 'class A:\n    """Does."""'),
@@ -113,10 +120,14 @@ def test_a_long_function_is_divided_at_statements_and_repeats_its_header() -> No
     assert all(len(source[one.start : one.end]) <= UNIT_CHARS for one in found.sections)
     assert found.sections[0].headings == ("long",)
     assert {one.headings for one in found.sections[1:]} == {("long", "def long(a)", "Counts a.")}
-    assert {source[one.start : one.end].splitlines()[0] for one in found.sections[1:]} == {"    if a:"}
+    assert {source[one.start : one.end].splitlines()[0] for one in found.sections[1:]} == {
+        "    if a:"
+    }
 
 
-def test_calls_and_bases_are_names_as_written_and_nested_functions_belong_to_the_outer_one() -> None:
+def test_calls_and_bases_are_names_as_written_and_nested_functions_belong_to_the_outer_one() -> (
+    None
+):
     calls = {one.name: set(one.calls) for one in facts().symbols}
     assert calls["größe"] == {"f", "p.join", "loads", "helper"}
     assert calls["run"] == {"deep", "self.stop", "super", "super().run"}
@@ -134,15 +145,23 @@ def test_imports_are_absolute_and_know_their_function() -> None:
 
 
 def test_relative_imports_of_a_package_start_at_the_package() -> None:
-    found = facts("from . import a\nfrom .b import c\nfrom ...far import d\n", "pkg/__init__.py", "pkg")
-    assert [(one.module, one.name) for one in found.imports] == [("pkg", "a"), ("pkg.b", "c"), ("far", "d")]
+    found = facts(
+        "from . import a\nfrom .b import c\nfrom ...far import d\n", "pkg/__init__.py", "pkg"
+    )
+    assert [(one.module, one.name) for one in found.imports] == [
+        ("pkg", "a"),
+        ("pkg.b", "c"),
+        ("far", "d"),
+    ]
 
 
 @pytest.mark.parametrize(
     "source",
     [
-        'x = """\n# not a comment but text inside a string, long enough\n"""\n# no\ny = 1  # trailing remarks stay\n',
-        "# Copyright 2020 Somebody and others, all of them.\n# Licensed under some licence.\nx = 1\n",
+        'x = """\n# not a comment but text inside a string, long enough\n"""\n# no\ny = 1  # '
+        "trailing remarks stay\n",
+        "# Copyright 2020 Somebody and others, all of them.\n# Licensed under some licence.\nx = "
+        "1\n",
     ],
 )
 def test_lines_in_strings_remarks_behind_code_and_licences_are_not_comments(source: str) -> None:
@@ -187,7 +206,11 @@ def test_two_definitions_of_one_name_are_both_there() -> None:
         ("pkg/mod.py", {"pkg"}, "pkg.mod"),
         ("pkg/__init__.py", {"pkg"}, "pkg"),
         ("src/pkg/mod.py", {"src/pkg"}, "pkg.mod"),
-        ("libs/one/src/pkg/sub/mod.py", {"libs/one/src/pkg", "libs/one/src/pkg/sub"}, "pkg.sub.mod"),
+        (
+            "libs/one/src/pkg/sub/mod.py",
+            {"libs/one/src/pkg", "libs/one/src/pkg/sub"},
+            "pkg.sub.mod",
+        ),
         ("src/namespace/mod.py", set(), "namespace.mod"),
         ("src/mod.py", {"src"}, "src.mod"),
         ("tools/run.py", set(), "tools.run"),

@@ -40,7 +40,10 @@ def test_common_encodings_give_the_same_text(data: bytes) -> None:
     ("text", "encoding"),
     [
         ("plain words in a row", "utf-16-le"),  # without a mark
-        ("Съешь же ещё этих мягких французских булок, да выпей чаю. " * 20, "cp1251"),  # not declared
+        (
+            "Съешь же ещё этих мягких французских булок, да выпей чаю. " * 20,
+            "cp1251",
+        ),  # not declared
         ("a\r\nb\rc\n", "ascii"),  # line ends stay as they are
     ],
 )

@@ -1,4 +1,6 @@
-"""Every section lies inside its text, in order, without overlap, and is not blank: whatever the text."""
+"""Every section lies inside its text, in order, without overlap, and is not blank: whatever the
+text.
+"""
 
 from __future__ import annotations
 
@@ -40,14 +42,34 @@ PYTHON = st.lists(
 ANY = st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=200)
 CODE = st.lists(
     st.sampled_from(
-        ["function f(ä) {", "}", "class Ö {", "// über und über und über und noch mehr\n", "/* ß */", "\n", "x.y();"]
+        [
+            "function f(ä) {",
+            "}",
+            "class Ö {",
+            "// über und über und über und noch mehr\n",
+            "/* ß */",
+            "\n",
+            "x.y();",
+        ]
     )
     | ANY,
     max_size=12,
 ).map("".join)
 MARKUP = st.lists(
     st.sampled_from(
-        ["# Ä\n", "Titel\n===\n", "```\n", "text 😀\n", "\n", "---\n", "- x\n", "<h1>", "</h1>", "<p>", "&auml;"]
+        [
+            "# Ä\n",
+            "Titel\n===\n",
+            "```\n",
+            "text 😀\n",
+            "\n",
+            "---\n",
+            "- x\n",
+            "<h1>",
+            "</h1>",
+            "<p>",
+            "&auml;",
+        ]
     )
     | ANY,
     max_size=20,
@@ -72,7 +94,9 @@ def check_facts(text: str, found: CodeFacts) -> None:
 
 
 def check_lines(text: str, found: CodeFacts) -> None:
-    """Every line that is not blank belongs to exactly one unit, and a unit is made of whole lines."""
+    """Every line that is not blank belongs to exactly one unit, and a unit is made of whole
+    lines.
+    """
     lines = Lines(text)
     owners = [0] * len(lines)
     for unit in found.sections:
@@ -100,7 +124,11 @@ def test_code_sections(language: str, text: str) -> None:
 @given(MARKUP)
 def test_markup_sections(markup: str) -> None:
     html, html_outline = html_to_text(markup)
-    for text, outlined in ((markup, outline_markdown(markup)), read_rst(markup), (html, html_outline)):
+    for text, outlined in (
+        (markup, outline_markdown(markup)),
+        read_rst(markup),
+        (html, html_outline),
+    ):
         last = 0
         for region in outlined.regions:
             assert last <= region.start < region.end <= len(text)

@@ -1,4 +1,6 @@
-"""Eight languages: one small file each, with its symbols, documentation, imports, calls and bases."""
+"""Eight languages: one small file each, with its symbols, documentation, imports, calls and
+bases.
+"""
 
 from __future__ import annotations
 
@@ -146,13 +148,25 @@ CASES = {
     "typescript": (
         TYPESCRIPT,
         "web/a.ts",
-        {"class": ["Store", "Service"], "function": ["NS.f"], "method": ["Service.h", "Service.constructor"]},
+        {
+            "class": ["Store", "Service"],
+            "function": ["NS.f"],
+            "method": ["Service.h", "Service.constructor"],
+        },
         {"Store": "A store.", "Service": "// The service"},
         {"NS.f": {"g"}, "Service.h": {"x.toFixed"}, "Service.constructor": {"super", "this.init"}},
         {"Store": ("Base", "Other"), "Service": ("Parent", "Store")},
         [("web.types", "T", None), ("@scope/pkg", "x", "y")],
     ),
-    "tsx": (TSX, "view.tsx", {"function": ["View"]}, {"View": "// View of it"}, {"View": {"useStore"}}, {}, []),
+    "tsx": (
+        TSX,
+        "view.tsx",
+        {"function": ["View"]},
+        {"View": "// View of it"},
+        {"View": {"useStore"}},
+        {},
+        [],
+    ),
     "java": (
         JAVA,
         "src/com/x/Foo.java",
@@ -176,7 +190,11 @@ CASES = {
         "crates/foo/src/net/mod.rs",
         {"class": ["Client"], "method": ["Client.drop", "Wrapper.new"], "function": ["tests.t"]},
         {"Client": "/// A client."},
-        {"Client.drop": {"self.close"}, "Wrapper.new": {"helper", "Vec.new", "Self.make"}, "tests.t": {"super.run"}},
+        {
+            "Client.drop": {"self.close"},
+            "Wrapper.new": {"helper", "Vec.new", "Self.make"},
+            "tests.t": {"super.run"},
+        },
         {"Client": ("Drop",)},
         [
             ("std.collections", "HashMap", None),
@@ -274,10 +292,22 @@ def test_broken_code_still_gives_what_can_be_read() -> None:
 
 LONG = {
     "javascript": ("function long(a) {", "  if (a) {\n    a = [\n      1,\n    ];\n  }\n", "}"),
-    "typescript": ("function long(a: any) {", "  if (a) {\n    a = [\n      1,\n    ];\n  }\n", "}"),
+    "typescript": (
+        "function long(a: any) {",
+        "  if (a) {\n    a = [\n      1,\n    ];\n  }\n",
+        "}",
+    ),
     "tsx": ("function long(a: any) {", "  if (a) {\n    a = [\n      1,\n    ];\n  }\n", "}"),
-    "java": ("class A { int x;\n  void long_(int a) {", "  if (a > 0) {\n    a = f(\n      1\n    );\n  }\n", "}\n}"),
-    "go": ("package p\nfunc long(a int) {", "  if a > 0 {\n    a = f(\n      1,\n    )\n  }\n", "}"),
+    "java": (
+        "class A { int x;\n  void long_(int a) {",
+        "  if (a > 0) {\n    a = f(\n      1\n    );\n  }\n",
+        "}\n}",
+    ),
+    "go": (
+        "package p\nfunc long(a int) {",
+        "  if a > 0 {\n    a = f(\n      1,\n    )\n  }\n",
+        "}",
+    ),
     "rust": ("fn long(a: i32) {", "  if a > 0 {\n    f(\n      1,\n    );\n  }\n", "}"),
     "c": ("void long_(int a) {", "  if (a) {\n    a = f(\n      1\n    );\n  }\n", "}"),
     "cpp": ("void long_(int a) {", "  if (a) {\n    a = f(\n      1\n    );\n  }\n", "}"),
@@ -289,7 +319,13 @@ LONG = {
 def test_long_functions_are_divided_at_statements(language: str) -> None:
     head, step, tail = LONG[language]
     source = f"{head}\n{step * 90}{tail}\n"
-    found = [one for one in parse_code(source, "a.x", language).sections if one.kind in ("function", "method")]
+    found = [
+        one
+        for one in parse_code(source, "a.x", language).sections
+        if one.kind in ("function", "method")
+    ]
     assert len(found) > 2
-    assert {source[one.start :].split("\n", maxsplit=1)[0] for one in found[1:]} == {step.split("\n")[0]}
+    assert {source[one.start :].split("\n", maxsplit=1)[0] for one in found[1:]} == {
+        step.split("\n")[0]
+    }
     assert {len(one.headings) for one in found[1:]} == {2}

@@ -1,4 +1,6 @@
-"""Notes that link to each other: links become edges between documents, tags and properties become facts."""
+"""Notes that link to each other: links become edges between documents, tags and properties become
+facts.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,8 @@ def notes(root: Path, **texts: str) -> dict[str, Material]:
 def test_links_find_notes_by_name_path_and_alias(tmp_path: Path) -> None:
     found = notes(
         tmp_path,
-        index="See [[Pump]], [[deep/Valve#Seals|the valve]], [[PM]], [[Nowhere]], [x](deep/Valve.md#x). ![[Pump]]",
+        index="See [[Pump]], [[deep/Valve#Seals|the valve]], [[PM]], [[Nowhere]], "
+        "[x](deep/Valve.md#x). ![[Pump]]",
         Pump="---\naliases: [PM, pumping unit]\n---\nbody",
         deepINValve="body two",
     )
@@ -50,19 +53,28 @@ def test_tags_and_properties_of_front_matter_are_facts(tmp_path: Path) -> None:
         ("Pump", "owner", "Maria Silva"),
     }
     assert found.text == text
-    assert found.metadata == {"tags": ["hydraulics", "plant/north", "urgent"], "authors": ["Ann Lee"]}
+    assert found.metadata == {
+        "tags": ["hydraulics", "plant/north", "urgent"],
+        "authors": ["Ann Lee"],
+    }
 
 
 def test_chunks_know_their_file_and_its_date(tmp_path: Path) -> None:
     (tmp_path / "vault").mkdir()
-    (tmp_path / "vault" / "pump.md").write_text("---\ndate: 2026-03-02\n---\nThe pump of Maria Silva works.")
+    (tmp_path / "vault" / "pump.md").write_text(
+        "---\ndate: 2026-03-02\n---\nThe pump of Maria Silva works."
+    )
     context = new_context(tmp_path)
     ingest(context, DocumentsSource(tmp_path / "vault"))
     moment = datetime(2026, 3, 2, tzinfo=UTC)
     chunk = next(iter(context.store.scan("doc_chunks"))).to_pylist()[0]
     assert (chunk["file_path"], chunk["timestamp"]) == ("pump.md", moment)
     for name in ("mentions", "relations"):
-        dates = [row for batch in context.store.scan(name) for row in batch.column("valid_from").to_pylist()]
+        dates = [
+            row
+            for batch in context.store.scan(name)
+            for row in batch.column("valid_from").to_pylist()
+        ]
         assert set(dates) == {moment}
 
 
@@ -73,7 +85,9 @@ def test_logseq_pages_have_properties_and_namespaces(tmp_path: Path) -> None:
         journalsINday="- worked on [[Project/Pump]]",
     )
     assert [link.target for link in found["journals/day.md"].links] == ["pages/Project___Pump.md"]
-    assert {(relation, target) for _, relation, target in found["pages/Project___Pump.md"].triples} >= {
+    assert {
+        (relation, target) for _, relation, target in found["pages/Project___Pump.md"].triples
+    } >= {
         ("tagged", "hydraulics"),
         ("tagged", "spare"),
         ("tagged", "big idea"),

@@ -36,7 +36,10 @@ def test_order_is_that_of_names_folder_by_folder(tmp_path: Path) -> None:
         ("build/\n", ["a.py", "d/e.py", "x.log"]),
         ("/build/\n", ["a.py", "d/build/c.py", "d/e.py", "x.log"]),
         ("*\n!*/\n!*.py\n", ["a.py", "build/b.py", "d/build/c.py", "d/e.py"]),
-        ("build\n!build/b.py\n", ["a.py", "d/e.py", "x.log"]),  # what is below an ignored folder stays ignored
+        (
+            "build\n!build/b.py\n",
+            ["a.py", "d/e.py", "x.log"],
+        ),  # what is below an ignored folder stays ignored
         ("d/**/c.py\n# a remark\n\n\\#x\n", ["a.py", "build/b.py", "d/e.py", "x.log"]),
         ("[a-b].py\n", ["d/build/c.py", "d/e.py", "x.log"]),
         ("*\n!*/\n!/a.py\n", ["a.py"]),  # folders are kept, what is in them is not
@@ -58,7 +61,15 @@ def test_nested_gitignore_overrides_the_outer_one(tmp_path: Path) -> None:
 
 
 def test_environments_caches_and_repositories_are_skipped(tmp_path: Path) -> None:
-    make(tmp_path, ".git/x.py", "node_modules/m.js", "__pycache__/x.py", "env/pyvenv.cfg", "env/lib/x.py", "ok.py")
+    make(
+        tmp_path,
+        ".git/x.py",
+        "node_modules/m.js",
+        "__pycache__/x.py",
+        "env/pyvenv.cfg",
+        "env/lib/x.py",
+        "ok.py",
+    )
     assert found(tmp_path) == ["ok.py"]
 
 
@@ -107,7 +118,10 @@ def test_folders_nested_beyond_the_longest_path_are_reported(tmp_path: Path) -> 
 @pytest.mark.parametrize("seed", range(8))
 def test_random_rules_ignore_what_git_ignores(tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)
-    lines = "* !*/ *.py !*.py a/ !a/ /a b/* !b/c **/c c/** a/**/d /b/ !d a/b *.p? [ab] !**/d.py b/** !b/**/ */c"
+    lines = (
+        "* !*/ *.py !*.py a/ !a/ /a b/* !b/c **/c c/** a/**/d /b/ !d a/b *.p? [ab] !**/d.py "
+        "b/** !b/**/ */c"
+    )
     for _ in range(25):
         folders = [chance.choice("abcd") for _ in range(chance.randint(0, 3))]
         path = tmp_path.joinpath(*folders, chance.choice(["a.py", "c.py", "d.py", "x.log", "y"]))

@@ -46,13 +46,22 @@ def test_code_and_prose_are_read_and_everything_else_is_passed_over(tmp_path: Pa
             "gen/made.py": "x = 1",
             "logo.svg": "<svg/>",
             "pkg/__init__.py": "",
-            "pkg/core.py": '"""Core."""\nfrom . import util\n\ndef run():\n    """Runs."""\n    util.go()\n',
+            "pkg/core.py": '"""Core."""\nfrom . import util\n\ndef run():\n    """Runs."""\n    '
+            "util.go()\n",
             "web/app.ts": "// Starts it\nexport function start(): void { boot(); }\n",
         },
     )
     found = read(tmp_path)
     assert list(found) == [
-        *("Dockerfile", "README", "data.json", "docs/guide.md", "pkg/__init__.py", "pkg/core.py", "setup.cfg"),
+        *(
+            "Dockerfile",
+            "README",
+            "data.json",
+            "docs/guide.md",
+            "pkg/__init__.py",
+            "pkg/core.py",
+            "setup.cfg",
+        ),
         "web/app.ts",
     ]
     settings = found["setup.cfg"]
@@ -61,12 +70,19 @@ def test_code_and_prose_are_read_and_everything_else_is_passed_over(tmp_path: Pa
     ]
     core = found["pkg/core.py"]
     assert core.code is not None
-    assert (core.code.module, core.code.language, core.code.size) == ("pkg.core", "python", len(core.text))
+    assert (core.code.module, core.code.language, core.code.size) == (
+        "pkg.core",
+        "python",
+        len(core.text),
+    )
     assert [one[:3] for one in core.code.imports] == [("pkg", "util", None)]
     assert [(one.qualified_name, one.kind, one.calls) for one in core.code.symbols] == [
         ("pkg.core.run", FuncKind.FUNCTION, ("util.go",))
     ]
-    assert [(core.text[one.start : one.end], one.kind, one.symbol, one.headings) for one in core.sections] == [
+    assert [
+        (core.text[one.start : one.end], one.kind, one.symbol, one.headings)
+        for one in core.sections
+    ] == [
         ('"""Core."""\nfrom . import util', ChunkKind.MODULE, None, ("pkg.core",)),
         ('def run():\n    """Runs."""\n    util.go()', ChunkKind.FUNCTION, "run", ("run",)),
     ]
@@ -79,7 +95,10 @@ def test_code_and_prose_are_read_and_everything_else_is_passed_over(tmp_path: Pa
 
 def test_empty_files_are_files_without_sections(tmp_path: Path) -> None:
     found = read(make(tmp_path, {"a/__init__.py": "", "b/__init__.py": "\n"}))
-    assert {path: one.sections for path, one in found.items()} == {"a/__init__.py": (), "b/__init__.py": ()}
+    assert {path: one.sections for path, one in found.items()} == {
+        "a/__init__.py": (),
+        "b/__init__.py": (),
+    }
 
 
 def test_code_that_does_not_parse_is_kept_as_text_with_the_reason(tmp_path: Path) -> None:
@@ -91,7 +110,10 @@ def test_code_that_does_not_parse_is_kept_as_text_with_the_reason(tmp_path: Path
 
 
 def test_go_imports_of_the_workspace_itself_lose_its_prefix(tmp_path: Path) -> None:
-    files = {"go.mod": "module example.com/x\n\ngo 1.22\n", "a/m.go": 'package a\nimport "example.com/x/b/c"\n'}
+    files = {
+        "go.mod": "module example.com/x\n\ngo 1.22\n",
+        "a/m.go": 'package a\nimport "example.com/x/b/c"\n',
+    }
     code = read(make(tmp_path, files))["a/m.go"].code
     assert code is not None
     assert [one[:3] for one in code.imports] == [("b.c", None, "c")]
@@ -115,7 +137,10 @@ def test_a_missing_workspace_says_what_was_expected(tmp_path: Path) -> None:
 
 
 def test_two_readings_are_equal_and_of_the_total_length(tmp_path: Path) -> None:
-    make(tmp_path, {f"m{number}.py": f"def f{number}():\n    return {number}\n" for number in range(40)})
+    make(
+        tmp_path,
+        {f"m{number}.py": f"def f{number}():\n    return {number}\n" for number in range(40)},
+    )
     source = WorkspaceSource(tmp_path)
     assert list(source.read()) == list(source.read())
     assert source.total == 40

@@ -1,4 +1,6 @@
-"""Sockets have their rights from the first moment, take over from the dead and never from the living."""
+"""Sockets have their rights from the first moment, take over from the dead and never from the
+living.
+"""
 
 import os
 import stat
@@ -7,10 +9,19 @@ import threading
 import pytest
 
 from hades.ports.store import Mode
-from hades.surfaces.access.limits import LOOPBACK, CannotListen, hand_over, tcp_door, tcp_socket, unix_socket
+from hades.surfaces.access.limits import (
+    LOOPBACK,
+    CannotListen,
+    hand_over,
+    tcp_door,
+    tcp_socket,
+    unix_socket,
+)
 
 
-@pytest.mark.parametrize(("mode", "rights"), [(Mode.READ_ONLY, 0o660), (Mode.READ_WRITE, 0o600), (Mode.ADMIN, 0o600)])
+@pytest.mark.parametrize(
+    ("mode", "rights"), [(Mode.READ_ONLY, 0o660), (Mode.READ_WRITE, 0o600), (Mode.ADMIN, 0o600)]
+)
 def test_rights_follow_the_mode_whatever_the_umask(tmp_path, mode, rights):
     before = os.umask(0o000)
     try:
@@ -48,7 +59,10 @@ def test_a_socket_left_by_a_dead_service_is_replaced(tmp_path):
 
 
 def test_a_living_service_and_a_file_are_left_alone(tmp_path):
-    with unix_socket(tmp_path / "s", Mode.READ_ONLY), pytest.raises(CannotListen, match="listens on"):
+    with (
+        unix_socket(tmp_path / "s", Mode.READ_ONLY),
+        pytest.raises(CannotListen, match="listens on"),
+    ):
         unix_socket(tmp_path / "s", Mode.READ_ONLY)
     (tmp_path / "file").write_text("precious")
     with pytest.raises(CannotListen, match="is not a socket"):
@@ -62,7 +76,10 @@ def test_a_folder_that_is_not_there_is_named(tmp_path):
 
 
 def test_a_taken_port_is_named():
-    with tcp_socket("127.0.0.1", 0) as taken, pytest.raises(CannotListen, match="choose another port"):
+    with (
+        tcp_socket("127.0.0.1", 0) as taken,
+        pytest.raises(CannotListen, match="choose another port"),
+    ):
         tcp_socket("127.0.0.1", taken.getsockname()[1])
 
 

@@ -7,7 +7,15 @@ from datetime import UTC, datetime
 import pytest
 
 from hades.ports.store import Mode
-from hades.surfaces.access.limits import Caller, CallerRefused, TokenError, Tokens, covers, require, without_tokens
+from hades.surfaces.access.limits import (
+    Caller,
+    CallerRefused,
+    TokenError,
+    Tokens,
+    covers,
+    require,
+    without_tokens,
+)
 
 AT = datetime(2026, 1, 2, tzinfo=UTC)
 
@@ -19,7 +27,9 @@ def test_a_token_says_who_calls_and_what_they_may(tmp_path):
     assert made.created_at == "2026-01-02T00:00:00+00:00"
 
 
-@pytest.mark.parametrize("wrong", ["", "hades_", "hades_00000000_" + "a" * 43, "Bearer x", "\ud800", "x" * 10_000])
+@pytest.mark.parametrize(
+    "wrong", ["", "hades_", "hades_00000000_" + "a" * 43, "Bearer x", "\ud800", "x" * 10_000]
+)
 def test_what_is_no_token_opens_nothing(tmp_path, wrong):
     tokens = Tokens(tmp_path)
     assert tokens.caller(wrong) is None

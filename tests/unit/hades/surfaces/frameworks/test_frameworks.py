@@ -70,7 +70,9 @@ def test_the_llama_index_retriever_is_one_and_gives_scored_nodes(home: str) -> N
 
     from hades.surfaces.frameworks import llama_index
 
-    assert LlamaIndexRetriever.__name__ in [base.__name__ for base in llama_index.HadesRetriever.__mro__]
+    assert LlamaIndexRetriever.__name__ in [
+        base.__name__ for base in llama_index.HadesRetriever.__mro__
+    ]
     nodes = llama_index.HadesRetriever(home=home, k=2).retrieve(QUESTION)
     assert len(nodes) == 2
     assert "Rhine" in nodes[0].node.get_content()
@@ -79,7 +81,9 @@ def test_the_llama_index_retriever_is_one_and_gives_scored_nodes(home: str) -> N
 
 def test_the_haystack_component_survives_a_pipeline_file(home: str) -> None:
     os.environ["HAYSTACK_TELEMETRY_ENABLED"] = "False"  # read when Haystack is imported
-    from haystack import Pipeline  # here, not above: it loads torch, which the other workers need not wait for
+    from haystack import (
+        Pipeline,
+    )  # here, not above: it loads torch, which the other workers need not wait for
 
     from hades.surfaces.frameworks import haystack
 
@@ -101,7 +105,10 @@ def test_one_search_serves_several_retrievers(home: str) -> None:
 
     with open_hades(load_settings()) as hades:
         lone = langchain.HadesRetriever(search=hades, k=1).invoke(QUESTION)
-        assert lone[0].id == llama_index.HadesRetriever(search=hades, k=1).retrieve(QUESTION)[0].node.node_id
+        assert (
+            lone[0].id
+            == llama_index.HadesRetriever(search=hades, k=1).retrieve(QUESTION)[0].node.node_id
+        )
 
 
 def test_a_result_as_arrow_and_as_pandas(home: str) -> None:
@@ -117,7 +124,9 @@ def test_a_result_as_arrow_and_as_pandas(home: str) -> None:
 
 
 def test_a_filter_limits_the_documents(home: str) -> None:
-    found = langchain.HadesRetriever(home=home, filters={"path": "po.*", "type": ["markdown"]}).invoke(QUESTION)
+    found = langchain.HadesRetriever(
+        home=home, filters={"path": "po.*", "type": ["markdown"]}
+    ).invoke(QUESTION)
     assert {one.metadata["document"] for one in found} == {"po.md"}
     with pytest.raises(ValueError, match="'paths' is no filter"):
         langchain.HadesRetriever(home=home, filters={"paths": "po.*"}).invoke(QUESTION)

@@ -1,0 +1,151 @@
+"""What a nightly build would do now, how long it would take, and what its paid models would
+cost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import orjson
+
+from hades import build_state
+from hades.ingest import manifest
+from hades.night.report import last_runs, newest_report
+from hades.night.stages import NIGHT
+from hades.night.topics.inputs import HierarchyRules
+from hades.night.topics.wording import summary_prompt
+from hades.night.weights.feedback import judge_digest
+from hades.ports.store import RowStore, Term, scan_rows, scan_values
+
+_ALWAYS = ("contracts", "released")
+_RUNS = 10  # builds whose durations the forecast takes the median of
+_MILLION = 1_000_000
+
+
+@dataclass(frozen=True)
+class PaidModels:
+    """The models behind an endpoint and their prices for a million tokens; None where a price is
+    not set.
+
+    Without an endpoint both names are empty: the models of the installation run on this machine and
+    cost nothing.
+    """
+
+    embedder: str = ""
+    embedder_price: float | None = None
+    writer: str = ""
+    input_price: float | None = None
+    output_price: float | None = None
+    count_tokens: Callable[[str], int] = len
+
+
+def forecast_cost(
+    store: RowStore, paid: PaidModels, *, is_embedding: bool, is_writing: bool
+) -> dict[str, Any]:
+    """Count the texts that have no vector, and the topics that the language model may have to
+    summarise again.
+
+    A topic whose quotes do not change is not sent again, so the summaries are an upper bound.
+    Before the first build there are no topics to count. A `price` of None: one that is needed is
+    not set.
+    """
+    waiting = [Term("embedding_model", "is_null")]
+    texts = (
+        scan_values(store, "doc_chunks", "token_count", where=waiting)
+        if paid.embedder and is_embedding
+        else ()
+    )
+    embedded = sum(tokens or 0 for tokens in texts)
+    prompts = _topic_prompts(store) if paid.writer and is_writing else []
+    prompt_tokens = sum(paid.count_tokens(prompt) for prompt in prompts)
+    written = len(prompts) * HierarchyRules().summary_tokens
+    parts = (
+        (embedded, paid.embedder_price),
+        (prompt_tokens, paid.input_price),
+        (written, paid.output_price),
+    )
+    prices = [None if price is None else tokens * price for tokens, price in parts if tokens]
+    known_prices = [price for price in prices if price is not None]
+    price = round(sum(known_prices) / _MILLION, 6) if len(known_prices) == len(prices) else None
+    return {
+        "embedding_tokens": embedded,
+        "calls": len(prompts),
+        "prompt_tokens": prompt_tokens,
+        "completion_tokens": written,
+        "price": price,
+    }
+
+
+def _topic_prompts(store: RowStore) -> list[str]:
+    """What the language model would be asked about the topics as they are now."""
+    prompts = []
+    for row in scan_rows(store, "clusters", columns=["name", "metadata"]):
+        facts = orjson.loads(row["metadata"])
+        if facts["evidence"]:
+            prompts.append(
+                summary_prompt(
+                    row["name"], facts["terms"], [quote["text"] for quote in facts["evidence"]]
+                )
+            )
+    return prompts
+
+
+def forecast_build(store: RowStore, home: Path, paid: PaidModels = PaidModels()) -> dict[str, Any]:
+    """What a nightly build has work for, by the store's own marks and the last reports; nothing is
+    computed.
+
+    `stages` have the seconds that each will take, None where it was never measured; `seconds` is
+    their sum. `learned` is what the last weighing learned from judged answers, `runs` the number of
+    earlier builds that seconds come from.
+    """
+    last_report = newest_report(home)
+    missing = store.count("doc_chunks", where=[Term("embedding_model", "is_null")])
+    sources = store.count("sources")
+    weighed = build_state.complete(store, build_state.WEIGHTS)
+    learned = weighed.report.get("learned", {}) if weighed is not None else {}
+    digest = manifest.derive_digest(store)
+    changed = {
+        "sources": bool(sources),
+        "embeddings": bool(missing),
+        "edges": digest is None or digest != last_report.get("derived_from") or weighed is None,
+        "weights": learned.get("judged") != judge_digest(store),
+    }
+    stale: list[str] = []  # stages whose own input changed, and those that need one of them
+    for stage in NIGHT:
+        if changed.get(stage.name) or any(name in stale for name in stage.needs):
+            stale.append(stage.name)
+    runs = last_runs(home, _RUNS)
+    seconds = {name: forecast_seconds(name, runs, missing) for name in (*stale, *_ALWAYS)}
+    cost = forecast_cost(store, paid, is_embedding=bool(missing), is_writing="topics" in stale)
+    return {
+        "stages": seconds,
+        "chunks_to_embed": missing,
+        "sources": sources,
+        "learned": learned,
+        "runs": len(runs),
+        "cost": cost,
+        "seconds": round(sum(value for value in seconds.values() if value), 1),
+    }
+
+
+def forecast_seconds(stage: str, runs: Sequence[Mapping[str, Any]], chunks: int) -> float | None:
+    """The median over earlier builds in which the stage had work; embedding by the chunk. None:
+    never measured.
+    """
+    if stage == "embeddings":
+        rates = [
+            run["seconds"][stage] / run["embedded"]
+            for run in runs
+            if run["embedded"] and stage in run["seconds"]
+        ]
+        return round(median(rates) * chunks, 1) if rates else None
+    durations = [
+        run["seconds"][stage]
+        for run in runs
+        if stage in run["seconds"] and stage not in run["skipped"]
+    ]
+    return round(median(durations), 1) if durations else None

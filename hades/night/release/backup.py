@@ -1,0 +1,450 @@
+"""Back up and restore."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from hades.errors import HadesError, SnapshotError
+from hades.files import OWNER_ONLY, make_private_folder, sha256_of
+from hades.ports.store import GraphStore, RowStore, scan_rows, scan_values
+from hades.snapshot import manifest
+from hades.snapshot.files import sync
+from hades.snapshot.manifest import VERIFIED
+from schemas.catalogue import COLLECTIONS, collection_named, declared
+from schemas.ids import iso
+
+MANIFEST = "backup.json"
+FORMAT = 1
+STORE, HOME = "store", "home"
+
+
+class BackupError(HadesError):
+    """A backup that cannot be written, read or restored: which file, what was expected, what to
+    do.
+    """
+
+
+@dataclass(frozen=True)
+class Backup:
+    """A finished backup. `kind` is how the store's rows are kept: `sqlite` (its file) or `rows`
+    (Parquet).
+    """
+
+    at: str
+    hades: str
+    kind: str
+    rows: dict[str, int]
+    snapshots: tuple[str, ...]
+    files: dict[str, tuple[int, str]] = field(default_factory=dict)
+
+    @property
+    def snapshot(self) -> str:
+        """The snapshot that served; empty where none did."""
+        return self.snapshots[0] if self.snapshots else ""
+
+    @property
+    def bytes(self) -> int:
+        """What its files weigh."""
+        return sum(size for size, _ in self.files.values())
+
+    def facts(self) -> dict[str, Any]:
+        """What the manifest says beside the list of files."""
+        facts = {"at": self.at, "hades": self.hades, "store": self.kind, "rows": self.rows}
+        return {**facts, "snapshots": list(self.snapshots)}
+
+    def as_dict(self) -> dict[str, Any]:
+        """For people and scripts: everything but the list of files."""
+        return {
+            **self.facts(),
+            "snapshot": self.snapshot,
+            "files": len(self.files),
+            "bytes": self.bytes,
+        }
+
+
+def seal(
+    folder: Path, at: datetime, hades: str, kind: str, rows: Mapping[str, int], snapshots: list[str]
+) -> Backup:
+    """Hash what the folder holds and write the manifest last: a folder without one is no backup."""
+    files = {name: (path.stat().st_size, sha256_of(path)) for name, path in files_in(folder)}
+    backup = Backup(iso(at), hades, kind, dict(rows), tuple(snapshots), files)
+    file_entries = {
+        name: {"bytes": size, "sha256": digest} for name, (size, digest) in files.items()
+    }
+    body = {"format": FORMAT, **backup.facts(), "files": file_entries}
+    with (folder / MANIFEST).open("x", encoding="utf-8") as file:
+        json.dump(body, file, indent=1, sort_keys=True)
+        file.flush()
+        os.fsync(file.fileno())
+    return backup
+
+
+def read(folder: Path) -> Backup:
+    """What a backup says of itself, or `BackupError` where it says nothing that can be used."""
+    path = folder / MANIFEST
+    try:
+        body = json.loads(path.read_text("utf-8"))
+    except FileNotFoundError:
+        raise BackupError(
+            f"{folder} holds no {MANIFEST}, so it is not a finished backup; name the folder of one"
+        ) from None
+    except (OSError, ValueError) as error:
+        raise BackupError(f"{path} cannot be read ({error}); use another backup") from None
+    if body.get("format") != FORMAT:
+        raise BackupError(
+            f"{path} has format {body.get('format')}, this version reads {FORMAT}; upgrade HADES"
+        )
+    files = {
+        name: (int(entry["bytes"]), str(entry["sha256"])) for name, entry in body["files"].items()
+    }
+    return Backup(
+        body["at"], body["hades"], body["store"], body["rows"], tuple(body["snapshots"]), files
+    )
+
+
+def verify(folder: Path) -> Backup:
+    """Read every file of a backup; it comes back only when nothing is missing, added, cut or
+    changed.
+    """
+    backup = read(folder)
+    paths = dict(files_in(folder))
+    if missing := sorted(set(backup.files) - set(paths)):
+        raise BackupError(f"{folder} lacks {_some(missing)}; use another backup")
+    if strange := sorted(set(paths) - set(backup.files)):
+        raise BackupError(
+            f"{folder} holds {_some(strange)}, which its manifest does not name; use another backup"
+        )
+    for name, (size, digest) in backup.files.items():
+        if paths[name].stat().st_size != size or sha256_of(paths[name]) != digest:
+            raise BackupError(f"{folder}: {name} is not what was written; use another backup")
+    return backup
+
+
+def files_in(folder: Path) -> Iterator[tuple[str, Path]]:
+    """Every file by its name inside the folder, in order; without the manifest."""
+    for path in sorted(folder.rglob("*")):
+        if path.is_symlink():
+            raise BackupError(f"{path} is a link, which a backup never holds; use another backup")
+        if path.is_file() and path != folder / MANIFEST:
+            yield path.relative_to(folder).as_posix(), path
+
+
+def _some(names: list[str]) -> str:
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return ", ".join(names[:3]) + more
+
+
+# Backups: the store, the snapshots that readers see, the registry's files; written beside, sealed,
+# then named. A service may ask and write meanwhile: SQLite files are copied as of one moment,
+# snapshot folders never change once they have a name. What can be made again (cache, locks,
+# half-built folders) stays out, and so do tenants: each has backups of its own.
+CopyFile = Callable[[Path, Path], None]  # of any kind; a database as of one moment
+# Into a folder: how its rows are kept, and how many.
+SaveStore = Callable[[Path], tuple[str, Mapping[str, int]]]
+# Raises where rows that are kept so cannot be loaded.
+CheckRows = Callable[[str, Mapping[str, int]], None]
+LoadRows = Callable[[str, Path, Mapping[str, int]], None]
+SNAPSHOTS = "snapshots"
+LEFT_OUT = frozenset({"graph.db", "cache", "prefect", "demo", "bench", "tenants", SNAPSHOTS})
+LOGS = "logs"
+_PASSING = ("-wal", "-shm", "-journal", ".new", ".partial")
+_DATED = re.compile(r"hades-\d{8}T\d{6}Z")
+_TRIES = 5
+
+
+def back_up(
+    home: Path,
+    target: Path,
+    save_store: SaveStore,
+    copy_file: CopyFile,
+    *,
+    at: datetime,
+    hades: str,
+    logs: bool = False,
+) -> Backup:
+    """Write a backup of a home to the folder `target`, which must not hold anything yet.
+
+    Killed at any moment, `target` is not there: all is written to a folder beside it, which the
+    next try removes.
+    """
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise BackupError(f"{target} is there and not empty; name a new folder, or use --dated")
+    if home.resolve() == target.resolve() or home.resolve() in target.resolve().parents:
+        raise BackupError(
+            f"{target} lies in {home}, which it is a backup of; name a folder elsewhere"
+        )
+    partial = target.with_name(f".{target.name}.partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    # The graph may hold what not everybody on the machine may read.
+    partial.mkdir(mode=0o700, parents=True)
+    (partial / STORE).mkdir()
+    try:
+        snapshots = _copy_snapshots(home, partial / HOME / SNAPSHOTS)
+        kind, rows = save_store(partial / STORE)
+        _copy_rest(home, partial / HOME, copy_file, LEFT_OUT if logs else LEFT_OUT | {LOGS})
+        backup = seal(partial, at, hades, kind, rows, snapshots)
+        if target.exists():
+            target.rmdir()
+        partial.rename(target)
+        sync(target.parent)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+    return backup
+
+
+def dated(folder: Path, at: datetime) -> Path:
+    """The folder of a backup of this moment among others."""
+    return folder / f"hades-{at:%Y%m%dT%H%M%SZ}"
+
+
+def retain(folder: Path, keep: int) -> list[str]:
+    """Remove all but the newest finished dated backups; the names of those that went."""
+    if keep < 1:
+        raise BackupError(f"keep is {keep}; at least the newest backup must stay")
+    names = sorted(
+        path.name
+        for path in folder.iterdir()
+        if _DATED.fullmatch(path.name) and (path / MANIFEST).is_file()
+    )
+    removed = names[:-keep]
+    for name in removed:
+        shutil.rmtree(folder / name)
+    return removed
+
+
+def _copy_snapshots(home: Path, into: Path) -> list[str]:
+    """Every snapshot that is there, the one that serves first, and the pointers to them.
+
+    One that is pruned while it is copied is left out; should it be the one that served, another
+    serves by now.
+    """
+    root = manifest.root_of(home)
+    if not root.is_dir():
+        return []
+    for _ in range(_TRIES):
+        pointer = manifest.read(root)
+        order = (
+            []
+            if pointer is None
+            else [name for name in (pointer.snapshot, *pointer.before) if (root / name).is_dir()]
+        )
+        copied = [
+            name
+            for name in dict.fromkeys([*order, *sorted(manifest.folders(root))])
+            if _copy_snapshot(root / name, into)
+        ]
+        if pointer is None or pointer.snapshot in copied:
+            _copy_pointers(root, into, pointer is not None)
+            return copied
+    raise BackupError(f"the snapshot that serves in {root} could not be copied; run `hades doctor`")
+
+
+def _copy_snapshot(folder: Path, into: Path) -> bool:
+    """Copy a snapshot and what it says of itself; false when it was removed meanwhile or cannot be
+    read.
+    """
+    target = into / folder.name
+    if target.is_dir():
+        return True
+    try:
+        manifest.load(folder)
+        shutil.copytree(
+            folder, target, ignore=lambda _, names: [name for name in names if VERIFIED in name]
+        )
+    except (SnapshotError, FileNotFoundError, shutil.Error):
+        shutil.rmtree(target, ignore_errors=True)
+        return False
+    return True
+
+
+def _copy_pointers(root: Path, into: Path, served: bool) -> None:
+    """What serves, what did before, and what is pinned; pins of snapshots that are not in the
+    backup are dropped.
+    """
+    into.mkdir(parents=True, exist_ok=True)
+    for name in (manifest.CURRENT, manifest.PREVIOUS):
+        if served and (root / name).is_file():
+            shutil.copy2(root / name, into / name)
+    for name, snapshot in manifest.pins(root).items():
+        if (into / snapshot).is_dir():
+            (into / manifest.PINS).mkdir(exist_ok=True)
+            shutil.copy2(root / manifest.PINS / name, into / manifest.PINS / name)
+
+
+def _copy_rest(home: Path, into: Path, copy_file: CopyFile, left_out: frozenset[str]) -> None:
+    """Registry, artifacts, reports and whatever else stands in the home; databases as of one
+    moment.
+    """
+    for folder, folders, files in os.walk(home):
+        current = Path(folder)
+        at_top = current == home
+        folders[:] = sorted(
+            name
+            for name in folders
+            if not name.startswith(".") and not (at_top and name in left_out)
+        )
+        for name in sorted(files):
+            path, target = current / name, into / current.relative_to(home) / name
+            # Locks, logs of databases and half-written files mean nothing in another place.
+            is_passing = name.startswith(".") or ".lock" in name or name.endswith(_PASSING)
+            if (at_top and name in left_out) or is_passing or path.is_symlink():
+                continue
+            target.parent.mkdir(parents=True, exist_ok=True)
+            copy_file(path, target)
+
+
+# Restoring: a backup is read through first, laid out beside, and only then takes the place of what
+# was there.
+_STAGE = ".restoring"
+_KEPT_ENTRIES = frozenset({"cache", "prefect", "demo", "bench", "tenants"})
+
+
+def restore(
+    source: Path,
+    backup: Backup,
+    home: Path,
+    check: CheckRows,
+    load: LoadRows,
+    *,
+    at: datetime,
+    force: bool = False,
+) -> Path | None:
+    """Make `home` what it was when the backup was made; where what stood there before was put.
+
+    Stop the services of this home first.
+
+    `backup` is what `verify` found there: every file is checked before anything is touched. A home
+    that holds a graph is refused unless `force`; then its parts are set aside in a folder inside
+    it, not removed. The cache stays: it is made from content. `load` makes the store hold the rows
+    of the backup and no others.
+    """
+    names = sorted(entry.name for entry in home.iterdir()) if home.is_dir() else []
+    # What a restore replaces.
+    occupied = [name for name in names if name not in _KEPT_ENTRIES and not name.startswith(".")]
+    if occupied and not force:
+        raise BackupError(
+            f"{home} is not empty ({', '.join(occupied[:4])}); restore into an empty HADES_HOME, "
+            "or use --force, which sets what is there aside"
+        )
+    check(backup.kind, backup.rows)
+    stage = home / _STAGE
+    shutil.rmtree(stage, ignore_errors=True)
+    make_private_folder(home)
+    stage.mkdir(mode=OWNER_ONLY)
+    aside = home / f".before-restore.{at:%Y%m%dT%H%M%SZ}" if occupied else None
+    try:
+        if (source / HOME).is_dir():
+            shutil.copytree(source / HOME, stage, dirs_exist_ok=True)
+        _swap(home, stage, occupied, aside)
+    finally:
+        shutil.rmtree(stage, ignore_errors=True)
+    load(backup.kind, source / STORE, backup.rows)
+    return aside
+
+
+def _swap(home: Path, stage: Path, names: list[str], aside: Path | None) -> None:
+    """Put what is there aside and what was staged in its place, one entry after the other."""
+    if aside is not None:
+        aside.mkdir()
+        for name in names:
+            (home / name).rename(aside / name)
+    for entry in sorted(stage.iterdir()):
+        entry.rename(home / entry.name)
+    sync(home)
+
+
+# Every row of a store as Parquet files, and back into any store: how a graph leaves one machine for
+# another. Only the store port is used, so rows of the embedded store can go into ArangoDB and the
+# other way round.
+_GROUP_ROWS = 16_384
+
+
+def export_rows(store: RowStore, folder: Path) -> dict[str, int]:
+    """Write one file a collection that has rows; how many each holds. Each is as it was when its
+    scan began.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    counts: dict[str, int] = {}
+    for name in (collection.name for collection in COLLECTIONS if store.count(collection.name)):
+        counts[name] = 0
+        with pq.ParquetWriter(
+            folder / f"{name}.parquet", declared(name).schema, compression="zstd"
+        ) as writer:
+            for batch in store.scan(name, batch_rows=_GROUP_ROWS):
+                writer.write_batch(batch)
+                counts[name] += batch.num_rows
+    return counts
+
+
+def export_one_state(store: GraphStore, folder: Path) -> dict[str, int]:
+    """`export_rows` of a store on a server; refused where an ingest or a build wrote meanwhile.
+
+    The server reads each collection as of the moment its scan begins. No write half applied before
+    or after, and the same ledgers before and after, mean that all collections are of one state.
+    """
+    with store.reading() as rows:
+        ledgers = read_ledgers(rows)
+        counts = export_rows(rows, folder)
+    with store.reading() as rows:
+        if read_ledgers(rows) != ledgers:
+            raise BackupError(
+                "an ingest or a build wrote while the rows were read, so they are of two states; "
+                "run the backup again "
+                "when it is done"
+            )
+    return counts
+
+
+def import_rows(store: GraphStore, folder: Path, counts: Mapping[str, int]) -> dict[str, int]:
+    """Make the store hold exactly these rows; how many each collection has now.
+
+    Nodes come before the edges that need them, and rows that the files do not have go edges first.
+    Killed in the middle, doing it again ends at the same place.
+    """
+    by_edge = sorted(COLLECTIONS, key=lambda collection: collection.edge is not None)
+    for name, schema in (
+        (collection.name, collection.schema) for collection in by_edge if collection.name in counts
+    ):
+        with pq.ParquetFile(folder / f"{name}.parquet") as file:
+            # Columns that are still declared; the store fills in those that came later.
+            stored_schema = pa.schema(
+                [field for field in schema if field.name in file.schema_arrow.names]
+            )
+            batches = file.iter_batches(_GROUP_ROWS, columns=stored_schema.names)
+            store.upsert(
+                name, (batch.select(stored_schema.names).cast(stored_schema) for batch in batches)
+            )
+    for name in (
+        collection.name for collection in reversed(by_edge) if store.count(collection.name)
+    ):
+        path = folder / f"{name}.parquet"
+        backup_keys = (
+            set(pq.read_table(path, columns=["_key"]).column("_key").to_pylist())
+            if name in counts
+            else set()
+        )
+        store.delete(
+            name, keys=[key for key in scan_values(store, name, "_key") if key not in backup_keys]
+        )
+    return {name: rows for name, rows in store.counts().items() if rows}
+
+
+def read_ledgers(rows: RowStore) -> dict[str, list[dict[str, object]]]:
+    """The rows that every ingest and every stage of a build writes last."""
+    return {name: list(scan_rows(rows, name)) for name in ("build_stages", "ingest_manifest")}
+
+
+def unknown_collections(counts: Mapping[str, int]) -> list[str]:
+    """Collections of a backup that this version does not declare."""
+    return sorted(name for name in counts if collection_named(name) is None)

@@ -1,0 +1,274 @@
+"""What differs between two published graphs: documents, nodes, edges, weights, topics and standing
+answers.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hades.night.columns import kind_numbers
+from hades.night.standing import GraphChanges, check_standing
+from hades.ports.graph import Kind, NodeFacts
+from hades.retrieval.pipeline import Tools
+from hades.snapshot.view import GraphView
+from schemas.builds import StandingQuestion
+
+MAX_NAMED = 30
+_PAGE = 50_000
+_BINS = 20  # of a histogram of weights
+_NOTICED = 1e-4  # a weight that moves by less is taken for the same
+_SUCCEEDS = 0.5  # of its members that a topic must give to the one that it goes on in
+_EDGE = ("source", "target", "type")
+
+
+def compare_snapshots(
+    old_view: GraphView,
+    new_view: GraphView,
+    questions: Sequence[StandingQuestion] = (),
+    tools: Tools | None = None,
+) -> dict[str, Any]:
+    """Everything that differs, `MAX_NAMED` names of each; standing questions are asked where
+    `tools` are given.
+    """
+    old_ids, new_ids = _ids(old_view), _ids(new_view)
+    edges = _edges(old_view, old_ids).join(
+        _edges(new_view, new_ids),
+        list(_EDGE),
+        join_type="full outer",
+        left_suffix="_before",
+        right_suffix="_after",
+    )
+    standing: dict[str, Any] = {}
+    if questions and tools is not None:
+        standing = check_standing(questions, old_view, new_view, tools)
+    return {
+        "before": old_view.info.snapshot,
+        "after": new_view.info.snapshot,
+        "documents": _documents(old_view, new_view),
+        "nodes": _nodes(old_view, new_view, old_ids, new_ids),
+        "edges": _both(old_view.info.edges, new_view.info.edges, 0),
+        "relations": _relations(edges),
+        "weights": _weights(new_view, edges),
+        "topics": _topics(_Topics.read(old_view, old_ids), _Topics.read(new_view, new_ids)),
+        "standing": standing,
+        "parts": _both(old_view.info.parts, new_view.info.parts, ""),
+    }
+
+
+def _both(
+    old_values: Mapping[str, Any], new_values: Mapping[str, Any], nothing: Any
+) -> dict[str, dict[str, Any]]:
+    """What stands under each name in both graphs."""
+    names = sorted({*old_values, *new_values})
+    return {
+        name: {"before": old_values.get(name, nothing), "after": new_values.get(name, nothing)}
+        for name in names
+    }
+
+
+def _ids(view: GraphView) -> list[str]:
+    """The id of every node, by number."""
+    total = sum(view.info.nodes.values())
+    starts = range(0, total, _PAGE)
+    pages = (np.arange(start, min(start + _PAGE, total), dtype=np.int64) for start in starts)
+    return list(chain.from_iterable(map(view.ids, pages)))
+
+
+def _documents(old_view: GraphView, new_view: GraphView) -> dict[str, Any]:
+    changes = GraphChanges(old_view, new_view)
+    names: dict[str, list[str]] = {"added": [], "changed": [], "removed": []}
+    for document, change in changes.documents.items():
+        names[change].append(changes.names[document])
+    return {
+        change: {"count": len(documents), "names": sorted(documents)[:MAX_NAMED]}
+        for change, documents in names.items()
+    }
+
+
+def _nodes(
+    old_view: GraphView, new_view: GraphView, old_ids: Sequence[str], new_ids: Sequence[str]
+) -> dict[str, Any]:
+    old_numbers = {node_id: number for number, node_id in enumerate(old_ids)}
+    new_numbers = {node_id: number for number, node_id in enumerate(new_ids)}
+    changes = {}
+    for kind, sizes in _both(old_view.info.nodes, new_view.info.nodes, 0).items():
+        added = _only_in(new_numbers, old_numbers, kind)
+        removed = _only_in(old_numbers, new_numbers, kind)
+        changes[kind] = sizes | {
+            "added": len(added),
+            "removed": len(removed),
+            "added_names": _most_mentioned(new_view, added),
+            "removed_names": _most_mentioned(old_view, removed),
+        }
+    return changes
+
+
+def _only_in(numbers: Mapping[str, int], other_numbers: Mapping[str, int], kind: str) -> list[int]:
+    """The numbers of the nodes of a kind that only one graph has, in the order of their ids."""
+    node_ids = sorted(numbers.keys() - other_numbers.keys())
+    return [numbers[node_id] for node_id in node_ids if node_id.startswith(f"{kind}/")]
+
+
+def _names(view: GraphView, numbers: Sequence[int]) -> list[str]:
+    """The name of each of these nodes."""
+    facts = view.nodes(np.array(numbers, dtype=np.int64)) if numbers else []
+    return [_name(node) for node in facts]
+
+
+def _most_mentioned(view: GraphView, numbers: Sequence[int]) -> list[str]:
+    """The names of at most `MAX_NAMED` of these nodes, those that most texts mention first."""
+    facts = view.nodes(np.array(numbers, dtype=np.int64)) if numbers else []
+    best = sorted(facts, key=lambda node: (-node.frequency, node.name, node.id))
+    return list(dict.fromkeys(map(_name, best)))[:MAX_NAMED]
+
+
+def _name(node: NodeFacts) -> str:
+    return " ".join((node.name or node.document or node.id).split())[:120]
+
+
+def _edges(view: GraphView, ids: list[str]) -> pa.Table:
+    """Edges by their ends and type; of several between the same ends the heaviest counts."""
+    out, node_ids = view.adjacency().out, pa.array(ids, pa.string())
+    source = np.repeat(np.arange(len(out.starts) - 1), np.diff(out.starts))
+    rows = pa.table(
+        {
+            "source": node_ids.take(pa.array(source)),
+            "target": node_ids.take(pa.array(out.target)),
+            "type": pa.array(view.type_names, pa.string()).take(pa.array(out.type)),
+            "weight": pa.array(out.weight.astype(np.float64)),
+        }
+    )
+    return (
+        rows.group_by(list(_EDGE)).aggregate([("weight", "max")]).rename_columns([*_EDGE, "weight"])
+    )
+
+
+def _relations(edges: pa.Table) -> dict[str, dict[str, int]]:
+    """Joined edges by type: how many each graph has, came and went."""
+    in_old, in_new = pc.is_valid(edges["weight_before"]), pc.is_valid(edges["weight_after"])
+    flags = {
+        "before": in_old,
+        "after": in_new,
+        "added": pc.invert(in_old),
+        "removed": pc.invert(in_new),
+    }
+    columns = {name: flag.cast(pa.int64()) for name, flag in flags.items()}
+    sums = (
+        pa.table({"type": edges["type"], **columns})
+        .group_by("type")
+        .aggregate([(name, "sum") for name in flags])
+        .sort_by("type")
+        .select(["type", *(f"{name}_sum" for name in flags)])
+        .rename_columns(["type", *flags])
+    )
+    return {row.pop("type"): row for row in sums.to_pylist()}
+
+
+def _weights(new_view: GraphView, edges: pa.Table) -> dict[str, Any]:
+    """Which weights moved, the largest moves first, and how weights of each type are spread in both
+    graphs.
+    """
+    change = pc.subtract(edges["weight_after"], edges["weight_before"])
+    distance = pc.fill_null(pc.abs(change), 0.0)
+    moved_edges = edges.append_column("distance", distance).filter(pc.greater(distance, _NOTICED))
+    order = [("distance", "descending"), *((name, "ascending") for name in _EDGE)]
+    most = moved_edges.sort_by(order).slice(0, MAX_NAMED).to_pylist()
+    sources = _names(new_view, new_view.number([row["source"] for row in most]).tolist())
+    targets = _names(new_view, new_view.number([row["target"] for row in most]).tolist())
+    spread = {}
+    for kind in pc.unique(moved_edges["type"]).to_pylist():
+        of_kind = edges.filter(pc.equal(edges["type"], kind))
+        spread[kind] = {
+            "before": _histogram(of_kind["weight_before"]),
+            "after": _histogram(of_kind["weight_after"]),
+        }
+    return {
+        "moved": moved_edges.num_rows,
+        "most": [
+            {
+                "from": source,
+                "to": target,
+                "type": row["type"],
+                "before": round(row["weight_before"], 4),
+                "after": round(row["weight_after"], 4),
+            }
+            for row, source, target in zip(most, sources, targets, strict=True)
+        ],
+        "spread": spread,
+    }
+
+
+def _histogram(weights: pa.ChunkedArray) -> list[int]:
+    counts, _ = np.histogram(weights.drop_null().to_numpy(), _BINS, (0.0, 1.0))
+    return [int(count) for count in counts]
+
+
+@dataclass(frozen=True)
+class _Topics:
+    """The topics of a graph by key: of each entity, their names and how many members they have."""
+
+    of_entity: Mapping[str, str]
+    names: Mapping[str, str]
+    sizes: Counter[str]
+
+    @classmethod
+    def read(cls, view: GraphView, ids: Sequence[str]) -> _Topics:
+        entities = kind_numbers(view.info.nodes, Kind.ENTITY.value)
+        pairs = zip(entities.tolist(), view.clusters_of(entities).tolist(), strict=True)
+        of_entity = {ids[entity]: ids[topic] for entity, topic in pairs if topic >= 0}
+        topics = sorted(set(of_entity.values()))
+        names = dict(zip(topics, _names(view, view.number(topics).tolist()), strict=True))
+        return cls(of_entity, names, Counter(of_entity.values()))
+
+    def only_here(self, rival: _Topics) -> list[dict[str, Any]]:
+        """The topics that the other graph does not have, the largest first."""
+        keys = self.sizes.keys() - rival.sizes.keys()
+        ordered = sorted(keys, key=lambda topic: (-self.sizes[topic], topic))
+        return [{"name": self.names[key], "entities": self.sizes[key]} for key in ordered]
+
+
+def _topics(old: _Topics, new: _Topics) -> dict[str, Any]:
+    """Topics by key that came and went, merged and split by shared members; how many entities moved
+    between which.
+    """
+    entities = old.of_entity.keys() & new.of_entity.keys()
+    shared = Counter((old.of_entity[entity], new.of_entity[entity]) for entity in entities)
+    flows = [
+        {"from": old.names[source], "to": new.names[target], "entities": count}
+        | {"stays": source == target}
+        for (source, target), count in sorted(
+            shared.items(), key=lambda entry: (-entry[1], entry[0])
+        )
+    ]
+    return {
+        "before": len(old.sizes),
+        "after": len(new.sizes),
+        "came": new.only_here(old),
+        "went": old.only_here(new),
+        "merged": _merged(old, new, shared),
+        "moved": sum(flow["entities"] for flow in flows if not flow["stays"]),
+        "flows": flows,
+    }
+
+
+def _merged(old: _Topics, new: _Topics, shared: Counter[tuple[str, str]]) -> list[dict[str, Any]]:
+    """Topics that several former ones go on in: each gave most of its members."""
+    goes_on: dict[str, list[str]] = {}
+    for (source, target), count in sorted(shared.items()):
+        if source != target and count >= _SUCCEEDS * old.sizes[source]:
+            goes_on.setdefault(target, []).append(source)
+    merged = []
+    for target, sources in sorted(goes_on.items()):
+        if len(sources) + (target in old.sizes) > 1:
+            names = [old.names[source] for source in sources]
+            entities = sum(shared[source, target] for source in sources)
+            merged.append({"into": new.names[target], "topics": names, "entities": entities})
+    return merged

@@ -1,0 +1,416 @@
+"""Standing questions: asked of the graph that serves and of the next one, before the pointer
+moves.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import cached_property
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from hades.errors import HadesError, NotProvisioned
+from hades.night.columns import Frames, kind_numbers
+from hades.night.contracts.check import check_frames, require_contracts
+from hades.night.contracts.outputs import STANDING_CONTRACT
+from hades.ports.graph import DocumentFilter, Kind
+from hades.ports.services import RememberingEmbedder
+from hades.ports.store import RowStore, scan_rows, scan_values
+from hades.retrieval.necessity import passages_by_number, quote, replay_on
+from hades.retrieval.pipeline import Tools
+from hades.retrieval.ranking.judge import BY_HAND
+from hades.retrieval.ranking.select import ExplorationRules
+from hades.retrieval.turn_result import QUERY_LOGS
+from hades.snapshot.open import open_folder, open_former
+from hades.snapshot.view import GraphView
+from schemas.answer import CitedPassage, Retrieval
+from schemas.builds import StandingQuestion
+from schemas.ids import content_key
+from schemas.plan import Plan, Profile
+from schemas.record import to_table
+
+STANDING = "standing_questions"
+FROM_LOG = 20  # questions of the log that are kept at once, the most frequent first
+# The clock of a turn stands still; this is the time that a slow embedder may take.
+_UNHURRIED = Plan().model_copy(
+    update={
+        "profile": Profile.EVALUATION,
+        "budget": Plan().budget.model_copy(update={"latency_ms": 30_000}),
+    }
+)
+_AT = datetime(2000, 1, 1, tzinfo=UTC)  # of every turn: ids of turns are not compared
+_CANDIDATES = 12  # changed documents that are masked one by one to find a cause
+_SHOWN = 300  # characters of an answer in a report
+_MASKED = 5_000  # documents that are masked together
+_PARTS = {
+    "weights": "the weights of edges",
+    "hierarchy": "the topics",
+    "bridges": "the bridges between topics",
+}
+
+
+class UnknownStanding(HadesError):
+    """No standing question has this id."""
+
+    http_status = 404
+
+
+def add_standing(
+    store: RowStore, questions: Sequence[tuple[str, str]], at: datetime
+) -> list[StandingQuestion]:
+    """Keep questions, each with the source that its answer must cite or an empty text; a known one
+    is replaced.
+    """
+    rows = [
+        StandingQuestion(
+            key=content_key("sq", text.strip()), question=text.strip(), requires=source, added=at
+        )
+        for text, source in questions
+        if text.strip()
+    ]
+    if rows:
+        store.upsert(
+            STANDING, to_table(StandingQuestion, list({row.key: row for row in rows}.values()))
+        )
+    return rows
+
+
+def list_standing(store: RowStore) -> list[StandingQuestion]:
+    """Every standing question, the oldest first; none in a store of an older version."""
+    try:
+        rows = [StandingQuestion.model_validate(row) for row in scan_rows(store, STANDING)]
+    except NotProvisioned:
+        return []
+    return sorted(rows, key=lambda question: (question.added, question.key))
+
+
+def remove_standing(store: RowStore, key: str) -> StandingQuestion:
+    """Forget a standing question, by its id or its words."""
+    for question in list_standing(store):
+        if key in (question.key, question.question):
+            store.delete(STANDING, keys=[question.key])
+            return question
+    raise UnknownStanding(
+        f"no standing question has the id {key!r}; `hades standing list` shows them"
+    )
+
+
+def read_questions(path: Path) -> list[tuple[str, str]]:
+    """The questions of a file: one a line, as text or as JSON with `question` and perhaps
+    `requires`.
+    """
+    questions = []
+    for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
+        if line.strip().startswith("{"):
+            try:
+                row = json.loads(line)
+                questions.append((str(row["question"]), str(row.get("requires", ""))))
+            except (ValueError, KeyError) as error:
+                raise HadesError(
+                    f'{path}:{number} is no {{"question": ...}}: {error}; fix the line'
+                ) from None
+        elif line.strip():
+            questions.append((line.strip(), ""))
+    return questions
+
+
+def frequent_questions(store: RowStore) -> list[tuple[str, str]]:
+    """The questions of the log that were asked most often, at most `FROM_LOG`; not what already
+    stands.
+    """
+    standing_texts = {question.question.casefold() for question in list_standing(store)}
+    texts = scan_values(store, QUERY_LOGS, "query")
+    counts = Counter(text for text in texts if text.strip().casefold() not in standing_texts)
+    frequent = sorted(counts, key=lambda text: (-counts[text], text))
+    return [(text, "") for text in frequent[:FROM_LOG]]
+
+
+@dataclass(frozen=True)
+class StandingAnswer:
+    """What a graph answers: the text that is shown of the best source, and the passages behind
+    it.
+    """
+
+    retrieval: Retrieval
+    text: tuple[str, ...] = ()
+    source: CitedPassage | None = None
+    cited: tuple[CitedPassage, ...] = ()
+
+    def says_the_same(self, other_answer: StandingAnswer) -> bool:
+        """Whether both show the same text, or a text of the very same passage."""
+        if self.source is None or other_answer.source is None:
+            return self.source is other_answer.source
+        if self.source.document != other_answer.source.document:
+            return False
+        return self.source.text == other_answer.source.text or self.text == other_answer.text
+
+    def cites(self, source: str) -> bool:
+        """Whether a cited passage is of this source: its document, path, title or id."""
+        return any(
+            source
+            in (passage.document, passage.document_id, passage.path, passage.title, passage.id)
+            for passage in self.cited
+        )
+
+
+def check_standing(
+    questions: Sequence[StandingQuestion],
+    old_view: GraphView | None,
+    new_view: GraphView,
+    tools: Tools,
+) -> dict[str, Any]:
+    """How many were asked, which answers changed and why, and which lack a source that they
+    require.
+
+    Where both graphs are the same only requirements are looked at.
+    """
+    began = time.perf_counter()
+    is_same = old_view is None or old_view.info.snapshot == new_view.info.snapshot
+    tools = replace(
+        tools, embedder=None if tools.embedder is None else RememberingEmbedder(tools.embedder)
+    )
+    changes = None if is_same or old_view is None else GraphChanges(old_view, new_view)
+    answers, lacking = [], []
+    for question in questions:
+        if changes is not None:
+            asker = Asker(question.question, tools, changes.before, changes.after)
+            old, new = asker.answers()
+            if not old.says_the_same(new):
+                answers.append(_describe(question, old, new, changes.find_causes(asker, old, new)))
+        elif question.requires:
+            new = Asker(question.question, tools, new_view, new_view).answers()[1]
+        if question.requires:
+            cited = ", ".join(dict.fromkeys(passage.document for passage in new.cited))
+            lacking.append(
+                {
+                    "_key": question.key,
+                    "question": question.question,
+                    "requires": question.requires,
+                    "cited": cited,
+                    "cites": new.cites(question.requires),
+                }
+            )
+    return {
+        "asked": len(questions),
+        "changed": len(answers),
+        "seconds": round(time.perf_counter() - began, 3),
+        "answers": answers,
+        "required": lacking,
+    }
+
+
+class Asker:
+    """One question of the former and the next graph, also without some documents and with ranking
+    by hand.
+    """
+
+    def __init__(self, text: str, tools: Tools, old_view: GraphView, new_view: GraphView) -> None:
+        # No clock, no exploration and no memory: what differs is what the graphs say.
+        self._tools = replace(tools, clock=lambda: 0.0, swapping=ExplorationRules(), memory=None)
+        self._text, self._views = text, (old_view, new_view)
+
+    def answers(
+        self, without: tuple[str, ...] = (), *, by_hand: bool = False
+    ) -> tuple[StandingAnswer, StandingAnswer]:
+        """What both graphs answer."""
+        tools = self._tools
+        if by_hand:
+            tools = replace(tools, judge=lambda view, question: BY_HAND)
+        old, new = (
+            replay_on(view, tools, self._text, _UNHURRIED, at=_AT)(without) for view in self._views
+        )
+        answer = _quote_answer(old, tools)
+        if _shown(old) == _shown(new):
+            return answer, answer
+        return answer, _quote_answer(new, tools)
+
+
+def _quote_answer(retrieval: Retrieval, tools: Tools) -> StandingAnswer:
+    """The sentences of the best source that are shown, and every passage that is cited."""
+    quoted = quote(retrieval, tools.embedder)
+    if not quoted:
+        return StandingAnswer(retrieval)
+    passages = passages_by_number(retrieval)
+    numbers = chain.from_iterable(sentence.citations for sentence in quoted)
+    cited = tuple(passages[number] for number in numbers if number in passages)
+    first = quoted[0].citations
+    text = tuple(sentence.text for sentence in quoted if sentence.citations == first)
+    return StandingAnswer(retrieval, text, cited[0] if cited else None, cited)
+
+
+def _shown(retrieval: Retrieval) -> tuple[bool, list[tuple[str, str]]]:
+    """What an answer is written from: two turns that agree in this say the same."""
+    texts = [(passage.document, passage.text) for passage in retrieval.passages]
+    return not retrieval.is_answered, texts
+
+
+def _describe(
+    question: StandingQuestion,
+    old: StandingAnswer,
+    new: StandingAnswer,
+    causes: list[dict[str, str]],
+) -> dict[str, Any]:
+    """A changed answer: what it said and says, from where, and why."""
+    change = "changed"
+    if not new.source:
+        change = "lost"
+    if not old.source:
+        change = "found"
+    return {
+        "key": question.key,
+        "question": question.question,
+        "change": change,
+        "before": _excerpt(old),
+        "after": _excerpt(new),
+        "source_before": "" if old.source is None else old.source.document,
+        "source_after": "" if new.source is None else new.source.document,
+        "causes": causes,
+    }
+
+
+def _excerpt(answer: StandingAnswer) -> str:
+    return " ".join(" ".join(answer.text).split())[:_SHOWN]
+
+
+def _numbers_of_passages(view: GraphView) -> dict[str, int]:
+    numbers = kind_numbers(view.info.nodes, Kind.CHUNK.value)
+    return dict(zip(view.ids(numbers), numbers.tolist(), strict=True))
+
+
+class GraphChanges:
+    """What differs between two graphs; which of it changes an answer is asked of both without
+    it.
+    """
+
+    def __init__(self, old_view: GraphView, new_view: GraphView) -> None:
+        self.before, self.after = old_view, new_view
+        self.names: dict[str, str] = {}  # of `documents`, once they were asked for
+
+    @cached_property
+    def documents(self) -> dict[str, str]:
+        """The `_id` of every document that was added, changed or removed, and which of these it
+        was.
+        """
+        old, new = _numbers_of_passages(self.before), _numbers_of_passages(self.after)
+        for view, numbers, known in ((self.before, old, new), (self.after, new, old)):
+            passage_ids = sorted(numbers.keys() - known.keys())
+            differing = np.array([numbers[passage_id] for passage_id in passage_ids], np.int64)
+            for passage in view.passages(differing):
+                self.names[passage.document_id] = passage.document
+        ids = sorted(self.names)
+        was_there = self.before.selects_documents(ids, DocumentFilter())
+        is_there = self.after.selects_documents(ids, DocumentFilter())
+        kinds = {(False, True): "added", (True, False): "removed"}
+        return {
+            document_id: kinds.get((was, stays), "changed")
+            for document_id, was, stays in zip(ids, was_there, is_there, strict=True)
+        }
+
+    def find_causes(
+        self, asker: Asker, old: StandingAnswer, new: StandingAnswer
+    ) -> list[dict[str, str]]:
+        """The first change without which both graphs answer the same; what is left where none is
+        found.
+        """
+        shown = (old.source, new.source, *old.retrieval.passages, *new.retrieval.passages)
+        shown_documents = dict.fromkeys(passage.document_id for passage in shown if passage)
+        near_documents = [document for document in shown_documents if document in self.documents]
+        for document in near_documents[:_CANDIDATES]:
+            if _agree(asker.answers((document,))):
+                return [self._document(document)]
+        if len(near_documents) > 1 and _agree(asker.answers(tuple(near_documents))):
+            return [self._document(document_id) for document_id in near_documents]
+        if self.documents and _agree(asker.answers(tuple(self.documents)[:_MASKED])):
+            return [
+                _cause(
+                    "documents",
+                    "",
+                    f"{len(self.documents):,} documents changed which words are rare",
+                )
+            ]
+        return [next(self._other_causes(asker, old.retrieval.query))]
+
+    def _document(self, document: str) -> dict[str, str]:
+        change, name = self.documents[document], self.names[document]
+        return _cause("document", name, f"{name} was {change}")
+
+    def _other_causes(self, asker: Asker, question: str) -> Iterator[dict[str, str]]:
+        """A model of vectors or of the ranking, names that stand for other entities, parts; else
+        that none is known.
+        """
+        chunk = Kind.CHUNK.value
+        if self.before.info.models.get(chunk) != self.after.info.models.get(chunk):
+            tags = ", ".join(self.after.info.models.get(chunk, ()))
+            yield _cause("model", tags, f"passages have vectors of {tags or 'no model'}")
+        if self._differs("ranker") and _agree(asker.answers(by_hand=True)):
+            yield _cause("model", "ranker", "the learned ranker is another one")
+        old, new = (
+            {*view.ids(view.match_names(question).numbers)} for view in (self.before, self.after)
+        )
+        if old != new:  # entities were merged or split
+            moved_entities = ", ".join(sorted(old ^ new))
+            yield _cause(
+                "entity",
+                moved_entities,
+                f"names of the question stand for other entities: {moved_entities}",
+            )
+        yield from (
+            _cause(part, part, f"{about} changed")
+            for part, about in _PARTS.items()
+            if self._differs(part)
+        )
+        yield _cause("unknown", "", "no single change explains it")
+
+    def _differs(self, part: str) -> bool:
+        return self.before.info.parts.get(part, "") != self.after.info.parts.get(part, "")
+
+
+def _agree(both: tuple[StandingAnswer, StandingAnswer]) -> bool:
+    return both[0].says_the_same(both[1])
+
+
+def _cause(kind: str, subject: str, sentence: str) -> dict[str, str]:
+    return {"kind": kind, "subject": subject, "sentence": sentence}
+
+
+def ask_standing(
+    store: RowStore, tools: Callable[[], Tools] | None, home: Path, folder: Path
+) -> dict[str, Any]:
+    """Ask every standing question of the graph that serves and of the one in the folder; raises for
+    a red one.
+    """
+    questions = list_standing(store)
+    if not questions or tools is None:
+        return {}
+    with closing(open_folder(folder)) as new_view:
+        report = check_standing(questions, open_former(home), new_view, tools())
+    rows = []
+    for row in report["required"]:
+        cited = row["cited"] or "nothing"
+        sentence = f"{row['question']} It must cite {row['requires']} and cites {cited}"
+        rows.append({**row, "_key": sentence})
+    tables = {"questions": pa.Table.from_pylist(rows)} if rows else {}
+    require_contracts(
+        [check_frames(STANDING_CONTRACT.name, STANDING_CONTRACT, lambda: Frames(tables))]
+    )
+    return report
+
+
+def standing_rows(report: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """A row for each changed answer, for tables."""
+    rows = []
+    for answer in report.get("answers", ()):
+        row = {name: answer[name] for name in ("question", "change", "before", "after")}
+        row["cause"] = "; ".join(cause["sentence"] for cause in answer["causes"])
+        rows.append(row)
+    return rows

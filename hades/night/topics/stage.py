@@ -1,0 +1,418 @@
+"""The stage `topics`: found, described, journalled and written in one transaction; skipped on
+unchanged inputs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import datetime
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+import orjson
+import pyarrow as pa
+
+from hades import build_state
+from hades.night.context import BuildContext, Mode, derivation
+from hades.night.stage import EDGES, TOPICS, Rows, Stage
+from hades.night.topics.cluster import BUCKET, Hierarchy, Previous, find_hierarchy
+from hades.night.topics.inputs import VERSION, HierarchyRules, Material, read_material, read_outline
+from hades.night.topics.wording import Wording, Writer, describe_clusters
+from hades.ports.store import RowStore, Term, scan_rows, scan_values
+from models.topics import Vectors
+from schemas.catalogue import columns_schema
+from schemas.edges import ClusterEdgeType
+from schemas.ids import content_key, edge_key, node_id
+from schemas.record import to_table
+from schemas.topics import LOST, Cluster, ClusterParams
+
+ALGORITHM = f"hdbscan+leiden consensus/{VERSION}"
+AGGLOMERATION = f"ward/{VERSION}"
+COLLECTIONS = (
+    "clusters",
+    "cluster_edges",
+    "entities",
+    "cluster_membership_journal",
+    "build_stages",
+)
+JOURNAL = "cluster_membership_journal"
+_PLACED, _MOVED = "first placed", "moved by a full build"  # reasons in the journal
+EDGE_COLUMNS = ("_key", "_from", "_to", "type", "weight", "noise")
+EdgeRow = tuple[str, str, str, str, float, bool]  # as `EDGE_COLUMNS` names them
+
+
+class Move(NamedTuple):
+    """One entity, the topic it is in now and the one it left (None: it had none)."""
+
+    entity: str
+    topic: str
+    former_topic: str | None
+
+
+def read_previous(store: RowStore) -> dict[str, dict[str, Any]]:
+    """The clusters of the last build by key; empty before the first."""
+    rows = {row["_key"]: row for row in scan_rows(store, "clusters")}
+    return {key: {**row, "metadata": orjson.loads(row["metadata"])} for key, row in rows.items()}
+
+
+def moves_between(material: Material, hierarchy: Hierarchy) -> list[Move]:
+    """Every entity whose topic is another than before, by key."""
+    current_topics = [hierarchy.topics[label] for label in hierarchy.labels.tolist()]
+    places = zip(material.keys, current_topics, material.topic, strict=True)
+    return [Move(key, topic, previous) for key, topic, previous in places if topic != previous]
+
+
+def gone_by_topic(material: Material, previous: Previous) -> Counter[str]:
+    """How many members each topic lost, by what its size was and what ingestion took out."""
+    still = Counter(topic for topic in material.topic if topic is not None)
+    former_sizes = {
+        key: row["size"] + row["metadata"].get(LOST, 0)
+        for key, row in previous.items()
+        if row["level"] == 1
+    }
+    return Counter(
+        {key: size - still[key] for key, size in former_sizes.items() if size > still[key]}
+    )
+
+
+def moving_topics(hierarchy: Hierarchy, moves: Sequence[Move], gone: Counter[str]) -> Rows:
+    """Topics that gained or lost members, most changed first, then by key."""
+    gained = Counter(move.topic for move in moves)
+    lost = gone + Counter(move.former_topic for move in moves if move.former_topic)
+    sizes = dict(zip(hierarchy.topics, hierarchy.sizes().tolist(), strict=True))
+    shares = [
+        {
+            "cluster": key,
+            "share": round((gained[key] + lost[key]) / (sizes.get(key, 0) + lost[key]), 4),
+        }
+        for key in gained.keys() | lost.keys()
+    ]
+    return sorted(shares, key=lambda moving: (-moving["share"], moving["cluster"]))
+
+
+def topic_drift(hierarchy: Hierarchy, previous: Previous) -> np.ndarray:
+    """For each topic 1 - cosine of its centroid and that of the last build; 0 where either is
+    missing.
+    """
+    drift = np.zeros(len(hierarchy.topics))
+    for number, (key, centroid) in enumerate(
+        zip(hierarchy.topics, hierarchy.centroids, strict=True)
+    ):
+        former = previous[key]["centroid"] if key in previous else None
+        if former is not None and len(former) == len(centroid) and centroid.any():
+            cosine = float(centroid @ np.asarray(former, np.float32))
+            drift[number] = max(0.0, 1.0 - cosine)
+    return drift.round(6)
+
+
+def make_rows(
+    material: Material,
+    hierarchy: Hierarchy,
+    topics: Sequence[Wording],
+    above: Sequence[Wording],
+    drift: np.ndarray,
+    rules: HierarchyRules,
+    model: str,
+) -> tuple[list[Cluster], list[EdgeRow]]:
+    """Clusters, and an edge from each entity to its topic and from each topic to its super-topic;
+    both by key.
+    """
+    sizes = hierarchy.sizes()
+    above_sizes = np.bincount(hierarchy.parents, sizes, len(hierarchy.above))
+    parents = [hierarchy.above[parent] for parent in hierarchy.parents.tolist()]
+    settings = {name: getattr(rules, name) for name in ("min_cluster_size", "min_samples", "seed")}
+    describe = partial(_cluster, model=model, centroid_version=hierarchy.centroid_version(model))
+    of_topic = partial(describe, level=1, cluster_params=ClusterParams(algo=ALGORITHM, **settings))
+    of_super_topic = partial(
+        describe, level=2, cluster_params=ClusterParams(algo=AGGLOMERATION, **settings)
+    )
+    clusters = [
+        of_topic(*facts, parent=parent, drift=float(distance))
+        for *facts, parent, distance in zip(
+            hierarchy.topics, topics, hierarchy.centroids, sizes, parents, drift, strict=True
+        )
+    ]
+    clusters += map(of_super_topic, hierarchy.above, above, hierarchy.above_centroids, above_sizes)
+    of_entity = (
+        hierarchy.centroids[hierarchy.labels] if len(hierarchy.topics) else hierarchy.centroids
+    )
+    members = _cosines(material.vectors, of_entity)
+    joints = _cosines(hierarchy.centroids, hierarchy.above_centroids[hierarchy.parents])
+    of_topics = [hierarchy.topics[label] for label in hierarchy.labels.tolist()]
+    part_of = partial(_edge, "entities", ClusterEdgeType.PART_OF)
+    subtopic_of = partial(_edge, "clusters", ClusterEdgeType.SUBTOPIC_OF)
+    edges = [
+        *map(part_of, material.keys, of_topics, members, hierarchy.noise.tolist()),
+        *map(subtopic_of, hierarchy.topics, parents, joints),
+    ]
+    return sorted(clusters, key=lambda cluster: cluster.key), sorted(edges)
+
+
+def _cluster(
+    key: str, wording: Wording, centroid: np.ndarray, size: float, *, model: str, **fields: Any
+) -> Cluster:
+    """A topic or super-topic as a row; without a centroid no model made one."""
+    has_centroid = centroid.any()
+    return Cluster(
+        key=key,
+        name=wording.name,
+        summary=wording.summary,
+        metadata=wording.metadata(),
+        centroid=tuple(centroid.tolist()) if has_centroid else None,
+        embedding_model=model if has_centroid else None,
+        size=int(size),
+        **fields,
+    )
+
+
+def _edge(
+    collection: str,
+    kind: ClusterEdgeType,
+    key: str,
+    cluster: str,
+    weight: float,
+    noise: bool = False,
+) -> EdgeRow:
+    tail, head = node_id(collection, key), node_id("clusters", cluster)
+    return edge_key(tail, str(kind), head), tail, head, str(kind), weight, noise
+
+
+def generation_of(clusters: Sequence[Cluster], edges: Sequence[EdgeRow]) -> str:
+    """A hash of the clusters and who is in them."""
+    digest = hashlib.sha256()
+    for cluster in clusters:
+        digest.update(cluster.model_dump_json().encode())
+    digest.update(orjson.dumps([(key, weight, noise) for key, _, _, _, weight, noise in edges]))
+    return digest.hexdigest()[:25]
+
+
+def write_rows(
+    store: RowStore,
+    clusters: Sequence[Cluster],
+    edges: Sequence[EdgeRow],
+    moves: Sequence[Move],
+    *,
+    build: str,
+    at: datetime,
+    present: set[str],
+) -> None:
+    """Bring the store to these rows, inside the caller's transaction; `present` are the keys of all
+    entities.
+    """
+    store.upsert("clusters", to_table(Cluster, clusters))
+    store.upsert("cluster_edges", _table("cluster_edges", EDGE_COLUMNS, edges))
+    store.patch("entities", _table("entities", ("_key", "cluster_id", "prev_cluster_id"), moves))
+    _delete_others(store, "cluster_edges", {edge[0] for edge in edges})
+    _delete_others(store, "clusters", {cluster.key for cluster in clusters})
+    noted = set(scan_values(store, JOURNAL, "entity"))
+    if gone := sorted(noted - present):  # an entity that was forgotten leaves no trace here either
+        store.delete(JOURNAL, where=[Term("entity", "in", gone)])
+    entries = [
+        (
+            content_key("m", move.entity, build),
+            *move,
+            build,
+            at,
+            _MOVED if move.former_topic else _PLACED,
+        )
+        for move in moves
+    ]
+    columns = ("_key", "entity", "cluster_id", "prev_cluster_id", "build", "at", "reason")
+    store.upsert(JOURNAL, _table(JOURNAL, columns, entries))
+
+
+def _delete_others(store: RowStore, collection: str, keys: set[str]) -> None:
+    stored = set(scan_values(store, collection, "_key"))
+    if stale := sorted(stored - keys):
+        store.delete(collection, keys=stale)
+
+
+def _cosines(first: Vectors, right: Vectors) -> list[float]:
+    """Cosine of each pair of rows, within [0, 1]; 0 where either is missing, so that it counts for
+    nothing.
+    """
+    cosines: list[float] = (
+        np.clip(np.einsum("ij,ij->i", first, right), 0.0, 1.0).astype(np.float64).round(5).tolist()
+    )
+    return cosines
+
+
+def _table(collection: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> pa.Table:
+    schema = columns_schema(collection, columns)
+    values = list(zip(*rows, strict=True)) or [()] * len(columns)
+    return pa.table(
+        [pa.array(column, field.type) for column, field in zip(values, schema, strict=True)],
+        schema=schema,
+    )
+
+
+BIGGEST = 10
+STEPS = 5
+_CHANGES = (
+    "moved",
+    "placed",
+    "gone",
+    "topics_new",
+    "topics_gone",
+    "summaries_written",
+    "summaries_left_out",
+)
+
+
+def build_topics(
+    context: BuildContext,
+    as_of: datetime,
+    mode: Mode = "auto",
+    rules: HierarchyRules = HierarchyRules(),
+    inputs: str = "",
+) -> dict[str, Any]:
+    """Give every entity exactly one topic, and every topic a name, a summary and the key of the one
+    it continues.
+
+    `inputs` is a digest of everything this stage reads, by default that of the derivation. Nothing
+    is done when the last completion had the same, unless `mode` is "full".
+
+    In the report `moved` counts entities that left one topic for another, `placed` those that had
+    none. `moving` names the topics whose members changed and the `share` of its members of both
+    builds that are not in both, `biggest` the largest by `name` and `size`. `drift` is how far
+    centroids moved since the last build, the mean over topics by size.
+    """
+    store, model, language_model = context.store, context.model, context.language_model
+    writes = language_model.model if language_model else ""
+    digest = build_state.digest_of(
+        inputs or derivation(context), asdict(rules), model, writes, VERSION
+    )
+    last = build_state.complete(store, build_state.HIERARCHY)
+    if last is not None and last.digest == digest and mode != "full":
+        why = "nothing it depends on changed since the last build"
+        nothing = {**dict.fromkeys(_CHANGES, 0), "moving": [], "topics_kept": last.report["topics"]}
+        return {**last.report, **nothing, "mode": "skipped", "why": why}
+    material, previous = read_material(store, model), read_previous(store)
+    context.progress("hierarchy", 1, STEPS)
+    hierarchy = find_hierarchy(
+        material, read_outline(store, material, model, rules), previous, rules
+    )
+    context.progress("hierarchy", 2, STEPS)
+    writer = Writer(
+        store, material, hierarchy, previous, rules, model=model, language_model=language_model
+    )
+    topics, above = describe_clusters(writer)
+    context.progress("hierarchy", 3, STEPS)
+    drift = topic_drift(hierarchy, previous)
+    clusters, edges = make_rows(
+        material, hierarchy, topics, above, drift=drift, rules=rules, model=model
+    )
+    moves = moves_between(material, hierarchy)
+    why = "something it depends on changed" if last else "there is no earlier hierarchy"
+    if writer.left_out:
+        why += "; summaries are quoted: too many calls for HADES_LLM_MAX_CALLS"
+    report: dict[str, Any] = {
+        "mode": "full",
+        "why": why,
+        "build": build_state.digest_of(digest, last.generation if last else "")[:25],
+        "generation": generation_of(clusters, edges),
+        **_figures(material, hierarchy, previous, moves, drift),
+        "biggest": _list_biggest(hierarchy, topics),
+        "summaries_written": len(writer.written),
+        # quoted, because they are more than the model may be asked for
+        "summaries_left_out": len(writer.left_out),
+    }
+    context.progress("hierarchy", 4, STEPS)
+    with store.bulk(COLLECTIONS) as inside:
+        write_rows(
+            inside,
+            clusters,
+            edges,
+            moves,
+            build=report["build"],
+            at=as_of,
+            present=set(material.keys),
+        )
+        build_state.record(
+            inside, build_state.HIERARCHY, digest, report["generation"], as_of, report
+        )
+    context.progress("hierarchy", 5, STEPS)
+    return report
+
+
+def _figures(
+    material: Material,
+    hierarchy: Hierarchy,
+    previous: Previous,
+    moves: Sequence[Move],
+    drift: np.ndarray,
+) -> dict[str, Any]:
+    """How many topics and entities there are, and how they differ from those of the last build."""
+    sizes, keys = hierarchy.sizes(), set(hierarchy.topics)
+    former_keys = {key for key, row in previous.items() if row["level"] == 1}
+    gone = gone_by_topic(material, previous)
+    return {
+        "entities": len(material),
+        "topics": len(hierarchy.topics),
+        "supertopics": len(hierarchy.above),
+        "noise": int(np.count_nonzero(hierarchy.noise)),
+        "unplaced": int(sizes[hierarchy.topics.index(BUCKET)]) if BUCKET in keys else 0,
+        "moved": sum(move.former_topic is not None for move in moves),
+        "placed": sum(move.former_topic is None for move in moves),
+        "gone": gone.total(),
+        "topics_new": len(keys - former_keys),
+        "topics_gone": len(former_keys - keys),
+        "topics_kept": len(keys & former_keys),
+        "drift": round(float((drift * sizes).sum() / max(1, sizes.sum())), 6),
+        "moving": moving_topics(hierarchy, moves, gone),
+    }
+
+
+def _list_biggest(hierarchy: Hierarchy, topics: Sequence[Wording]) -> Rows:
+    rows = [
+        {"cluster": key, "name": wording.name, "size": size}
+        for key, wording, size in zip(
+            hierarchy.topics, topics, hierarchy.sizes().tolist(), strict=True
+        )
+    ]
+    return sorted(rows, key=lambda row: (-row["size"], row["cluster"]))[:BIGGEST]
+
+
+STAGE = Stage(
+    "topics",
+    "build topics",
+    # Once the time box is over topics are not built again without need.
+    lambda context, ingest, night: build_topics(
+        context, night.as_of, "auto" if night.is_over else night.mode
+    ),
+    lambda report: (
+        f"{report['mode']}: {report['why']}; {report['topics']:,} topics, {report['moved']:,} moved"
+    ),
+    reads=("doc_chunks", *EDGES),
+    writes=TOPICS,
+    needs=("edges",),
+    contracts=("hierarchy",),
+    made_of={
+        "clusters.centroid": ("entities.embedding",),
+        "clusters.name": ("entities.name", "mentions.count"),
+        "clusters.summary": ("doc_chunks.text", "mentions.count"),
+        "cluster_membership_journal.cluster_id": ("entities.embedding", "relations.type"),
+    },
+    figures=(
+        "entities",
+        "topics",
+        "supertopics",
+        "noise",
+        "unplaced",
+        "moved",
+        "placed",
+        "gone",
+        "topics_new",
+        "topics_gone",
+        "topics_kept",
+        "drift",
+        "summaries_written",
+        "summaries_left_out",
+    ),
+    ledger=build_state.HIERARCHY,
+    rows="biggest",
+)
