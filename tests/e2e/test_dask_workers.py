@@ -27,7 +27,7 @@ from tests.homes import live_in
 from tests.patience import HANG_SECONDS
 from tests.ports import free_port
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("whole_installation")]
 
 
