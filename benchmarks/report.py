@@ -19,6 +19,7 @@ WHAT = {
     "(`benchmarks/bench_store.py`).",
     "embedding": "MiniLM beside SentenceTransformer.encode at its defaults "
     "(`benchmarks/bench_embedding.py`).",
+    "gpu": "Embedding on a GPU beside SentenceTransformer there (`benchmarks/bench_gpu.py`).",
     "ingest": "Abstracts into a graph, hashing embedder (`benchmarks/bench_ingest.py`).",
     "hierarchy": "Topics beside plain HDBSCAN and plain Leiden, on arXiv "
     "(`benchmarks/bench_hierarchy.py`).",

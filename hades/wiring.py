@@ -84,6 +84,7 @@ def open_hades(
         open_tools=lambda: answers().tools,
         emit_lineage=emitter(settings.home / "logs", settings.lineage_url),
         open_past=lambda folder: _open_past(settings, folder, progress, embedder),
+        device=settings.device,
     )
     return Hades(
         store,
@@ -358,7 +359,7 @@ def open_embedder(settings: Settings) -> Embedder:
     if settings.embedder == "hashing":
         return HashingEmbedder()
     if settings.embedder == "minilm":
-        return MiniLmEmbedder(model_cache(settings))
+        return MiniLmEmbedder(model_cache(settings), device=settings.device)
     model = settings.embedder_model or settings.llm_model
     if settings.llm_base_url is None or model is None:
         raise SettingsError(

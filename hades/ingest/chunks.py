@@ -7,8 +7,9 @@ from __future__ import annotations
 import re
 import shutil
 from bisect import bisect_right
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain
@@ -356,8 +357,8 @@ def _embed_missing(
 ) -> int:
     total, done_count = store.count("doc_chunks", where=where), 0
     # The scan goes on reading the store as it was when it began, whatever is written meanwhile.
-    for keys, _, texts in _windows(store, where):
-        store.patch("doc_chunks", _patch(keys, *_embed(embedder, texts), embedder.model.tag))
+    for keys, vectors, signs in _embed_ahead(embedder, _windows(store, where)):
+        store.patch("doc_chunks", _patch(keys, vectors, signs, embedder.model.tag))
         done_count += len(keys)
         progress("embeddings", done_count, total)
     return done_count
@@ -403,6 +404,21 @@ def _windows(
             batch.column(name).to_pylist() for name in _COLUMNS
         )
         yield keys, hashes, list(map(embedding_text, titles, headings, texts))
+
+
+def _embed_ahead(
+    embedder: Embedder, windows: Iterator[tuple[list[str], list[str], list[str]]]
+) -> Iterator[tuple[list[str], np.ndarray, list[str]]]:
+    """Keys of a window, vectors and signs; the next window is embedded while one is written."""
+    with ThreadPoolExecutor(1) as worker:
+        pending: deque[tuple[list[str], Future[tuple[np.ndarray, list[str]]]]] = deque()
+        for keys, _, texts in windows:
+            pending.append((keys, worker.submit(_embed, embedder, texts)))
+            if len(pending) > 1:
+                ready_keys, embedding = pending.popleft()
+                yield ready_keys, *embedding.result()
+        for ready_keys, embedding in pending:
+            yield ready_keys, *embedding.result()
 
 
 def _embed(embedder: Embedder, texts: Sequence[str]) -> tuple[np.ndarray, list[str]]:

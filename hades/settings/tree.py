@@ -430,6 +430,11 @@ class Settings(Section):
     embedder: Literal["minilm", "hashing", "openai"] = harmless(
         "minilm", description="what turns text into vectors"
     )
+    device: Literal["auto", "cpu", "cuda"] = harmless(
+        "auto",
+        description="where many texts are embedded and the ranker is fitted: a GPU that torch can "
+        "use, or the processor; questions are always embedded on the processor",
+    )
     embedder_model: str | None = harmless(
         None,
         description="embedding model at HADES_LLM_BASE_URL, for HADES_EMBEDDER=openai; unset: "

@@ -95,6 +95,8 @@ def fit_states(
     Of a graph above `full_batch` nodes only what lies within two hops of the candidates is seen.
     """
     warnings.filterwarnings("ignore", message="Sparse", category=UserWarning)
+    has_gpu = rules.device != "cpu" and torch.cuda.is_available()
+    device = torch.device("cuda" if has_gpu else "cpu")
     torch.manual_seed(rules.seed)
     target = np.repeat(np.arange(len(graph)), np.diff(graph.starts))
     edges = torch.from_numpy(np.stack([graph.targets.astype(np.int64), target]))
@@ -114,15 +116,15 @@ def fit_states(
     )
     fitted, held_out, _ = split(Data(x=features, edge_index=edges))
     size = (len(features), len(features))
-    adjacency = to_torch_csr_tensor(fitted.edge_index, size=size).to(rules.device)
-    features = features.to(rules.device)
-    fitted_edges = fitted.edge_label_index.to(rules.device)
-    held_edges = held_out.edge_label_index.to(rules.device)
-    held_other = torch.randint(len(features), (held_edges.shape[1],)).to(rules.device)
-    padded = {name: tensor.to(rules.device) for name, tensor in padded.items()}
+    adjacency = to_torch_csr_tensor(fitted.edge_index, size=size).to(device)
+    features = features.to(device)
+    fitted_edges = fitted.edge_label_index.to(device)
+    held_edges = held_out.edge_label_index.to(device)
+    held_other = torch.randint(len(features), (held_edges.shape[1],)).to(device)
+    padded = {name: tensor.to(device) for name, tensor in padded.items()}
 
     network = States(features.shape[1], padded["vectors"].shape[1] if padded else 1, rules).to(
-        rules.device
+        device
     )
     learner = torch.optim.AdamW(network.parameters(), lr=rules.rate, weight_decay=rules.decay)
     best, arrays, waited = np.inf, network.exported(), 0
@@ -132,8 +134,8 @@ def fit_states(
         learner.zero_grad()
         states = network.nodes(features, adjacency)
         drawn = torch.randint(fitted_edges.shape[1], (min(rules.links, fitted_edges.shape[1]),))
-        far_nodes = torch.randint(len(features), (len(drawn),)).to(rules.device)
-        loss = network.link_loss(states, fitted_edges[:, drawn.to(rules.device)], far_nodes)
+        far_nodes = torch.randint(len(features), (len(drawn),)).to(device)
+        loss = network.link_loss(states, fitted_edges[:, drawn.to(device)], far_nodes)
         if padded:
             loss = loss + rules.choice * network.choice_loss(states, **padded)
         loss.backward()  # type: ignore[no-untyped-call]

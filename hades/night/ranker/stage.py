@@ -116,7 +116,7 @@ def train(
         question_count = sum(turn.question.is_answerable for turn in turns)
         if question_count < LEAST_QUESTIONS:
             return _skip(_shortage(question_count))
-        fit = fit_ranker(context, view, turns, rules, data_hash)
+        fit = fit_ranker(context, view, turns, replace(rules, device=context.device), data_hash)
     files = [path_of(context.home)]
     if questions is not None:
         files.append(questions)

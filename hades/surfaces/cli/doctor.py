@@ -31,7 +31,7 @@ from hades.night.release.publish import last_alerts
 from hades.night.report import last_runs
 from hades.ports.services import utc_now
 from hades.ports.store import Check, Mode
-from hades.providers.minilm import PACKAGES, missing_model
+from hades.providers.minilm import PACKAGES, MiniLmEmbedder, missing_model
 from hades.settings.load import load_settings, tenants, unknown_variables
 from hades.settings.tree import Settings
 from hades.snapshot import manifest
@@ -470,6 +470,8 @@ def _check_models(settings: Settings) -> Iterator[Check]:
         yield Check(
             "embedder", "ok", f"minilm, {'exported' if ready else 'exported once at first use'}"
         )
+        if ready:
+            yield _check_device(settings)
     else:
         try:
             open_embedder(settings)
@@ -483,6 +485,17 @@ def _check_models(settings: Settings) -> Iterator[Check]:
         "ok",
         settings.llm_model or "none: extraction and summaries are extractive",
     )
+
+
+def _check_device(settings: Settings) -> Check:
+    """What embeds many texts, and how fast; asked for a GPU, the processor is a warning."""
+    embedder = MiniLmEmbedder(model_cache(settings), device=settings.device)
+    device, speed = embedder.measure_speed()
+    finding = f"{device}: {speed:,.0f} passages of 128 tokens a second"
+    if settings.device == "cuda" and embedder.open_gpu() is None:
+        advice = "install torch for CUDA and the driver, or set HADES_DEVICE=auto"
+        return Check("device", "warn", f"HADES_DEVICE=cuda, but no GPU is used; {finding}", advice)
+    return Check("device", "ok", finding)
 
 
 def _embedder_tag(settings: Settings) -> str | None:
