@@ -18,7 +18,7 @@ from hades.files import FileLock, make_private_folder
 from hades.ingest.manifest import known
 from hades.memory.memory import Memory
 from hades.memory.recall.search import NOTHING_REMEMBERED, StoredMemorySearch
-from hades.ports.services import Embedder, LanguageModel, Tracker, silent
+from hades.ports.services import Embedder, LanguageModel, PaidModels, Tracker, silent
 from hades.ports.store import GraphStore, Mode
 from hades.providers.file_registry import FileTracker
 from hades.providers.hashing import HashingEmbedder
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from hades.ingest.ingest import Ingest
     from hades.night.code_workspace import UnbuiltWorkspace
     from hades.night.context import BuildContext
-    from hades.night.forecast import PaidModels
     from hades.ports.services import ProgressReport
     from hades.retrieval.code.index import CodeIndex
     from hades.snapshot.remote import OpenView
@@ -376,8 +375,6 @@ def paid_models(settings: Settings) -> PaidModels:
     """The models of the settings that stand behind an endpoint, with their prices, for
     forecasts.
     """
-    from hades.night.forecast import PaidModels
-
     embedder = writer = ""
     if settings.llm_base_url is not None:
         writer = settings.llm_model or ""

@@ -4,8 +4,7 @@ cost.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -19,28 +18,12 @@ from hades.night.stages import NIGHT
 from hades.night.topics.inputs import HierarchyRules
 from hades.night.topics.wording import summary_prompt
 from hades.night.weights.feedback import judge_digest
+from hades.ports.services import PaidModels
 from hades.ports.store import RowStore, Term, scan_rows, scan_values
 
 _ALWAYS = ("contracts", "released")
 _RUNS = 10  # builds whose durations the forecast takes the median of
 _MILLION = 1_000_000
-
-
-@dataclass(frozen=True)
-class PaidModels:
-    """The models behind an endpoint and their prices for a million tokens; None where a price is
-    not set.
-
-    Without an endpoint both names are empty: the models of the installation run on this machine and
-    cost nothing.
-    """
-
-    embedder: str = ""
-    embedder_price: float | None = None
-    writer: str = ""
-    input_price: float | None = None
-    output_price: float | None = None
-    count_tokens: Callable[[str], int] = len
 
 
 def forecast_cost(

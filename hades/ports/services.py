@@ -108,6 +108,23 @@ class RememberingEmbedder:
         return np.stack([vector for vector, _ in known]), [tokens for _, tokens in known]
 
 
+@dataclass(frozen=True)
+class PaidModels:
+    """The models behind an endpoint and their prices for a million tokens; None where a price is
+    not set.
+
+    Without an endpoint both names are empty: the models of the installation run on this machine and
+    cost nothing.
+    """
+
+    embedder: str = ""
+    embedder_price: float | None = None
+    writer: str = ""
+    input_price: float | None = None
+    output_price: float | None = None
+    count_tokens: Callable[[str], int] = len
+
+
 @runtime_checkable
 class LoadsModel(Protocol):
     """An embedder, a tokenizer or a memory that takes time to load; a turn loads it before its

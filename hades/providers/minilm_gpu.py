@@ -95,9 +95,11 @@ class GpuEncoder:
             return attended if isinstance(attended, Tensor) else attended[0]
         context = torch.empty_like(query)
         for start, end in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True):
-            parts = [part[start:end].transpose(0, 1) for part in (query, key, value)]
-            attended = functional.scaled_dot_product_attention(*parts)
-            context[start:end] = attended.transpose(0, 1)
+            rows = slice(start, end)
+            attended = functional.scaled_dot_product_attention(
+                query[rows].transpose(0, 1), key[rows].transpose(0, 1), value[rows].transpose(0, 1)
+            )
+            context[rows] = attended.transpose(0, 1)
         return context
 
     def _signs(self, states: Tensor, lengths: NDArray[np.int64]) -> list[str]:

@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from hades.ingest.phases import Phase
-from hades.night.forecast import PaidModels, forecast_build, forecast_seconds
+from hades.night.forecast import forecast_build, forecast_seconds
 from hades.night.report import last_runs
 from hades.night.stages import STORE_CONTRACTS
+from hades.ports.services import PaidModels
 from hades.settings.tree import Settings
 from hades.wiring import paid_models
 from tests.unit.hades.night.release.small_graphs import MONDAY, opened, write_pages
