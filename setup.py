@@ -38,7 +38,8 @@ class BuildUnderOneName(build_py):
 
 
 if "editable_wheel" in sys.argv:  # a checkout: every root by its own name, from where it lies
-    arrangement = {"packages": find_packages(include=["hades*", *(f"{root}*" for root in ROOTS)])}
+    names = ("hades", "benchmarks", *ROOTS)
+    arrangement = {"packages": find_packages(include=[f"{name}*" for name in names])}
 else:
     inside = {root: find_packages(include=[root, f"{root}.*"]) for root in ROOTS}
     arrangement = {

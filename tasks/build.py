@@ -13,7 +13,7 @@ from typing import Any
 from prefect import task
 
 from hades.errors import ContractBroken, NotApproved
-from hades.evaluation.rankers import Workbench, rungs
+from hades.evaluation.rankers import Rung, Workbench, read_recipes
 from hades.evaluation.serving import RetrievalRegression, evaluate_serving, require_held
 from hades.ingest.chunks import embed_chunks, embed_range, pending_ranges
 from hades.ingest.phases import Phase
@@ -245,9 +245,8 @@ def evaluate_graph(
     """Ask the serving snapshot, compare with the last run that held; raises when recall fell below
     its interval.
     """
-    report = evaluate_serving(
-        load_settings().home, _open_bench, questions, rungs(recipes, RECIPES), accepts
-    )
+    rungs = [Rung(name, name) for name in read_recipes(recipes, RECIPES)]
+    report = evaluate_serving(load_settings().home, _open_bench, questions, rungs, accepts)
     artifacts.table("evaluation", report.get("recall", ()), "recall of the serving snapshot")
     for alert in report.get("alerts", ()):
         artifacts.event(

@@ -13,8 +13,8 @@ import numpy as np
 
 from hades.errors import HadesError
 from hades.evaluation.cases import digest, read_cases
+from hades.evaluation.measure import Evaluation, measure, middle_of
 from hades.evaluation.rankers import Rung, Workbench
-from hades.evaluation.text_sets import Evaluation, measure, middle_of
 from hades.files import write_whole
 from hades.night.model_versions import WEIGHTS_MODEL, version_of
 from hades.night.release.publish import append_alert
