@@ -31,8 +31,8 @@ sys.path.insert(0, str(ROOT))
 from linear_fit import fit_listwise
 
 from benchmarks.evaluation.arxiv import citation_cases, read_papers, test_citations
+from benchmarks.evaluation.cases import Case
 from benchmarks.evaluation.citations import require_withheld
-from hades.evaluation.cases import Case
 from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import Question
 from hades.retrieval.features.passages import Columns

@@ -11,7 +11,8 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from hades.evaluation.cases import BadCases, Case, read_lines
+from benchmarks.evaluation.cases import Case
+from hades.evaluation.cases import BadCases, read_lines
 
 Citation = tuple[str, str]  # citing, cited
 

@@ -13,10 +13,12 @@ import numpy as np
 
 from benchmarks.evaluation.arxiv import ArxivFiles, namers, read_papers, repository_pairs
 from benchmarks.evaluation.ladder import no_edges_between
-from benchmarks.evaluation.workbench import build
+from benchmarks.evaluation.metrics import interval
+from benchmarks.evaluation.rankers import Rung
+from benchmarks.evaluation.workbench import Workbench, build
 from hades.evaluation.cases import BadCases, digest
-from hades.evaluation.metrics import interval, mean_of, percentiles, rounded
-from hades.evaluation.rankers import PLAN, Bench, CachingEmbedder, Rung, Workbench, ask, ms_since
+from hades.evaluation.figures import mean_of, percentiles, rounded
+from hades.evaluation.rankers import PLAN, Bench, CachingEmbedder, ask, ms_since
 from hades.night.context import BuildContext
 from hades.ports.store import Direction
 from hades.retrieval.core.metered_view import MeteredView

@@ -13,10 +13,10 @@ from benchmarks.evaluation.arxiv import (
     test_citations,
     write_remaining,
 )
-from benchmarks.evaluation.workbench import build
+from benchmarks.evaluation.measure import Evaluation, measure, middle_of
+from benchmarks.evaluation.rankers import Rung
+from benchmarks.evaluation.workbench import Workbench, build
 from hades.evaluation.cases import BadCases, digest
-from hades.evaluation.measure import Evaluation, measure, middle_of
-from hades.evaluation.rankers import Rung, Workbench
 from hades.ingest.stated_edges import read_facts
 from hades.ports.store import RowStore, scan_rows
 from schemas.nodes import RelationType

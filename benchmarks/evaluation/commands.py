@@ -21,8 +21,9 @@ from benchmarks.evaluation.conversations import merge, prepare
 from benchmarks.evaluation.ladder import rungs
 from benchmarks.evaluation.multihop import DEFAULT, evaluate_multihop
 from benchmarks.evaluation.picture import draw
+from benchmarks.evaluation.workbench import Workbench
 from hades.errors import HadesError
-from hades.evaluation.rankers import Workbench, read_recipes
+from hades.evaluation.rankers import read_recipes
 from hades.ingest.phases import IngestContext
 from hades.ports.services import silent
 from hades.providers.tokens import MiniLmTokenizer

@@ -12,9 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from hades.evaluation.cases import BadCases, Case, digest, read_cases, read_lines
-from hades.evaluation.measure import Evaluation, middle_of
-from hades.evaluation.metrics import Scores, rounded, score, summarise, summarise_abstention
+from benchmarks.evaluation.cases import Case, read_cases
+from benchmarks.evaluation.measure import Evaluation, middle_of
+from benchmarks.evaluation.metrics import Scores, score, summarise, summarise_abstention
+from hades.evaluation.cases import BadCases, digest, read_lines
+from hades.evaluation.figures import rounded
 from hades.text.dates import time_asked, times_in
 
 # Long conversations and dated articles as corpora with questions: what an agent must find again in

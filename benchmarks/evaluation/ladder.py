@@ -9,7 +9,8 @@ from typing import Any, cast
 
 import numpy as np
 
-from hades.evaluation.rankers import PLAN, RANKER, Rung
+from benchmarks.evaluation.rankers import RANKER, Rung
+from hades.evaluation.rankers import PLAN
 from hades.ports.graph import KINDS, Adjacency, BridgePath, Csr, Flags, Kind, Numbers
 from hades.ports.store import Direction
 from hades.retrieval.core.types import NAMES_OF_RECIPES, UnknownRecipe

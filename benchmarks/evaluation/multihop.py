@@ -8,18 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.evaluation.workbench import build
-from hades.evaluation.cases import (
-    BadCases,
-    Case,
-    digest,
-    read_cases,
-    read_lines,
-    read_unanswerable,
-)
-from hades.evaluation.measure import Evaluation, measure, middle_of
-from hades.evaluation.metrics import Scores, all_gold_at, interval, rounded
-from hades.evaluation.rankers import Rung, Workbench
+from benchmarks.evaluation.cases import Case, read_cases
+from benchmarks.evaluation.measure import Evaluation, measure, middle_of
+from benchmarks.evaluation.metrics import Scores, all_gold_at, interval
+from benchmarks.evaluation.rankers import Rung
+from benchmarks.evaluation.workbench import Workbench, build
+from hades.evaluation.cases import BadCases, digest, read_lines, read_unanswerable
+from hades.evaluation.figures import rounded
 
 FIRST = 8  # titles that the published runs kept
 GOLD = "ground_truth"

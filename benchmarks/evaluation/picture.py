@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hades.evaluation.rankers import BASELINES, PLACED
+from benchmarks.evaluation.rankers import BASELINES, PLACED
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

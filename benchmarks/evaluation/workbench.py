@@ -6,14 +6,26 @@ import resource
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 
-from hades.evaluation.rankers import MOMENT, Workbench
+from hades.evaluation.rankers import MOMENT
 from hades.ingest.ingest import Ingest
 from hades.ingest.manifest import IngestReport
 from hades.night.bridges.stage import bridge
+from hades.night.context import BuildContext
 from hades.night.topics.stage import build_topics
 from hades.night.weights.stage import weigh
+from hades.retrieval.pipeline import Tools
 from hades.snapshot.publish import publish
+
+
+@dataclass(frozen=True)
+class Workbench:
+    """A home of its own, opened: where the graph of an evaluation is built and asked."""
+
+    build_context: BuildContext
+    ingest: Ingest
+    tools: Tools
 
 
 def build(bench: Workbench, read: Callable[[Ingest], IngestReport]) -> dict[str, float]:

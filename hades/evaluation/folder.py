@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from hades.evaluation.cases import Case, Row, digest, read_each, read_unanswerable
-from hades.evaluation.metrics import mean_of, percentiles
+from hades.evaluation.cases import Row, digest, read_each, read_unanswerable
+from hades.evaluation.figures import mean_of, percentiles
 from hades.evaluation.rankers import Bench, CachingEmbedder, baseline_searches, ms_since
 from hades.ports.graph import Passage
 from hades.ports.services import ProgressReport, silent
@@ -175,10 +175,9 @@ def evaluate_folder(
     embedder = CachingEmbedder(unlimited.tools.embedder)
     with unlimited.read() as view:
         searches = baseline_searches(Bench(view, replace(unlimited.tools, embedder=embedder)))
-        plain = [Case(case.id, case.question, frozenset()) for case in cases]
         baselines = {}
         for name, search in searches.items():
-            passages = [view.passages(search(case)[:SHOWN]) for case in plain]
+            passages = [view.passages(search(case.question, "")[:SHOWN]) for case in cases]
             baselines[name] = _summarise(cases, passages)
         snapshot = view.info.snapshot
     return {

@@ -8,8 +8,8 @@ from benchmarks.evaluation.arxiv import ArxivFiles, citation_cases
 from benchmarks.evaluation.bridges import PAIR_KNOWN, evaluate_bridges
 from benchmarks.evaluation.citations import evaluate_citations, require_withheld
 from benchmarks.evaluation.ladder import rungs
+from benchmarks.evaluation.rankers import BASELINES, PLACED
 from hades.evaluation.cases import BadCases
-from hades.evaluation.rankers import BASELINES, PLACED
 from tests.unit.benchmarks.corpora import (
     CITATIONS,
     CONTEXTS,

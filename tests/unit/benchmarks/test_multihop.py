@@ -6,10 +6,11 @@ import json
 
 import pytest
 
+from benchmarks.evaluation.cases import read_cases
 from benchmarks.evaluation.ladder import LADDER, rungs
 from benchmarks.evaluation.multihop import evaluate_multihop
-from hades.evaluation.cases import BadCases, read_cases
-from hades.evaluation.rankers import BASELINES
+from benchmarks.evaluation.rankers import BASELINES
+from hades.evaluation.cases import BadCases
 from hades.retrieval.core.types import UnknownRecipe
 from tests.unit.benchmarks.corpora import PASSAGES, QUESTIONS, hashing_bench, write_rows
 

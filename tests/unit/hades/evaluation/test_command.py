@@ -8,7 +8,9 @@ import sqlite3
 import pytest
 
 from hades.surfaces.cli import output
+from hades.surfaces.cli.commands import DeferredCommand
 from hades.surfaces.cli.evaluation_sets import NAMES, declare_sets
+from hades.surfaces.cli.parameters import command_of
 from tests.command_line import run
 from tests.homes import live_in
 from tests.unit.benchmarks.corpora import PASSAGES, QUESTIONS, write_rows
@@ -68,7 +70,9 @@ def test_a_wheel_says_that_evaluation_sets_are_asked_from_a_checkout(name, tmp_p
     live_in(tmp_path / "mine", monkeypatch)
     monkeypatch.setattr(output, "LOCAL_COMMANDS", [])
     declare_sets(tmp_path)
+    group = command_of("eval", [], "Evaluate retrieval.")
+    monkeypatch.setattr(DeferredCommand, "load", lambda _: group)
     done = run("eval", name, "talks", "--corpus", "c.jsonl", "--json")
-    assert done.exit_code == 1
+    assert done.exit_code == 1, done.output
     assert json.loads(done.stdout)["error"]["type"] == "OnlyInCheckout"
     assert "asked from a checkout" in done.stderr

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hades.evaluation.cases import Case
-from hades.evaluation.rankers import BASELINES, PLACED, Ranker, Ranking
+from benchmarks.evaluation.cases import Case
+from benchmarks.evaluation.rankers import BASELINES, PLACED, Ranker, Ranking
+from hades.evaluation.figures import mean_of, percentiles, rounded
 from hades.ports.services import ProgressReport, silent
 from hades.telemetry.turn import ALPHA
 from models.ranker.infer import (
@@ -259,21 +260,6 @@ def _some_questions(cases: Sequence[Case], scores: Scores) -> dict[str, Any]:
         ),
         **({"conveyance": {"mean": mean_of(values)}} if values else {}),
     }
-
-
-def rounded(value: float | np.floating[Any]) -> float:
-    """A figure as reports write it."""
-    return round(float(value), 4)
-
-
-def percentiles(times: Sequence[float], digits: int = 4) -> dict[str, float]:
-    """The median and the time that one in twenty goes beyond."""
-    return {f"p{share}": round(float(np.percentile(times, share)), digits) for share in (50, 95)}
-
-
-def mean_of(values: Sequence[float]) -> float:
-    """The mean as reports write it; 0 of none."""
-    return rounded(np.mean(values)) if values else 0.0
 
 
 ANSWERS_FROM = 0.5  # confidence below which the default recipe abstains

@@ -1,4 +1,4 @@
-"""A published graph, asked by baselines and recipes."""
+"""A published graph, asked by baselines and recipes: every figure of every question."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from hades.evaluation.cases import Case
-from hades.evaluation.metrics import (
+from benchmarks.evaluation.cases import Case
+from benchmarks.evaluation.metrics import (
     Scores,
     alpha_of,
     ask_unanswerable,
@@ -16,7 +16,9 @@ from hades.evaluation.metrics import (
     summarise,
     summarise_abstention,
 )
-from hades.evaluation.rankers import Bench, CachingEmbedder, Rung, Workbench, baselines, notes
+from benchmarks.evaluation.rankers import Rung, baselines, notes
+from benchmarks.evaluation.workbench import Workbench
+from hades.evaluation.rankers import Bench, CachingEmbedder
 from hades.snapshot.open import open_snapshot
 
 
