@@ -10,7 +10,6 @@ from datetime import UTC, datetime
 from itertools import chain
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hades.ports.graph import Kind
 from hades.ports.services import RememberingEmbedder
@@ -18,6 +17,7 @@ from hades.retrieval.core.types import AUTO, NAMES_OF_RECIPES, UnknownRecipe
 from hades.retrieval.core.words import subqueries
 from hades.retrieval.pipeline import Tools, retrieve
 from hades.snapshot.view import GraphView
+from models.arrays import Longs
 from schemas.answer import Retrieval
 from schemas.plan import Plan, Profile
 
@@ -55,7 +55,7 @@ class Bench:
     tools: Tools
 
 
-Search = Callable[[str, str], NDArray[np.int64]]  # of a question and what is written around it
+Search = Callable[[str, str], Longs]  # of a question and what is written around it
 
 
 def baseline_searches(bench: Bench) -> dict[str, Search]:
@@ -67,14 +67,14 @@ def baseline_searches(bench: Bench) -> dict[str, Search]:
     view, embedder = bench.view, bench.tools.embedder
     assert embedder is not None
 
-    def bm25(question: str, context: str) -> NDArray[np.int64]:
+    def bm25(question: str, context: str) -> Longs:
         return view.lexical(f"{question} {context}", kind=Kind.CHUNK, limit=DEPTH).numbers
 
-    def dense(question: str, context: str) -> NDArray[np.int64]:
+    def dense(question: str, context: str) -> Longs:
         vector = embedder.embed([question, context] if context else [question]).mean(axis=0)
         return view.nearest(vector, kind=Kind.CHUNK, model=embedder.model.tag, limit=DEPTH).numbers
 
-    def fused(question: str, context: str) -> NDArray[np.int64]:
+    def fused(question: str, context: str) -> Longs:
         scores: dict[int, float] = defaultdict(float)
         for search in (bm25, dense):
             for place, number in enumerate(search(question, context).tolist(), 1):

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, closing
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -25,6 +24,7 @@ from hades.retrieval.pipeline import Tools
 from hades.snapshot.open import open_snapshot
 from models.ranker.infer import difference, recall_at
 from schemas.answer import CitedPassage
+from schemas.record import JsonObject
 
 LAST = "last.json"
 LEAST_DROP = 0.1  # of the conveyance: below a tenth it is the machine's mood
@@ -148,7 +148,7 @@ def evaluate_serving(
     questions: Path | None,
     recipes: Sequence[str],
     accepts: bool = False,
-) -> dict[str, Any]:
+) -> JsonObject:
     """Ask the serving graph and compare with the last run that held; the alias moves only where
     nothing got worse.
 
@@ -171,7 +171,7 @@ def evaluate_serving(
     return report
 
 
-def require_held(report: dict[str, Any]) -> dict[str, Any]:
+def require_held(report: JsonObject) -> JsonObject:
     """The report, unless retrieval got worse."""
     if problem := report.get("problem"):
         raise RetrievalRegression(problem)
@@ -180,7 +180,7 @@ def require_held(report: dict[str, Any]) -> dict[str, Any]:
 
 def _evaluate(
     context: BuildContext, tools: Tools, questions: Path, recipes: Sequence[str], accepts: bool
-) -> dict[str, Any]:
+) -> JsonObject:
     texts, gold = zip(*read_gold(questions), strict=True)
     sha256 = digest([questions])
     folder = context.home / "reports" / "evaluation" / sha256[:12]
@@ -281,7 +281,7 @@ def _recalls(turns: Sequence[_Turn], gold: Sequence[frozenset[str]], k: int) -> 
     return [recall_at(turn.documents, ids, k) for turn, ids in zip(turns, gold, strict=True)]
 
 
-def _figures(turns: Sequence[_Turn], gold: Sequence[frozenset[str]]) -> dict[str, Any]:
+def _figures(turns: Sequence[_Turn], gold: Sequence[frozenset[str]]) -> JsonObject:
     recall = {str(k): mean_of(_recalls(turns, gold, k)) for k in DEPTHS}
     values = _conveyances(turns)
     return {"recall": recall, "conveyance": mean_of(values)} if values else {"recall": recall}
@@ -303,9 +303,7 @@ def _keep(
     return StoredRun(snapshot, questions, COMPARED_AT, recall, conveyance)
 
 
-def _log(
-    tracker: Tracker, document: dict[str, Any], page: Path, recall: list[dict[str, Any]]
-) -> None:
+def _log(tracker: Tracker, document: JsonObject, page: Path, recall: list[JsonObject]) -> None:
     dataset = document["dataset"]
     metrics = {}
     for name, row in document["recipes"].items():

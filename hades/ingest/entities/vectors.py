@@ -5,18 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from hades.ingest.chunks import as_lists
 from hades.ingest.entities.tables import edge_columns, fill
 from hades.ports.services import Embedder, ProgressReport, silent
 from hades.ports.store import RowStore, Term
 from hades.text.words import Flags, Longs, strongest
+from models.arrays import Floats, Singles
 from schemas.ids import node_id
 from schemas.nodes import EntityType, RelationType
 
-Doubles = NDArray[np.float64]
-Matrix = NDArray[np.float32]
+Doubles = Floats
+Matrix = Singles
 NAME, DOCUMENT = "name", "document"
 WINDOW = 4_096  # names embedded at a time
 SIMILAR_THRESHOLD = 0.8
@@ -150,15 +150,13 @@ def _copy_name_vectors(
     return has_vector
 
 
-def _document_vectors(
-    store: RowStore, tag: str, titles: pa.Table
-) -> dict[str, NDArray[np.float32]]:
+def _document_vectors(store: RowStore, tag: str, titles: pa.Table) -> dict[str, Singles]:
     """Entity id to the mean vector of the chunks of the documents it titles, unit length.
 
     Sums run in float64 over chunks in key order, so the mean does not depend on how they were read.
     """
     entity_of = {row["document"]: row["entity"] for row in titles.to_pylist()}
-    sums: dict[str, NDArray[np.float64]] = {}
+    sums: dict[str, Floats] = {}
     where = [Term("embedding_model", "==", tag)]
     if not entity_of:
         return {}

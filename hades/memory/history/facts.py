@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any
 
 from hades.memory.history import rows as records
 from hades.memory.history.edges import (
@@ -26,6 +25,7 @@ from hades.ports.store import Direction, RowStore, Term
 from hades.text.sentences import names_topic
 from schemas.ids import Mask, iso, overlap
 from schemas.memory import MemoryAudit, MemoryEdge, MemoryRelation, MemoryState
+from schemas.record import JsonObject
 
 CLEAR = 0.15  # a smaller difference of confidence or trust decides nothing
 LOW = 0.5  # below it a fact cannot overrule another
@@ -202,10 +202,10 @@ class ConflictRecord:
     at: datetime
     old_edge: str
     new_edge: str | None
-    claim: dict[str, Any]
+    claim: JsonObject
     outcome: Outcome
     reason: str
-    against: dict[str, Any] = field(default_factory=dict)
+    against: JsonObject = field(default_factory=dict)
 
 
 def record(rows: RowStore, *, open_only: bool = False) -> list[ConflictRecord]:
@@ -234,7 +234,7 @@ def record(rows: RowStore, *, open_only: bool = False) -> list[ConflictRecord]:
     return [replace(conflict, against=claims.get(conflict.old_edge, {})) for conflict in conflicts]
 
 
-def _claim_of(rows: RowStore, edge: MemoryEdge) -> dict[str, Any]:
+def _claim_of(rows: RowStore, edge: MemoryEdge) -> JsonObject:
     """What an edge said when it was drawn, as a claim says it."""
     return {
         "subject": _topic_of(rows, edge.source),
