@@ -21,7 +21,6 @@ from models.ranker.infer import (
     SEED,
     auroc,
     difference,
-    expected_calibration_error,
     recall_at,
     reciprocal_rank,
 )
@@ -316,3 +315,15 @@ def summarise_abstention(
 
 def _share(flags: NDArray[np.bool_]) -> float:
     return round(float(flags.mean()), 4) if len(flags) else 0.0
+
+
+def expected_calibration_error(chance: Values, right: Values) -> float:
+    """Mean distance between the predicted and the true share, over bins of equal width, by how many
+    lie in each.
+    """
+    bins = 10
+    place = np.minimum((chance * bins).astype(np.int64), bins - 1)
+    counts = np.bincount(place, minlength=bins)
+    predicted = np.bincount(place, chance, bins)
+    came = np.bincount(place, right, bins)
+    return float(np.abs(predicted - came).sum() / max(1, counts.sum()))

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import orjson
@@ -22,7 +21,7 @@ import pyarrow as pa
 from hades.ingest.nodes import sections_of
 from hades.ingest.parsers.facts import Lines, Section, trim
 from hades.ports.services import Embedder, ProgressReport, SignsTokens, Tokenizer, silent
-from hades.ports.store import GraphStore, RowStore, Term, scan_values
+from hades.ports.store import GraphStore, Row, RowStore, Term, scan_values
 from hades.text.languages import ENGLISH, language_words
 from hades.text.words import identifier_words
 from schemas.ids import Span, content_key, node_id, sha256_text
@@ -36,7 +35,6 @@ _FENCE = re.compile(r"\s*(```+|~~~+)")
 # Of a list, a table or a definition.
 _ITEM = re.compile(r"\s*(?:(?:[-*+]|\d{1,3}[.)]|#\.|:)[ \t]|\||\+[-=]+\+|=+ +=)")
 _INTRODUCTION_CHARS = 400
-Row = dict[str, Any]
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,8 @@ import numpy as np
 
 from hades.text.blocks import CODE_SIGN
 from hades.text.word_lists import ABBREVIATIONS, CONNECTORS, FUNCTION_WORDS, HONORIFICS
-from hades.text.words import CAPITAL, DOT, LINK, QUOTE, SINGLE, SPACE, STOP, Flags, Tokens
+from hades.text.words import CAPITAL, DOT, LINK, QUOTE, SINGLE, SPACE, STOP, Tokens
+from models.arrays import Flags
 from schemas.ids import Span
 
 # A closing mark, quotes or brackets behind it, then a blank and what may open a sentence.

@@ -302,15 +302,3 @@ def reciprocal_rank(ranking: Sequence[str], gold: frozenset[str]) -> float:
 def recall_at(ranking: Sequence[str], gold: frozenset[str], k: int) -> float:
     """Share of the gold among the first k."""
     return len(gold.intersection(ranking[:k])) / len(gold)
-
-
-def expected_calibration_error(chance: Floats, right: Floats) -> float:
-    """Mean distance between the predicted and the true share, over bins of equal width, by how many
-    lie in each.
-    """
-    bins = 10
-    place = np.minimum((chance * bins).astype(np.int64), bins - 1)
-    counts = np.bincount(place, minlength=bins)
-    predicted = np.bincount(place, chance, bins)
-    came = np.bincount(place, right, bins)
-    return float(np.abs(predicted - came).sum() / max(1, counts.sum()))

@@ -18,7 +18,8 @@ from hades.text.word_lists import (
     TERM_BREAKERS,
     WEAK_CONNECTORS,
 )
-from hades.text.words import Flags, Hashes, Longs, Tokens, running, span_hashes, tokenize
+from hades.text.words import Hashes, Tokens, running, span_hashes, tokenize
+from models.arrays import Flags, Longs
 from schemas.ids import Span
 
 # Noun phrases in lower case: "machine learning", "support vector machine", "Markov chain". A light

@@ -13,20 +13,8 @@ import numpy as np
 
 from hades.ingest.entities.candidates import Mark, TextReadings
 from hades.text.word_lists import CALENDAR, FUNCTION_WORDS, NEUTRAL_TITLES, OPENERS, WEAK_CONNECTORS
-from hades.text.words import (
-    CAPITAL,
-    QUOTE,
-    Bits,
-    Flags,
-    Hashes,
-    Ints,
-    Longs,
-    Tokens,
-    running,
-    span_hashes,
-    tokenize,
-)
-from models.arrays import Floats
+from hades.text.words import CAPITAL, QUOTE, Bits, Hashes, Tokens, running, span_hashes, tokenize
+from models.arrays import Flags, Floats, Ints, Longs
 
 _CLOSED_CLASS = FUNCTION_WORDS | CALENDAR | OPENERS
 _AND = frozenset(("and",))

@@ -28,8 +28,8 @@ from hades.ingest.entities.tables import (
 )
 from hades.text.dates import times_in
 from hades.text.word_lists import GIVEN_NAMES
-from hades.text.words import Longs, fold_letters, strongest
-from models.arrays import Floats
+from hades.text.words import fold_letters, strongest
+from models.arrays import Floats, Longs
 from schemas.edges import MentionType, Provenance, allows
 from schemas.ids import microseconds, node_id
 from schemas.nodes import EntityType, NameType, RelationType

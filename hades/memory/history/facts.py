@@ -135,15 +135,7 @@ def believe_fact(
         draw(rows, replace(new, valid_from=start, valid_until=until), act, action="fact")
         for start, until in parts
     ]
-    claim = {
-        "subject": subject.topic,
-        "relation": fact.relationship_type,
-        "object": object_.topic,
-        "valid_from": iso(begins),
-        "valid_until": iso(until) if until else None,
-        "confidence": fact.strength,
-        "source": fact.metadata["source"],
-    }
+    claim = _claim(subject.topic, object_.topic, new)
     for old_edge, (outcome, reason) in judged:
         if outcome is Outcome.NEW:
             _yield_to(rows, old_edge, drawn, act)
@@ -230,20 +222,23 @@ def record(rows: RowStore, *, open_only: bool = False) -> list[ConflictRecord]:
             conflicts.append(conflict)
     keys = [records.revision_key(conflict.old_edge, 1) for conflict in conflicts]
     edges = records.fetch(rows, records.EDGES, keys, MemoryEdge).values()
-    claims = {edge.id: _claim_of(rows, edge) for edge in edges}
+    claims = {}
+    for edge in edges:
+        ends = _topic_of(rows, edge.source), _topic_of(rows, edge.target)
+        claims[edge.id] = _claim(*ends, edge)
     return [replace(conflict, against=claims.get(conflict.old_edge, {})) for conflict in conflicts]
 
 
-def _claim_of(rows: RowStore, edge: MemoryEdge) -> JsonObject:
-    """What an edge said when it was drawn, as a claim says it."""
+def _claim(subject: str, object_: str, fact: NewEdge | MemoryEdge) -> JsonObject:
+    """What a fact says of two topics."""
     return {
-        "subject": _topic_of(rows, edge.source),
-        "relation": edge.relationship_type,
-        "object": _topic_of(rows, edge.target),
-        "valid_from": iso(edge.valid_from) if edge.valid_from else None,
-        "valid_until": iso(edge.valid_until) if edge.valid_until else None,
-        "confidence": edge.strength,
-        "source": edge.metadata.get("source", ""),
+        "subject": subject,
+        "relation": fact.relationship_type,
+        "object": object_,
+        "valid_from": iso(fact.valid_from) if fact.valid_from else None,
+        "valid_until": iso(fact.valid_until) if fact.valid_until else None,
+        "confidence": fact.strength,
+        "source": fact.metadata.get("source", ""),
     }
 
 
