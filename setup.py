@@ -4,6 +4,7 @@ In the repository `flows`, `tasks`, `models`, `schemas` and `aql` stand beside `
 imported by these names. A wheel must not install them: a user's own `models` or `tasks` package
 would hide them. So the wheel holds `hades.flows`, `hades.tasks` and so on, and the import
 statements of the copied files are changed while it is built (docs/adr/0017-one-installed-name.md).
+`benchmarks` is for checkouts: `hades eval` finds its evaluation sets there.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, closing
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +13,7 @@ import numpy as np
 from hades.errors import HadesError
 from hades.evaluation.cases import Row, digest, read_each
 from hades.evaluation.figures import mean_of
-from hades.evaluation.rankers import PLAN, SHOWN, Bench, ask, baseline_searches
+from hades.evaluation.rankers import PLAN, SHOWN, Bench, CachingEmbedder, ask, baseline_searches
 from hades.files import write_whole
 from hades.night.context import BuildContext
 from hades.night.model_versions import WEIGHTS_MODEL, version_of
@@ -184,20 +184,22 @@ def _evaluate(
     texts, gold = zip(*read_gold(questions), strict=True)
     sha256 = digest([questions])
     folder = context.home / "reports" / "evaluation" / sha256[:12]
+    assert tools.embedder is not None
+    embedder = CachingEmbedder(tools.embedder)
+    embedder.learn(texts)
     with closing(open_snapshot(context.home)) as view:
-        turns = _ask(Bench(view, tools), texts, recipes, context.progress)
+        bench = Bench(view, replace(tools, embedder=embedder))
+        turns = _ask(bench, texts, recipes, context.progress)
         snapshot = view.info.snapshot
-    figures = {name: _figures(rows, gold) for name, rows in turns.items()}
     now = _keep(snapshot, sha256, turns, gold)
     moved = changes(now, None if accepts else read_last(folder))
     worse = regressions(moved)
     dataset = {"file": str(questions), "questions": len(gold), "sha256": sha256}
-    assert tools.embedder is not None
-    document = {
+    document: JsonObject = {
         "dataset": dataset,
         "snapshot": snapshot,
-        "model": tools.embedder.model.tag,
-        "recipes": figures,
+        "model": embedder.model.tag,
+        "recipes": {name: _figures(rows, gold) for name, rows in turns.items()},
         "changes": [{**asdict(change), "is_worse": change.is_worse} for change in moved],
         "holds": not worse,
     }
@@ -256,7 +258,9 @@ class _Turn:
 def _ask(
     bench: Bench, questions: Sequence[str], recipes: Sequence[str], progress: ProgressReport
 ) -> dict[str, list[_Turn]]:
-    """Every question, asked of every baseline and recipe."""
+    """Every question, asked of every baseline and recipe; a recipe is asked once before, so that it
+    does not pay for warming up.
+    """
     turns: dict[str, list[_Turn]] = {}
     for name, search in baseline_searches(bench).items():
         turns[name] = []
@@ -265,6 +269,7 @@ def _ask(
             turns[name].append(_Turn(_documents_of(passages)))
     for recipe in recipes:
         turns[recipe] = []
+        ask(bench, recipe, PLAN, questions[0])
         for number, question in enumerate(questions, 1):
             answer, _ = ask(bench, recipe, PLAN, question)
             conveyance = None if answer.conveyance is None else answer.conveyance.value

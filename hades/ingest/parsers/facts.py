@@ -13,8 +13,7 @@ from itertools import groupby, pairwise
 from operator import itemgetter
 from typing import NamedTuple
 
-from schemas.ids import Span
-
+Span = tuple[int, int]  # [start, end) in characters of a text; `schemas` is not loaded here
 COMMENT_CHARS = 40
 SIGNATURE_CHARS = 400
 _LICENCE = re.compile(r"copyright|licen[sc]ed?\b|spdx-|all rights reserved", re.IGNORECASE)

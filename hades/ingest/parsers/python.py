@@ -17,6 +17,7 @@ from hades.ingest.parsers.facts import (
     CharOffsets,
     CodeFacts,
     ModuleImport,
+    Span,
     Symbol,
     code_units,
     is_worth_reading,
@@ -25,7 +26,6 @@ from hades.ingest.parsers.facts import (
     prose_spans,
     unique_imports,
 )
-from schemas.ids import Span
 
 _LINE_END = re.compile(rb"\r\n?|\n")
 _COMMENT_LINE = re.compile(r"^[ \t\f]*#.*$", re.MULTILINE)

@@ -24,6 +24,7 @@ from hades.ingest.parsers.facts import (
     CommentBlocks,
     Lines,
     ModuleImport,
+    Span,
     Symbol,
     code_units,
     one_line,
@@ -31,7 +32,6 @@ from hades.ingest.parsers.facts import (
     unique_imports,
 )
 from hades.ingest.parsers.languages import BY_NAME, Language
-from schemas.ids import Span
 
 _MAX_NAME_BYTES = 200
 _TYPE_ARGUMENTS = re.compile(r"(?:::)?<[^<>]*>")
