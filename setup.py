@@ -4,6 +4,7 @@ In the repository `flows`, `tasks`, `models`, `schemas` and `aql` stand beside `
 imported by these names. A wheel must not install them: a user's own `models` or `tasks` package
 would hide them. So the wheel holds `hades.flows`, `hades.tasks` and so on, and the import
 statements of the copied files are changed while it is built (docs/adr/0017-one-installed-name.md).
+`benchmarks` is for checkouts: `hades eval` finds its evaluation sets there.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ class BuildUnderOneName(build_py):
 
 
 if "editable_wheel" in sys.argv:  # a checkout: every root by its own name, from where it lies
-    arrangement = {"packages": find_packages(include=["hades*", *(f"{root}*" for root in ROOTS)])}
+    names = ("hades", "benchmarks", *ROOTS)
+    arrangement = {"packages": find_packages(include=[f"{name}*" for name in names])}
 else:
     inside = {root: find_packages(include=[root, f"{root}.*"]) for root in ROOTS}
     arrangement = {

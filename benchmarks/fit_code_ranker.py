@@ -22,8 +22,7 @@ import numpy as np
 from boosted_trees import FitRules, fit_forest
 from numpy.typing import NDArray
 
-from hades.evaluation.cases import digest
-from hades.evaluation.code import (
+from benchmarks.evaluation.code import (
     CodeCase,
     CodeRanking,
     CodeRepository,
@@ -31,6 +30,7 @@ from hades.evaluation.code import (
     read_code_cases,
     summarise_code,
 )
+from hades.evaluation.cases import digest
 from hades.providers.tokens import MiniLmTokenizer
 from hades.retrieval.code.search import (
     POOL_FILES,

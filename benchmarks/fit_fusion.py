@@ -33,8 +33,8 @@ sys.path.insert(0, str(ROOT))
 
 from linear_fit import fit_gold_apart, fit_listwise
 
+from benchmarks.evaluation.conversations import HALVES, prepare
 from hades.evaluation.cases import read_lines
-from hades.evaluation.text_sets import HALVES, prepare
 from hades.providers.tokens import MiniLmTokenizer
 from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import AUTO, recipe_named

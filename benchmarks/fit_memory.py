@@ -3,9 +3,9 @@
     python benchmarks/fit_memory.py FOLDER=HOME [FOLDER=HOME ...] [--penalty 0.01] [--json FILE]
 
 FOLDER is one that `hades eval memory` takes, HOME what its `--home` kept. Which half a conversation
-or an article is in follows from its name (`hades.evaluation.text_sets.split_of`). The fit is
-listwise: the share of the softmax over a question's passages that lies on its gold passages, each
-set counting the same.
+or an article is in follows from its name (`split_of` of `benchmarks.evaluation.conversations`). The
+fit is listwise: the share of the softmax over a question's passages that lies on its gold passages,
+each set counting the same.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ sys.path.insert(0, str(ROOT))
 
 from linear_fit import fit_listwise
 
+from benchmarks.evaluation.conversations import HALVES, prepare
 from hades.evaluation.cases import read_lines
-from hades.evaluation.text_sets import HALVES, prepare
 from hades.ports.graph import Passage
 from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import Question

@@ -30,8 +30,9 @@ sys.path.insert(0, str(ROOT))
 
 from linear_fit import fit_listwise
 
-from hades.evaluation.cases import Case, citation_cases, read_papers, test_citations
-from hades.evaluation.text_sets import require_withheld
+from benchmarks.evaluation.arxiv import citation_cases, read_papers, test_citations
+from benchmarks.evaluation.cases import Case
+from benchmarks.evaluation.citations import require_withheld
 from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import Question
 from hades.retrieval.features.passages import Columns

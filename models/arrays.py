@@ -9,15 +9,16 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
+Ints = NDArray[np.int32]
 Longs = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 BLOCK_ROWS = 32_768  # intermediate arrays of a block stay in the processor's cache
 
 
-def unit_rows(rows: NDArray[Any]) -> NDArray[np.float32]:
+def unit_rows(rows: NDArray[Any]) -> Singles:
     """(n, dim) float32: each row at length one; a zero row stays zero."""
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    scaled: NDArray[np.float32] = (rows / np.where(lengths > 0, lengths, 1)).astype(np.float32)
+    scaled: Singles = (rows / np.where(lengths > 0, lengths, 1)).astype(np.float32)
     return scaled
 
 

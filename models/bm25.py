@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Scores = NDArray[np.float64]
+from models.arrays import Floats, Ints, Longs, Singles
+
+Scores = Floats
 K1 = 1.2
 B = 0.75
 
@@ -22,9 +24,9 @@ class Bm25:
     its rarity.
     """
 
-    starts: NDArray[np.int64]
-    row: NDArray[np.int32]
-    share: NDArray[np.float32]
+    starts: Longs
+    row: Ints
+    share: Singles
     rarity: Scores
     rows: int
 

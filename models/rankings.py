@@ -9,9 +9,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from models.arrays import Floats
+from models.arrays import Flags, Floats, Longs
 
 # The fitted ranking of the default recipe: three lines over named columns, one set for each kind of
 # corpus. `look` judges a passage alone, `rank` beside the others as `look` sees them, `last` beside
@@ -76,7 +75,7 @@ class Forest:
     """
 
     columns: tuple[str, ...]
-    column: NDArray[np.int64]
+    column: Longs
     threshold: Floats
     value: Floats
 
@@ -118,7 +117,7 @@ class Choice:
 
     worth: Floats
     columns: Floats
-    gold: NDArray[np.bool_]
+    gold: Flags
     weight: float = 1.0
 
     def ranking(self, line: Floats) -> tuple[str, ...]:
@@ -140,7 +139,7 @@ def fit_line(choices: Sequence[Choice], width: int, ridge: float = RIDGE) -> Flo
     """(width,) the coefficients of the columns; zeros where no choice has something to choose."""
     from scipy.optimize import minimize  # two seconds to load, and only fitting needs it
 
-    taught: list[tuple[Choice, NDArray[np.bool_]]] = []  # those that have something to choose
+    taught: list[tuple[Choice, Flags]] = []  # those that have something to choose
     for choice in choices:
         is_gold = np.asarray(choice.gold.any(axis=0), np.bool_)
         if 0 < is_gold.sum() < len(is_gold):
@@ -186,8 +185,8 @@ LEAST_OWN = (
 def fit_margin(
     shipped: Floats,
     signals: Floats,
-    is_answerable: NDArray[np.bool_],
-    is_own: NDArray[np.bool_],
+    is_answerable: Flags,
+    is_own: Flags,
     ridge: float = RIDGE,
 ) -> Floats:
     """(signals,) from the shipped margins (n,) and the signals (n, signals), of which the last is 1

@@ -15,13 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from models.arrays import blocks_of, unit_rows
+from models.arrays import Longs, Singles, blocks_of, unit_rows
+from schemas.ids import Span
 
 Vectors: TypeAlias = NDArray[
     np.float32
 ]  # (n, dim), rows unit length, or zero where there is no vector
-Labels: TypeAlias = NDArray[np.int64]  # (n,), a group each, -1 for none
-Weights: TypeAlias = NDArray[np.float32]
+Labels: TypeAlias = Longs  # (n,), a group each, -1 for none
+Weights: TypeAlias = Singles
 Graph: TypeAlias = Any  # (n, n) scipy CSR, symmetric, no diagonal, weights above zero
 NONE = -1
 DECIMALS = 5  # cosines beyond this are rounding of the arithmetic, which differs between machines
@@ -387,9 +388,7 @@ def topic_name(terms: Mapping[str, float]) -> str:
     return ", ".join(chosen[:3])
 
 
-def best_sentence(
-    text: str, spans: Sequence[tuple[int, int]], terms: Mapping[str, float]
-) -> tuple[int, int] | None:
+def best_sentence(text: str, spans: Sequence[Span], terms: Mapping[str, float]) -> Span | None:
     """Of the sentences of a text, the one that says most of the topic's terms for its length.
 
     It is quoted whole. One of more than `MAX_SENTENCE` characters is quoted only where no other
@@ -423,7 +422,7 @@ def _score(sentence: str, terms: Mapping[str, float]) -> float:
     return round(weight / math.sqrt(10 + len(words)), 9)
 
 
-def _cut(text: str, span: tuple[int, int]) -> tuple[int, int]:
+def _cut(text: str, span: Span) -> Span:
     start, end = span
     if end - start <= MAX_SENTENCE:
         return span

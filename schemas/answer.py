@@ -8,6 +8,7 @@ from typing import Any, Literal
 import pyarrow as pa
 from pydantic import ConfigDict, Field
 
+from schemas.ids import Span
 from schemas.plan import Plan, Reason
 from schemas.record import Json, Record
 
@@ -29,7 +30,7 @@ class PathNode(Shape):
     name: str
     type: str
     document: str = ""
-    span: tuple[int, int] | None = None
+    span: Span | None = None
     deg_out: int = Field(0, description="edges that leave it: what its flow is split over")
 
 
@@ -37,7 +38,7 @@ class Source(Shape):
     """Where a fact was read."""
 
     doc: str = ""
-    span: tuple[int, int] | None = None
+    span: Span | None = None
 
 
 class PathEdge(Shape):
@@ -83,7 +84,7 @@ class CitedPassage(Shape):
     text: str
     score: float
     origins: tuple[str, ...] = Field(alias="from")
-    span: tuple[int, int] = (0, 0)
+    span: Span = (0, 0)
     document_id: str = Field("", description="the `_id` whose text the span points into")
     headings: tuple[str, ...] = Field(
         (), description="where it stands: headings, page, slide, cells, time"
@@ -379,7 +380,7 @@ class AnswerSource(Shape):
         "", description="path:line of code; else page, slide, cells, cell, time or headings"
     )
     headings: tuple[str, ...] = Field((), description="headings above it, from the top")
-    span: tuple[int, int] = (0, 0)
+    span: Span = (0, 0)
     code: str = Field("", description="of code: function, method, class or module; else empty")
     symbol: str = Field(
         "", description="of code: the name of the function or class, with that of its class"

@@ -8,6 +8,7 @@ import unicodedata
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+Span = tuple[int, int]  # [start, end) in characters of a text
 # ArangoDB also takes ':', but SmartGraphs give it a meaning, so no key of ours holds one.
 KEY_PATTERN = r"^[A-Za-z0-9_\-.@()+,=;$!*'%]{1,254}$"
 ID_PATTERN = r"^[A-Za-z][A-Za-z0-9_\-]{0,63}/[A-Za-z0-9_\-.@()+,=;$!*'%]{1,254}$"

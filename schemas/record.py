@@ -34,7 +34,8 @@ class JsonColumn:
 
 
 Vector = Annotated[tuple[float, ...], VectorColumn()]
-Json = Annotated[dict[str, Any], JsonColumn()]
+JsonObject = dict[str, Any]
+Json = Annotated[JsonObject, JsonColumn()]
 Unit = Annotated[float, Field(ge=0.0, le=1.0)]
 
 

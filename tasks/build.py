@@ -13,7 +13,7 @@ from typing import Any
 from prefect import task
 
 from hades.errors import ContractBroken, NotApproved
-from hades.evaluation.rankers import Workbench, rungs
+from hades.evaluation.rankers import read_recipes
 from hades.evaluation.serving import RetrievalRegression, evaluate_serving, require_held
 from hades.ingest.chunks import embed_chunks, embed_range, pending_ranges
 from hades.ingest.phases import Phase
@@ -245,9 +245,8 @@ def evaluate_graph(
     """Ask the serving snapshot, compare with the last run that held; raises when recall fell below
     its interval.
     """
-    report = evaluate_serving(
-        load_settings().home, _open_bench, questions, rungs(recipes, RECIPES), accepts
-    )
+    names = read_recipes(recipes, RECIPES)
+    report = evaluate_serving(load_settings().home, _open_graph, questions, names, accepts)
     artifacts.table("evaluation", report.get("recall", ()), "recall of the serving snapshot")
     for alert in report.get("alerts", ()):
         artifacts.event(
@@ -268,11 +267,11 @@ def evaluate_or_ask(questions: Path | None, recipes: str | None) -> dict[str, An
 
 
 @contextmanager
-def _open_bench() -> Iterator[Workbench]:
+def _open_graph() -> Iterator[tuple[BuildContext, Tools]]:
     settings = load_settings()
     with build_context("evaluate") as context, open_hades(settings) as hades:
         tools = Tools(MiniLmTokenizer(), hades.embedder, settings.hirag_pathrag, settings.hipporag)
-        yield Workbench(context, hades.ingest, tools)
+        yield context, tools
 
 
 @unit("build past night", policies.HEAVY, describe_past)

@@ -50,6 +50,7 @@ from hades.telemetry.turn import Turn
 from schemas.answer import Retrieval
 from schemas.ids import Mask
 from schemas.plan import Reason
+from schemas.record import JsonObject
 
 # Retrieval by the names other tools already call: texts and ids in, plain JSON out, one metered
 # turn each. Each is a thin reading of the search behind it, for callers that know no numbers of a
@@ -93,7 +94,7 @@ def retrieve_paths(
     domain_filter: str | None = None,
     as_of_version: str | None = None,
     **options: Any,
-) -> dict[str, Any]:
+) -> JsonObject:
     """Paths for a question; none at all is a success with count 0 and the reason (A5, A68 to A70,
     X-22).
 
@@ -119,7 +120,7 @@ def retrieve_and_format(
     domain_filter: str | None = None,
     as_of_version: str | None = None,
     **options: Any,
-) -> dict[str, Any]:
+) -> JsonObject:
     """The prompt for a question. An error, no paths and a prompt are three results that cannot be
     mistaken (X-23).
     """
@@ -135,7 +136,7 @@ def retrieve_and_format(
 
 
 def _describe_turn(
-    describe: Callable[[str, Retrieval], dict[str, Any]],
+    describe: Callable[[str, Retrieval], JsonObject],
     answers: Answers,
     query: str,
     *,
@@ -143,7 +144,7 @@ def _describe_turn(
     domain: str | None,
     version: str | None,
     **options: Any,
-) -> dict[str, Any]:
+) -> JsonObject:
     try:
         check_arguments(query, max_paths, domain, version)
         answer = retrieve_version(
@@ -154,7 +155,7 @@ def _describe_turn(
     return describe(query, answer)
 
 
-def describe_paths(query: str, answer: Retrieval) -> dict[str, Any]:
+def describe_paths(query: str, answer: Retrieval) -> JsonObject:
     """An answer as its paths, each also by the field names of specification 000 (A20, A21)."""
     paths = [path_document(path.model_dump(mode="json")) for path in answer.paths]
     return {
@@ -164,7 +165,7 @@ def describe_paths(query: str, answer: Retrieval) -> dict[str, Any]:
     }
 
 
-def describe_prompt(query: str, answer: Retrieval) -> dict[str, Any]:
+def describe_prompt(query: str, answer: Retrieval) -> JsonObject:
     """An answer as its prompt of paths and passages; `count` is how many paths the prompt holds."""
     count = sum(path.in_prompt for path in answer.paths)
     reason = Reason.PROMPT_FULL if answer.paths else Reason.NO_PATHS
@@ -177,7 +178,7 @@ def describe_prompt(query: str, answer: Retrieval) -> dict[str, Any]:
     }
 
 
-def _describe_answer(query: str, answer: Retrieval) -> dict[str, Any]:
+def _describe_answer(query: str, answer: Retrieval) -> JsonObject:
     """With no paths, `count` is 0 and `reason` says `no_paths`."""
     return {
         "success": True,
@@ -190,7 +191,7 @@ def _describe_answer(query: str, answer: Retrieval) -> dict[str, Any]:
     }
 
 
-def path_document(path: dict[str, Any]) -> dict[str, Any]:
+def path_document(path: JsonObject) -> JsonObject:
     """A path with the fields that `calculate_path_score` and `prune_paths` read."""
     nodes = path["nodes"]
     edges = path["edges"]
@@ -213,7 +214,7 @@ def get_hierarchy_candidates(
     query: str | Sequence[float],
     k_topic: int = 8,
     thresholds: Mapping[int, float] | None = None,
-) -> dict[str, Any]:
+) -> JsonObject:
     """The nodes worth searching and the topics that led there (C46), for a question or for its
     vector.
     """
@@ -230,15 +231,15 @@ def get_hierarchy_candidates(
         topic_thresholds = rules.topic_thresholds.model_copy(update=overrides)
         rules = rules.model_copy(update={"topic_k": k_topic, "topic_thresholds": topic_thresholds})
         candidates = narrow(view, question, rules)
-        nodes: list[dict[str, Any]] = []
-        topics: list[dict[str, Any]] = []
+        nodes: list[JsonObject] = []
+        topics: list[JsonObject] = []
         if candidates is not None:
             nodes = _score_documents(view, candidates.nodes, candidates.hscore.tolist())
             topics = [_topic_document(view, topic) for topic in candidates.topics]
         return {"nodes": nodes, "topics": topics, "reasons": list(view.turn.reasons)}
 
 
-def _topic_document(view: MeteredView, topic: NarrowedTopic) -> dict[str, Any]:
+def _topic_document(view: MeteredView, topic: NarrowedTopic) -> JsonObject:
     id_ = view.ids(np.array([topic.node]))[0]
     return {"id": id_, "level": topic.level, "similarity": topic.similarity}
 
@@ -250,7 +251,7 @@ def get_best_paths(
     L: int = 5,
     relation_boosts: Mapping[str, float] | None = None,
     candidates: Sequence[str] | None = None,
-) -> dict[str, Any]:
+) -> JsonObject:
     """The M best paths of at most L edges between seeds, inside the question's candidates or those
     named (C47).
     """
@@ -276,7 +277,7 @@ def personalized_pagerank(
     *,
     damping: float | None = None,
     top: int = 100,
-) -> dict[str, Any]:
+) -> JsonObject:
     """Scores of the nodes that a walk from these ids or names reaches, best first (E3, E13).
 
     The scores of all nodes sum to 1; `rest` is what those after the first `top` have. `residue` is
@@ -302,7 +303,7 @@ def personalized_pagerank(
 
 def rank_chunks_by_ppr(
     answers: Answers, ppr_scores: Restart | Mapping[str, Any] = (), top_k: int = 10
-) -> dict[str, Any]:
+) -> JsonObject:
     """Passages with their text by the scores of a walk (E3, E11).
 
     `ppr_scores` are scores by id or the result of `personalized_pagerank`. A passage counts its own
@@ -339,7 +340,7 @@ def _rank_passages(
 
 def retrieve(
     answers: Answers, query: str, top_k: int = 10, alpha: float | None = None
-) -> dict[str, Any]:
+) -> JsonObject:
     """Passages for a question by personalized PageRank (E2); `alpha` is the damping of the walk."""
     walk = answers.tools.walk
     if alpha is not None:
@@ -349,7 +350,7 @@ def retrieve(
 
 def retrieve_multi_hop(
     answers: Answers, query: str, max_hops: int = 3, top_k: int = 10
-) -> dict[str, Any]:
+) -> JsonObject:
     """The same by walks that go on from what they found (E2)."""
     rules = replace(MULTI_HOP, walk=answers.tools.walk, hops=max_hops, limit=top_k)
     return _search_by_walk(answers, query, rules)
@@ -362,7 +363,7 @@ def multi_hop_search(
     top_k: int = 10,
     *,
     query: str = "",
-) -> dict[str, Any]:
+) -> JsonObject:
     """Passages by several hops (E18). For a question, walks go on from what they found; the restart
     decays hop by hop.
 
@@ -390,7 +391,7 @@ def multi_hop_search(
         return {**passages, "entities": entities, "unknown": start.unknown}
 
 
-def _search_by_walk(answers: Answers, query: str, rules: HippoRules) -> dict[str, Any]:
+def _search_by_walk(answers: Answers, query: str, rules: HippoRules) -> JsonObject:
     caps = WalkCaps.of(answers.plan)
     caps = replace(caps, passages=max(caps.passages, rules.limit))
     with _open_turn(answers, query) as (view, question):
@@ -400,7 +401,7 @@ def _search_by_walk(answers: Answers, query: str, rules: HippoRules) -> dict[str
         return {**_passages_document(view, answers, passages), "entities": entities}
 
 
-def expand_with_synonyms(answers: Answers, entity_nodes: Restart) -> dict[str, Any]:
+def expand_with_synonyms(answers: Answers, entity_nodes: Restart) -> JsonObject:
     """The ids with other names of the same things, mass shared among them."""
     with _open_turn(answers, near=entity_nodes) as (view, _):
         nodes = _known_nodes(view, entity_nodes)
@@ -412,7 +413,7 @@ def expand_with_synonyms(answers: Answers, entity_nodes: Restart) -> dict[str, A
 
 def get_entity_neighborhood(
     answers: Answers, entity: str = "", *, hops: int = 1, fanout: int = 16, entity_id: str = ""
-) -> dict[str, Any]:
+) -> JsonObject:
     """The edges around an entity, heaviest first; `entity_id` is another name of `entity`."""
     entity = entity or entity_id
     if not entity:
@@ -424,7 +425,7 @@ def get_entity_neighborhood(
         return {"entity": entity, "edges": edges, "reasons": list(view.turn.reasons)}
 
 
-def _edge_document(edge: EdgeFacts) -> dict[str, Any]:
+def _edge_document(edge: EdgeFacts) -> JsonObject:
     return {
         "id": edge.id,
         "from": edge.source,
@@ -547,7 +548,7 @@ def _words_of_id(id_: str) -> str:
 
 def _score_documents(
     view: MeteredView, numbers: Numbers, scores: Sequence[float]
-) -> list[dict[str, Any]]:
+) -> list[JsonObject]:
     return [
         {"id": node, "score": float(score)}
         for node, score in zip(view.ids(numbers), scores, strict=True)
@@ -556,7 +557,7 @@ def _score_documents(
 
 def _passages_document(
     view: MeteredView, answers: Answers, passages: Sequence[FoundPassage]
-) -> dict[str, Any]:
+) -> JsonObject:
     """E7: chunk id, text, score and rank, with what leads back to the document."""
     document = show(view, QuickCounts(answers.tools.tokenizer), (), passages, ())
     return {
@@ -572,7 +573,7 @@ def search_memories(
     limit: int | None = None,
     *,
     mask: Mask = Mask(),
-) -> dict[str, Any]:
+) -> JsonObject:
     """Topics near to a question, nearest first, each as it is now (D47)."""
     if time_window is not None and len(time_window) != 2:
         raise MemoryRefused(
@@ -585,7 +586,7 @@ def search_memories(
 
 def graph_enhanced_retrieval(
     memory: Memory, query: str, depth: int = 2, *, matches: int = graph.MATCHES, mask: Mask = Mask()
-) -> dict[str, Any]:
+) -> JsonObject:
     """What a question finds, related states by edge strength, and three versions before (D48)."""
     return {
         "query": query,
@@ -595,14 +596,14 @@ def graph_enhanced_retrieval(
 
 def retrieve_within_budget(
     memory: Memory, query: str, max_tokens: int = MAX_TOKENS, *, mask: Mask = Mask()
-) -> dict[str, Any]:
+) -> JsonObject:
     """The context for a question, and the tokens of each part (D50)."""
     return memory.retrieve_within_budget(query, max_tokens, mask=mask).as_dict()
 
 
 def get_relevant_subgraph(
     memory: Memory, query_embedding: Sequence[float], max_nodes: int = 100, *, mask: Mask = Mask()
-) -> dict[str, Any]:
+) -> JsonObject:
     """The versions worth reading for a vector, ranked, then cut (D52)."""
     subgraph = memory.get_relevant_subgraph(query_embedding, max_nodes, mask=mask)
     return {

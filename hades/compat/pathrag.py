@@ -23,6 +23,7 @@ from hades.settings.tree import CacheSettings, PathragSettings, Settings
 from hades.wiring import open_answers
 from schemas.answer import Retrieval
 from schemas.plan import HARD_CAPS, Plan, Profile
+from schemas.record import JsonObject
 
 
 class EnhancedPathRAG:
@@ -61,7 +62,7 @@ class EnhancedPathRAG:
         domain_filter: str | None = None,
         as_of_version: str | None = None,
         **options: Any,
-    ) -> dict[str, Any]:
+    ) -> JsonObject:
         """At most `max_paths` paths, most reliable first; none at all is a success with count 0 and
         the reason.
 
@@ -81,7 +82,7 @@ class EnhancedPathRAG:
         domain_filter: str | None = None,
         as_of_version: str | None = None,
         **options: Any,
-    ) -> dict[str, Any]:
+    ) -> JsonObject:
         """The prompt for a question. An error, no paths and a prompt are three distinct results.
 
         No more paths are asked for than the window could hold; the turn writes the prompt so that
@@ -113,7 +114,7 @@ class EnhancedPathRAG:
 
     def prune_paths(
         self, candidate_paths: Sequence[Mapping[str, Any]], pruning_threshold: float | None = None
-    ) -> list[dict[str, Any]]:
+    ) -> list[JsonObject]:
         """See `hades.retrieval.walks.flow.prune_paths`; threshold and decay are those of the
         settings.
         """
@@ -147,7 +148,7 @@ class EnhancedPathRAG:
 
     def _ask(
         self,
-        describe: Callable[[str, Retrieval], dict[str, Any]],
+        describe: Callable[[str, Retrieval], JsonObject],
         query: str,
         max_paths: int,
         domain: str | None,
@@ -156,7 +157,7 @@ class EnhancedPathRAG:
         limit: int | None = None,
         plan: Mapping[str, Any] | None = None,
         **options: Any,
-    ) -> dict[str, Any]:
+    ) -> JsonObject:
         """The one way to an answer, with the flow pruning of the settings as an option of the turn;
         at most `limit` paths.
         """

@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import json
-import random
-from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import product
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -18,7 +13,6 @@ from hades.ingest.sources.passages import read_rows
 
 # Questions with their gold, read from the files of a benchmark; nothing here knows which benchmark
 # it is.
-_NO_TEXT = frozenset({"yes", "no", "true", "false"})
 Row = dict[str, Any]
 _Read = TypeVar("_Read")
 
@@ -27,50 +21,9 @@ class BadCases(HadesError):
     """A file of questions that cannot be used."""
 
 
-@dataclass(frozen=True)
-class Case:
-    """One question and the ids of what answers it. `group` is its type or number of hops, for
-    tables by group.
-
-    `excluded` documents are taken out of every ranking: what asks is no answer. `answers` are
-    spellings of the answer, to be looked for in the prompt; none where it is not a text to be
-    found, as yes and no are not. `near` are the ids of what it is asked from, `context` is what is
-    written there, for the baselines that may know it too. `is_answerable` is False where the gold
-    is only what a question is about, without its answer.
-    """
-
-    id: str
-    question: str
-    gold: frozenset[str]
-    group: str = ""
-    excluded: frozenset[str] = frozenset()
-    answers: tuple[str, ...] = ()
-    near: tuple[str, ...] = ()
-    context: str = ""
-    is_answerable: bool = True
-
-
-def read_cases(path: Path) -> list[Case]:
-    """Rows of question and gold; those of an empty gold are `read_unanswerable`'s."""
-    expected = "`question` and `gold`, a list of ids (empty where the corpus does not answer)"
-    return read_each(path, _case, ("question", "gold"), expected)
-
-
 def read_unanswerable(path: Path) -> list[str]:
     """The questions of a file whose gold is empty: the corpus does not say their answer."""
     return [str(row["question"]) for row in read_lines(path) if row.get("gold") == []]
-
-
-def _case(row: Row, key: str) -> Case:
-    gold = frozenset(str(gold_id) for gold_id in row["gold"])
-    group = str(row.get("type") or (f"{row['hops']} hops" if row.get("hops") else ""))
-    spellings = [row.get("answer"), *(row.get("answers") or ())]
-    texts = (
-        " ".join(spelling.split()).casefold() for spelling in spellings if isinstance(spelling, str)
-    )
-    answers = tuple(dict.fromkeys(text for text in texts if text and text not in _NO_TEXT))
-    known = bool(row.get("answerable", True))
-    return Case(key, str(row["question"]), gold, group, answers=answers, is_answerable=known)
 
 
 def read_each(
@@ -119,97 +72,3 @@ def digest(paths: Sequence[Path]) -> str:
         with path.open("rb") as file:
             hashlib.file_digest(file, lambda: sha256)
     return sha256.hexdigest()
-
-
-Citation = tuple[str, str]  # citing, cited
-
-
-@dataclass(frozen=True)
-class ArxivFiles:
-    """Papers, who cites whom, the sentences of citations, and the repositories that papers name."""
-
-    papers: Path
-    citations: Path
-    contexts: Path
-    code_links: Path
-
-
-def read_papers(papers: Path, part: str = "title") -> dict[str, str]:
-    """Title or abstract by id."""
-    return {
-        str(row["id"]): " ".join(str(row.get(part) or "").split()) for row in read_lines(papers)
-    }
-
-
-def citation_cases(
-    contexts: Path, papers: Mapping[str, str], sample: int, seed: int, *, with_title: bool = False
-) -> list[Case]:
-    """Sentences with what they cite; a sentence that cites several papers wants all of them.
-
-    Each is asked from the paper that it stands in, which no ranking may answer with. `papers` are
-    titles by id. `with_title` puts the title of the citing paper before its sentence.
-    """
-    cited: defaultdict[Citation, set[str]] = defaultdict(set)
-    for row in read_lines(contexts):
-        source, target = str(row["src"]), str(row["dst"])
-        sentence = " ".join(str(row["context"]).split())
-        if source in papers and target in papers and source != target and sentence:
-            cited[source, sentence].add(target)
-    drawn = _draw(sorted(cited), sample, seed)
-    if not drawn:
-        raise BadCases(f"{contexts} holds no sentence between two papers of the corpus")
-    return [
-        Case(
-            f"{source}:{place}",
-            f"{papers[source]}: {sentence}" if with_title else sentence,
-            frozenset(cited[source, sentence]),
-            excluded=frozenset({source}),
-            near=(source,),
-            context=papers[source],
-        )
-        for place, (source, sentence) in enumerate(drawn)
-    ]
-
-
-def test_citations(cases: Collection[Case]) -> set[Citation]:
-    """The citations that the cases ask for."""
-    citations: set[Citation] = set()
-    for case in cases:
-        citations.update(product(case.excluded, case.gold))
-    return citations
-
-
-def write_remaining(citations: Path, withheld: Collection[Citation], path: Path) -> int:
-    """The citations without those withheld, as a file of the same form; how many rows were left
-    out.
-    """
-    out = 0
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w", encoding="utf-8") as file:
-        for row in read_lines(citations):
-            if (str(row["src"]), str(row["dst"])) in withheld:
-                out += 1
-            else:
-                file.write(json.dumps(row) + "\n")
-    return out
-
-
-def repository_pairs(
-    code_links: Path, papers: Collection[str], sample: int | None, seed: int
-) -> list[tuple[str, str]]:
-    """Papers and the repositories they name, each pair once."""
-    rows = read_lines(code_links)
-    pairs = sorted({(str(row["id"]), str(row["repo"])) for row in rows if str(row["id"]) in papers})
-    return pairs if sample is None else _draw(pairs, sample, seed)
-
-
-def namers(code_links: Path) -> dict[str, frozenset[str]]:
-    """The papers that name each repository."""
-    papers_by_repo: defaultdict[str, set[str]] = defaultdict(set)
-    for row in read_lines(code_links):
-        papers_by_repo[str(row["repo"])].add(str(row["id"]))
-    return {repo: frozenset(papers) for repo, papers in papers_by_repo.items()}
-
-
-def _draw(rows: list[Any], sample: int, seed: int) -> list[Any]:
-    return sorted(random.Random(seed).sample(rows, min(sample, len(rows))))

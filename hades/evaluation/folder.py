@@ -10,12 +10,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import repeat
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from hades.evaluation.cases import Case, Row, digest, read_each, read_unanswerable
-from hades.evaluation.metrics import mean_of, percentiles
+from hades.evaluation.cases import Row, digest, read_each, read_unanswerable
+from hades.evaluation.figures import mean_of, percentiles
 from hades.evaluation.rankers import Bench, CachingEmbedder, baseline_searches, ms_since
 from hades.ports.graph import Passage
 from hades.ports.services import ProgressReport, silent
@@ -23,6 +22,7 @@ from hades.retrieval.answer.write_answer import write_answer
 from hades.retrieval.answers import Answers
 from models.ranker.infer import auroc
 from schemas.answer import CitedPassage, Retrieval
+from schemas.record import JsonObject
 
 DEPTHS = (1, 3, 5)
 SHOWN = 6  # passages of a user's turn
@@ -138,7 +138,7 @@ def evaluate_folder(
     *,
     recipes: Sequence[str] = ("auto",),
     progress: ProgressReport = silent,
-) -> dict[str, Any]:
+) -> JsonObject:
     """Build with `refresh`, ask every recipe as a user does and every baseline, sum up.
 
     `refresh` calls what it is given as soon as the folder can be asked by its words. The limits on
@@ -146,7 +146,7 @@ def evaluate_folder(
     """
     cases = read_folder_cases(questions)
     began = time.perf_counter()
-    first: dict[str, Any] = {}
+    first: JsonObject = {}
 
     def ask_first() -> float:
         answers().retrieve(cases[0].question)
@@ -175,10 +175,9 @@ def evaluate_folder(
     embedder = CachingEmbedder(unlimited.tools.embedder)
     with unlimited.read() as view:
         searches = baseline_searches(Bench(view, replace(unlimited.tools, embedder=embedder)))
-        plain = [Case(case.id, case.question, frozenset()) for case in cases]
         baselines = {}
         for name, search in searches.items():
-            passages = [view.passages(search(case)[:SHOWN]) for case in plain]
+            passages = [view.passages(search(case.question, "")[:SHOWN]) for case in cases]
             baselines[name] = _summarise(cases, passages)
         snapshot = view.info.snapshot
     return {
@@ -200,7 +199,7 @@ def _ask(
     answers: Answers,
     recipe: str,
     progress: ProgressReport,
-) -> dict[str, Any]:
+) -> JsonObject:
     """One recipe over all questions."""
     tools = answers.tools
     turns, times, is_in_text = [], [], []
@@ -243,9 +242,7 @@ def _doubt(answered: Sequence[Retrieval], doubtful: Sequence[Retrieval]) -> dict
     return {"abstained_rightly": share, "auroc": round(area, 4)}
 
 
-def _summarise(
-    cases: Sequence[FolderCase], rankings: Sequence[Sequence[Section]]
-) -> dict[str, Any]:
+def _summarise(cases: Sequence[FolderCase], rankings: Sequence[Sequence[Section]]) -> JsonObject:
     pairs = list(zip(cases, rankings, strict=True))
     last = DEPTHS[-1]
     recall: dict[str, float] = {}

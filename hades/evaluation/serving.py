@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, closing
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from hades.errors import HadesError
-from hades.evaluation.cases import digest, read_cases
-from hades.evaluation.rankers import Rung, Workbench
-from hades.evaluation.text_sets import Evaluation, measure, middle_of
+from hades.evaluation.cases import Row, digest, read_each
+from hades.evaluation.figures import mean_of
+from hades.evaluation.rankers import PLAN, SHOWN, Bench, CachingEmbedder, ask, baseline_searches
 from hades.files import write_whole
+from hades.night.context import BuildContext
 from hades.night.model_versions import WEIGHTS_MODEL, version_of
 from hades.night.release.publish import append_alert
-from hades.ports.services import DATA_HASH, Dataset, RunRecord, Tracker, utc_now
-from models.ranker.infer import difference
+from hades.ports.graph import Passage
+from hades.ports.services import DATA_HASH, Dataset, ProgressReport, RunRecord, Tracker, utc_now
+from hades.retrieval.pipeline import Tools
+from hades.snapshot.open import open_snapshot
+from models.ranker.infer import difference, recall_at
+from schemas.answer import CitedPassage
+from schemas.record import JsonObject
 
 LAST = "last.json"
 LEAST_DROP = 0.1  # of the conveyance: below a tenth it is the machine's mood
@@ -65,20 +70,6 @@ class Change:
             f"{self.recipe}: {self.figure} {self.before:.4f} -> {self.now:.4f} "
             f"({self.difference:+.4f}, 95% {spread})"
         )
-
-
-def keep_of(evaluation: Evaluation, questions: str) -> StoredRun:
-    """What the next run needs of this one."""
-    k = int(evaluation.document["compared_at"])
-    recall = {}
-    conveyed = {}
-    for name, scores in evaluation.scores.items():
-        recall[name] = scores.recall[k].tolist()
-        conveyances = [ranking.conveyance for ranking in scores.rankings]
-        values = [conveyance.value for conveyance in conveyances if conveyance is not None]
-        if values:
-            conveyed[name] = values
-    return StoredRun(str(evaluation.document["snapshot"]), questions, k, recall, conveyed)
 
 
 def changes(now: StoredRun, previous: StoredRun | None) -> list[Change]:
@@ -148,15 +139,16 @@ EVALUATED = "evaluated"
 EXPERIMENT = "hades-evaluation"
 QUESTIONS = "questions.jsonl"  # under HADES_HOME, where nobody names another file
 DEPTHS = (2, 5, 10)
+COMPARED_AT = 5
 
 
 def evaluate_serving(
     home: Path,
-    open_bench: Callable[[], AbstractContextManager[Workbench]],
+    open_graph: Callable[[], AbstractContextManager[tuple[BuildContext, Tools]]],
     questions: Path | None,
-    rungs: Sequence[Rung],
+    recipes: Sequence[str],
     accepts: bool = False,
-) -> dict[str, Any]:
+) -> JsonObject:
     """Ask the serving graph and compare with the last run that held; the alias moves only where
     nothing got worse.
 
@@ -168,19 +160,18 @@ def evaluate_serving(
     expected = questions or home / QUESTIONS
     if questions is None and not expected.is_file():
         why = (
-            f"there are no questions to ask: {expected} does not exist; write rows with "
-            "question "
+            f"there are no questions to ask: {expected} does not exist; write rows with question "
             "and gold there"
         )
         return {"skipped": True, "why": why}
-    with open_bench() as bench:
-        report = _evaluate(bench, expected, rungs, accepts)
+    with open_graph() as (context, tools):
+        report = _evaluate(context, tools, expected, recipes, accepts)
     for alert in report["alerts"]:
         append_alert(home, utc_now(), alert["title"], alert["sentence"], report["page"])
     return report
 
 
-def require_held(report: dict[str, Any]) -> dict[str, Any]:
+def require_held(report: JsonObject) -> JsonObject:
     """The report, unless retrieval got worse."""
     if problem := report.get("problem"):
         raise RetrievalRegression(problem)
@@ -188,38 +179,46 @@ def require_held(report: dict[str, Any]) -> dict[str, Any]:
 
 
 def _evaluate(
-    bench: Workbench, questions: Path, rungs: Sequence[Rung], accepts: bool
-) -> dict[str, Any]:
-    cases, sha256 = read_cases(questions), digest([questions])
-    evaluation = measure(bench, cases, rungs, DEPTHS, middle_of(DEPTHS))
-    folder = bench.build_context.home / "reports" / "evaluation" / sha256[:12]
-    now = keep_of(evaluation, sha256)
+    context: BuildContext, tools: Tools, questions: Path, recipes: Sequence[str], accepts: bool
+) -> JsonObject:
+    texts, gold = zip(*read_gold(questions), strict=True)
+    sha256 = digest([questions])
+    folder = context.home / "reports" / "evaluation" / sha256[:12]
+    assert tools.embedder is not None
+    embedder = CachingEmbedder(tools.embedder)
+    embedder.learn(texts)
+    with closing(open_snapshot(context.home)) as view:
+        bench = Bench(view, replace(tools, embedder=embedder))
+        turns = _ask(bench, texts, recipes, context.progress)
+        snapshot = view.info.snapshot
+    now = _keep(snapshot, sha256, turns, gold)
     moved = changes(now, None if accepts else read_last(folder))
     worse = regressions(moved)
-    dataset = {"file": str(questions), "questions": len(cases), "sha256": sha256}
-    document = {
+    dataset = {"file": str(questions), "questions": len(gold), "sha256": sha256}
+    document: JsonObject = {
         "dataset": dataset,
-        **evaluation.document,
+        "snapshot": snapshot,
+        "model": embedder.model.tag,
+        "recipes": {name: _figures(rows, gold) for name, rows in turns.items()},
         "changes": [{**asdict(change), "is_worse": change.is_worse} for change in moved],
         "holds": not worse,
     }
     body = json.dumps(document, indent=1, sort_keys=True) + "\n"
-    page = write_whole(folder / f"{document['snapshot']}.json", body)
+    page = write_whole(folder / f"{snapshot}.json", body)
     if not worse:
         write_last(folder, now)
-    tracker = bench.build_context.open_tracker()
+    tracker = context.open_tracker()
     recall = [{"recipe": name, **row["recall"]} for name, row in document["recipes"].items()]
     _log(tracker, document, page, recall)
-    version = version_of(
-        tracker, str(document["snapshot"])
-    )  # of the weights that serve; none where none was registered
+    # Of the weights that serve; none where none was registered.
+    version = version_of(tracker, snapshot)
     if version is not None:
         tracker.tag(WEIGHTS_MODEL, version, {"evaluation": "regressed" if worse else "held"})
         if not worse:
             tracker.set_alias(WEIGHTS_MODEL, EVALUATED, version)
     sentences = "; ".join(change.sentence for change in worse)
     problem = (
-        f"retrieval got worse on snapshot {document['snapshot']}: {sentences}; the alias "
+        f"retrieval got worse on snapshot {snapshot}: {sentences}; the alias "
         f"{EVALUATED!r} stays where it "
         f"was. See {page}, roll back with `hades rollback`, or accept it by removing "
         f"{folder / LAST}"
@@ -237,9 +236,79 @@ def _evaluate(
     return {**dataset, **figures, "problem": problem, "alerts": alerts}
 
 
-def _log(
-    tracker: Tracker, document: dict[str, Any], page: Path, recall: list[dict[str, Any]]
-) -> None:
+def read_gold(path: Path) -> list[tuple[str, frozenset[str]]]:
+    """Questions with the ids that answer them; rows of an empty gold are left out."""
+
+    def read(row: Row, _: str) -> tuple[str, frozenset[str]]:
+        return str(row["question"]), frozenset(map(str, row["gold"]))
+
+    return read_each(path, read, ("question", "gold"), "`question` and `gold`, a list of ids")
+
+
+@dataclass(frozen=True)
+class _Turn:
+    """The documents that answered a question, best first, and the conveyance of the answer, which
+    a baseline has not.
+    """
+
+    documents: tuple[str, ...]
+    conveyance: float | None = None
+
+
+def _ask(
+    bench: Bench, questions: Sequence[str], recipes: Sequence[str], progress: ProgressReport
+) -> dict[str, list[_Turn]]:
+    """Every question, asked of every baseline and recipe; a recipe is asked once before, so that it
+    does not pay for warming up.
+    """
+    turns: dict[str, list[_Turn]] = {}
+    for name, search in baseline_searches(bench).items():
+        turns[name] = []
+        for question in questions:
+            passages = bench.view.passages(search(question, "")[:SHOWN])
+            turns[name].append(_Turn(_documents_of(passages)))
+    for recipe in recipes:
+        turns[recipe] = []
+        ask(bench, recipe, PLAN, questions[0])
+        for number, question in enumerate(questions, 1):
+            answer, _ = ask(bench, recipe, PLAN, question)
+            conveyance = None if answer.conveyance is None else answer.conveyance.value
+            turns[recipe].append(_Turn(_documents_of(answer.passages), conveyance))
+            progress(recipe, number, len(questions))
+    return turns
+
+
+def _documents_of(passages: Iterable[Passage | CitedPassage]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(passage.document for passage in passages))
+
+
+def _recalls(turns: Sequence[_Turn], gold: Sequence[frozenset[str]], k: int) -> list[float]:
+    return [recall_at(turn.documents, ids, k) for turn, ids in zip(turns, gold, strict=True)]
+
+
+def _figures(turns: Sequence[_Turn], gold: Sequence[frozenset[str]]) -> JsonObject:
+    recall = {str(k): mean_of(_recalls(turns, gold, k)) for k in DEPTHS}
+    values = _conveyances(turns)
+    return {"recall": recall, "conveyance": mean_of(values)} if values else {"recall": recall}
+
+
+def _conveyances(turns: Sequence[_Turn]) -> list[float]:
+    return [turn.conveyance for turn in turns if turn.conveyance is not None]
+
+
+def _keep(
+    snapshot: str,
+    questions: str,
+    turns: Mapping[str, Sequence[_Turn]],
+    gold: Sequence[frozenset[str]],
+) -> StoredRun:
+    """What the next run needs of this one."""
+    recall = {name: _recalls(rows, gold, COMPARED_AT) for name, rows in turns.items()}
+    conveyance = {name: values for name, rows in turns.items() if (values := _conveyances(rows))}
+    return StoredRun(snapshot, questions, COMPARED_AT, recall, conveyance)
+
+
+def _log(tracker: Tracker, document: JsonObject, page: Path, recall: list[JsonObject]) -> None:
     dataset = document["dataset"]
     metrics = {}
     for name, row in document["recipes"].items():

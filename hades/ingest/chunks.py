@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import orjson
@@ -23,10 +22,10 @@ import pyarrow as pa
 from hades.ingest.nodes import sections_of
 from hades.ingest.parsers.facts import Lines, Section, trim
 from hades.ports.services import Embedder, ProgressReport, SignsTokens, Tokenizer, silent
-from hades.ports.store import GraphStore, RowStore, Term, scan_values
+from hades.ports.store import GraphStore, Row, RowStore, Term, scan_values
 from hades.text.languages import ENGLISH, language_words
 from hades.text.words import identifier_words
-from schemas.ids import content_key, node_id, sha256_text
+from schemas.ids import Span, content_key, node_id, sha256_text
 from schemas.nodes import CODE_KINDS, ChunkKind
 from schemas.sources import SourceKind
 
@@ -37,7 +36,6 @@ _FENCE = re.compile(r"\s*(```+|~~~+)")
 # Of a list, a table or a definition.
 _ITEM = re.compile(r"\s*(?:(?:[-*+]|\d{1,3}[.)]|#\.|:)[ \t]|\||\+[-=]+\+|=+ +=)")
 _INTRODUCTION_CHARS = 400
-Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -158,7 +156,7 @@ def _search_words(document: ChunkedText, title: str, section: Section, text: str
     return " ".join(filter(None, [header, *words]))
 
 
-def _bounds(text: str, section: Section) -> tuple[int, int]:
+def _bounds(text: str, section: Section) -> Span:
     """A section without white space at its ends; code keeps the indentation of its first line."""
     start, end = trim(text, section.start, section.end)
     return (section.start, end) if section.kind in CODE_KINDS and start < end else (start, end)
@@ -202,13 +200,13 @@ def _cut(
     return cuts
 
 
-def find_blocks(text: str) -> list[tuple[int, int]]:
+def find_blocks(text: str) -> list[Span]:
     """Spans of code blocks, lists and tables in order, each with what introduces it.
 
     That is the paragraph before code, and one that ends with a colon before a list or table; of a
     long one its last sentences.
     """
-    blocks: list[tuple[int, int]] = []
+    blocks: list[Span] = []
     start, end, paragraph, position = -1, 0, -1, 0  # -1: none is open
     fence, is_introduced, is_item = "", False, False
     for line in text.splitlines(keepends=True):
@@ -255,7 +253,7 @@ def _begin_of_introduction(text: str, paragraph: int, end: int) -> int:
     )
 
 
-def _leave_whole(places: Sequence[int], blocks: Sequence[tuple[int, int]]) -> list[int]:
+def _leave_whole(places: Sequence[int], blocks: Sequence[Span]) -> list[int]:
     """The places that lie in no block, and where blocks begin and end."""
     starts = [start for start, _ in blocks]
     cut_places = set(chain.from_iterable(blocks)) - {0}

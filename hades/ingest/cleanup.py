@@ -14,14 +14,13 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
-from typing import Any
 
 import orjson
 
 from hades import build_state
 from hades.build_state import EDITS
 from hades.ingest.manifest import remove_nodes
-from hades.ports.store import RowStore, Term, scan_rows, scan_values
+from hades.ports.store import Row, RowStore, Term, scan_rows, scan_values
 from schemas.catalogue import as_table, collection_named
 from schemas.edges import ClusterEdgeType
 from schemas.ids import node_id
@@ -32,7 +31,6 @@ from schemas.topics import LOST
 _WORD = re.compile(r"\w+")
 _COLUMNS = ["_key", "level", "name", "parent", "summary", "size", "metadata"]
 _BETWEEN = ", "  # terms of a topic's name
-Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -232,7 +230,7 @@ def correct_bridges(store: RowStore) -> Change:
 
 def _existing_rows(
     store: RowStore, collection: str, identifiers: Iterable[str], columns: list[str]
-) -> dict[str, dict[str, Any]]:
+) -> dict[str, Row]:
     keys = sorted({identifier.partition("/")[2] for identifier in identifiers})
     return {
         f"{collection}/{row['_key']}": row
@@ -240,7 +238,7 @@ def _existing_rows(
     }
 
 
-def _refresh_provenance(provenance: str, edges: Mapping[str, dict[str, Any]]) -> str:
+def _refresh_provenance(provenance: str, edges: Mapping[str, Row]) -> str:
     """The provenance with each edge's document and span as the relation has them now."""
     fields = orjson.loads(provenance)
     steps = []
@@ -285,7 +283,7 @@ def blank_questions(store: RowStore, quotes: Sequence[str]) -> int:
     return len(rows)
 
 
-def _find_ids(results: dict[str, Any]) -> set[str]:
+def _find_ids(results: Row) -> set[str]:
     """Ids of what a log showed; not of topics, whose keys tell nothing and may change with every
     full build.
     """
@@ -293,11 +291,11 @@ def _find_ids(results: dict[str, Any]) -> set[str]:
     return passage_ids.union(*map(_path_ids, results.get("paths", ())))
 
 
-def _path_ids(path: dict[str, Any]) -> list[str]:
+def _path_ids(path: Row) -> list[str]:
     return [*path["nodes"], *path["edges"]]
 
 
-def _redact(results: dict[str, Any], gone: set[str]) -> dict[str, Any]:
+def _redact(results: Row, gone: set[str]) -> Row:
     blank_path = {"nodes": [], "edges": [], "why": FORGOTTEN}
     paths = [
         path if gone.isdisjoint(_path_ids(path)) else path | blank_path

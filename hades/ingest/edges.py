@@ -38,7 +38,7 @@ from hades.ingest.entities.meanings import NameMeanings, entities_table, resolve
 from hades.ingest.entities.vectors import similar_edges, with_vectors
 from hades.ports.services import Embedder, ProgressReport, silent
 from hades.ports.store import GraphStore, RowStore, Term, scan_values
-from hades.text.words import Flags
+from models.arrays import Flags
 from schemas.catalogue import columns_schema
 from schemas.ids import node_id
 

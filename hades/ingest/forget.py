@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, product
 from pathlib import Path, PurePath
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -26,6 +25,7 @@ from hades.ports.store import GraphStore, RowStore, Term, scan_rows, scan_values
 from schemas.builds import ManifestEntry
 from schemas.catalogue import COLLECTIONS, NAMES, Collection, edge_collections
 from schemas.ids import node_id
+from schemas.record import JsonObject
 from schemas.sources import SourceSpec
 
 # Traces of documents anywhere in the store: their ids, the ids of what went with them, and runs of
@@ -240,7 +240,7 @@ class Certificate:
     documents: list[dict[str, str]]
     removed: dict[str, int]
     entities_removed: list[str]
-    entities_kept: list[dict[str, Any]]
+    entities_kept: list[JsonObject]
     corrected: dict[str, int] = field(default_factory=dict)
     left_behind: dict[str, list[str]] = field(default_factory=dict)
     read_again: list[str] = field(default_factory=list)
@@ -253,7 +253,7 @@ class Certificate:
         """Whether nothing in the store names the documents any more."""
         return not self.left_behind
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> JsonObject:
         """The certificate as JSON."""
         return {
             **vars(self),
@@ -342,7 +342,7 @@ def resolve(store: RowStore, identifier: str) -> str:
     )
 
 
-def _reasons_to_stay(store: RowStore, entities: Sequence[dict[str, Any]]) -> Iterator[str]:
+def _reasons_to_stay(store: RowStore, entities: Sequence[JsonObject]) -> Iterator[str]:
     """Why each of these entities stays: how many chunks name it."""
     ids = [node_id("entities", row["_key"]) for row in entities]
     counts = Counter(scan_values(store, "mentions", "_to", where=[Term("_to", "in", ids)]))

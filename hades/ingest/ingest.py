@@ -16,6 +16,7 @@ from hades.ingest import manifest
 from hades.ingest.manifest import IngestReport, known, remember
 from hades.ingest.phases import IngestContext, Phase, ingest, work_from_store
 from hades.ingest.sources.material import Source
+from schemas.record import JsonObject
 from schemas.sources import FILE_FIELDS, SourceKind, SourceSpec
 
 ALL_PHASES = tuple(Phase)
@@ -86,7 +87,7 @@ class Ingest:
         specs: Sequence[SourceSpec] | None,
         phases: Sequence[Phase] = ALL_PHASES,
         as_of: datetime | None = None,
-    ) -> list[dict[str, Any]]:
+    ) -> list[JsonObject]:
         """These corpora, or all that were ingested before, as they are or as they were at a moment.
 
         One that is gone is named, and its documents are kept. Lost rows are left to the contracts.
@@ -94,7 +95,7 @@ class Ingest:
         reader = Ingest(replace(self._context, restores=False))
         reports = []
         for spec in known(self._context.store) if specs is None else specs:
-            report: dict[str, Any] = {"path": spec.path}
+            report: JsonObject = {"path": spec.path}
             if not Path(spec.path).exists():
                 report["note"] = "not there any more; its documents are kept"
                 corpus_report = IngestReport(str(spec.source))

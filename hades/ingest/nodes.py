@@ -13,17 +13,17 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from hades.ingest.parsers.facts import Section, Symbol
 from hades.ingest.sources.material import CodeFile, Link, Material, RejectedInput
+from hades.ports.store import Row
 from hades.text.languages import ENGLISH, detect_language
 from schemas.ids import content_key, node_id, sha256_text
 from schemas.nodes import ChunkKind
+from schemas.record import JsonObject
 from schemas.record import canonical_json as canonical
 from schemas.sources import SourceKind
 
-Row = dict[str, Any]
 _FILE_ENDINGS = re.compile(r"(?:\.jsonl|\.json)?(?:\.gz)?$")
 _LABEL_CHARACTERS = 200
 
@@ -147,7 +147,7 @@ def func_keys(document: str, qualified_names: Sequence[str]) -> list[str]:
     return keys
 
 
-def sections_of(facts: dict[str, Any], length: int) -> list[Section]:
+def sections_of(facts: JsonObject, length: int) -> list[Section]:
     """The sections kept in a document's facts; the whole text as prose when the source gave
     none.
     """
@@ -160,14 +160,14 @@ def sections_of(facts: dict[str, Any], length: int) -> list[Section]:
     ]
 
 
-def _link_fact(link: Link) -> dict[str, Any]:
+def _link_fact(link: Link) -> JsonObject:
     """A link as plain JSON; a section only where one is meant."""
     return {name: value for name, value in vars(link).items() if value or name != "section"}
 
 
-def _facts(material: Material, corpus: str) -> dict[str, Any]:
+def _facts(material: Material, corpus: str) -> JsonObject:
     """What the source states beside the text, as plain JSON; absent parts are left out."""
-    facts: dict[str, Any] = {
+    facts: JsonObject = {
         "sections": [
             [*section[:5], *filter(None, [section.signature])] for section in material.sections
         ],
@@ -185,8 +185,8 @@ def _facts(material: Material, corpus: str) -> dict[str, Any]:
     return {name: value for name, value in facts.items() if value}
 
 
-def _code_facts(code: CodeFile) -> dict[str, Any]:
-    facts: dict[str, Any] = {
+def _code_facts(code: CodeFile) -> JsonObject:
+    facts: JsonObject = {
         "path": code.path,
         "language": code.language,
         "module": code.module,
@@ -198,7 +198,7 @@ def _code_facts(code: CodeFile) -> dict[str, Any]:
     return facts
 
 
-def _symbol_facts(symbol: Symbol) -> dict[str, Any]:
+def _symbol_facts(symbol: Symbol) -> JsonObject:
     calls = zip(symbol.calls, symbol.call_spans, strict=True)
     return {
         "name": symbol.name,

@@ -31,10 +31,10 @@ from hades.ingest.manifest import (
     keys_of_documents,
     remove_nodes,
 )
-from hades.ingest.nodes import NodeRows, Row, node_rows, quarantine_row
+from hades.ingest.nodes import NodeRows, node_rows, quarantine_row
 from hades.ingest.sources.material import RejectedInput, Source
 from hades.ports.services import Embedder, ProgressReport, Tokenizer, silent
-from hades.ports.store import GraphStore, RowStore, Term
+from hades.ports.store import GraphStore, Row, RowStore, Term
 from hades.settings.tree import HistorySettings
 from schemas.builds import ManifestEntry
 from schemas.catalogue import NAMES, as_table

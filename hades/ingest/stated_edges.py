@@ -15,14 +15,14 @@ import pyarrow.compute as pc
 from hades.ingest.entities.corpus import name_in_file
 from hades.ingest.entities.tables import fill
 from hades.ports.services import LanguageModel, ProgressReport, Tokenizer, silent
-from hades.ports.store import GraphStore, RowStore, scan_rows, scan_values
+from hades.ports.store import GraphStore, Row, RowStore, scan_rows, scan_values
 from schemas.catalogue import as_table, columns_schema
 from schemas.edges import ReferenceType
 from schemas.ids import content_key, edge_key, node_id, sha256_text
 from schemas.nodes import EntityType, RelationType
+from schemas.record import JsonObject
 from schemas.record import canonical_json as canonical
 
-Row = dict[str, Any]
 _COLUMNS = (
     "_key",
     "_from",
@@ -99,9 +99,9 @@ def symbols_of(entities: pa.Table) -> dict[str, str]:
     return dict(zip(symbols.column("name").to_pylist(), keys, strict=True))
 
 
-def read_facts(text: str) -> dict[str, Any]:
+def read_facts(text: str) -> JsonObject:
     """The facts column of a document as a dictionary."""
-    facts: dict[str, Any] = orjson.loads(text) if text and text != "{}" else {}
+    facts: JsonObject = orjson.loads(text) if text and text != "{}" else {}
     return facts
 
 
@@ -226,7 +226,7 @@ def extract(
     """
     waiting = list(_waiting(store, model.model))
     counts = Counter({"calls": 0, "prompt_tokens": 0, "completion_tokens": 0, "unusable": 0})
-    answers: list[dict[str, Any]] = []
+    answers: list[Row] = []
     for digest, text in waiting[:max_calls]:
         answer = model.complete(PROMPT.format(passage=text), max_tokens=MAX_ANSWER_TOKENS)
         names, triples, problem = parse(answer.text)

@@ -24,6 +24,7 @@ from hades.memory.memory import Memory
 from hades.text.dates import parse_moment
 from schemas.ids import Mask
 from schemas.memory import MemoryEdgeKind
+from schemas.record import JsonObject
 
 LISTS = frozenset(  # files beside the channels that hold no messages
     f"{name}.json"
@@ -79,7 +80,7 @@ def people_of(users: bytes | None) -> dict[str, str]:
     return people
 
 
-def plain_message(message: Mapping[str, Any], people: Mapping[str, str]) -> dict[str, Any]:
+def plain_message(message: Mapping[str, Any], people: Mapping[str, str]) -> JsonObject:
     """The message with its speaker by name and its text as people read it; a notice, such as a
     join, has no text.
     """
@@ -371,7 +372,7 @@ _LONGEST_PART = 120
 
 def ingest_conversation(
     memory: Memory, path: Path, name: str | None = None, *, who: str = ""
-) -> dict[str, Any]:
+) -> JsonObject:
     """Put the turns of a chat log into memory and say what that did; only new and changed turns are
     written.
 

@@ -28,6 +28,7 @@ from hades.ports.services import Embedder, LanguageModel, Tokenizer, Vectors, ut
 from hades.ports.store import Direction, GraphStore, RowStore, Term, scan_values
 from schemas.ids import Mask
 from schemas.memory import MemoryAudit, MemoryEdge, MemoryState, MemoryTrace
+from schemas.record import JsonObject
 
 Result = TypeVar("Result")
 _TRIES = 20
@@ -190,7 +191,7 @@ class Memory:
         """When one relation of a topic last gave way to another, or None when it never did."""
         return edge_history.find_edge_change(self.store, topic, from_rel, to_rel, records.NEWEST)
 
-    def why(self, topic: str, *, mask: Mask | None = None) -> dict[str, Any]:
+    def why(self, topic: str, *, mask: Mask | None = None) -> JsonObject:
         """What holds of a topic, why, and what no longer does; now, or as the mask says."""
         view = self.mask(mask)
         return graph.account_of(
@@ -287,7 +288,7 @@ class Memory:
         also counts when the fact is old; a mapping gives it by source. `fields` are other fields of
         `NewEdge`.
         """
-        metadata: dict[str, Any] = {"source": source}
+        metadata: JsonObject = {"source": source}
         if isinstance(trust, float | int):
             metadata |= {"trust": records.check_share("trust", trust)}
         fact = NewEdge(
@@ -331,7 +332,7 @@ class Memory:
 
     def consolidate(
         self, level: int = 1, *, as_of: datetime | None = None, who: str = ""
-    ) -> list[dict[str, Any]]:
+    ) -> list[JsonObject]:
         """Summaries of the days (1), also the weeks (2), also the months (3) that are over;
         idempotent.
         """
@@ -442,7 +443,7 @@ class Memory:
 
     # Who, when, why
 
-    def undo(self, audit_id: str, *, who: str, why: str = "") -> dict[str, Any]:
+    def undo(self, audit_id: str, *, who: str, why: str = "") -> JsonObject:
         """Take back an act by new beliefs and new versions; what was said stays in the history."""
         return self.in_act(who, why, lambda rows, act: erase.undo_act(rows, audit_id, act))
 

@@ -21,6 +21,7 @@ Operator = Literal["==", "!=", "<", "<=", ">", ">=", "in", "is_null", "not_null"
 OPERATORS: tuple[Operator, ...] = get_args(Operator)
 BATCH_ROWS = 65_536
 MAX_ROW_BYTES = 8 * 1024 * 1024
+Row = dict[str, Any]  # of a collection, by column
 Rows: TypeAlias = "pa.Table | pa.RecordBatch | Iterable[pa.RecordBatch]"
 
 

@@ -11,14 +11,15 @@ from numpy.typing import NDArray
 
 from hades.ports.graph import Csr, Expansion, Flags, Numbers, Validity
 from hades.snapshot.files import ranges
+from models.arrays import Ints, Singles
 from schemas.ids import Mask, microseconds
 
 
 def build(
-    near: NDArray[np.int32],
-    far: NDArray[np.int32],
+    near: Ints,
+    far: Ints,
     types: NDArray[np.uint8],
-    weights: NDArray[np.float32],
+    weights: Singles,
     n_nodes: int,
 ) -> Csr:
     """The rows of one direction: edges by their near end, heaviest first, equal weights in edge
@@ -107,7 +108,7 @@ def merge(out: Expansion, into: Expansion, fanout: int | None) -> Expansion:
     return Expansion(**parts, work=out.work + into.work, capped=out.capped or into.capped)
 
 
-def visible(validity: Validity, edges: NDArray[np.int32], mask: Mask) -> Flags:
+def visible(validity: Validity, edges: Ints, mask: Mask) -> Flags:
     """Which edges a reader standing at the mask sees; both intervals are half-open."""
     is_visible = np.ones(len(edges), np.bool_)
     if mask.as_of is not None:

@@ -37,8 +37,9 @@ from hades.ports.graph import (
 from hades.snapshot.files import LABEL_SEPARATOR, NOWHERE, Columns, best, find, hash_texts, integers
 from hades.snapshot.manifest import Manifest
 from hades.text.words import fold, spans, words
-from schemas.ids import microseconds
+from schemas.ids import Span, microseconds
 from schemas.nodes import ChunkKind
+from schemas.record import JsonObject
 
 _FILTERS = 8  # masks that are remembered
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -195,7 +196,7 @@ class Facts:
         codes = self._arrays["node.type"][self._bases[place] : self._bases[place + 1]]
         return np.flatnonzero(codes == self._contents.node_types.index(name))
 
-    def _chunk_facts(self, rows: Numbers) -> list[dict[str, Any]]:
+    def _chunk_facts(self, rows: Numbers) -> list[JsonObject]:
         """What chunks have beside their text; path, symbol and lines where one was cut from a file
         of a workspace.
         """
@@ -213,13 +214,13 @@ class Facts:
         }
         return list(_rows(columns))
 
-    def _entity_facts(self, rows: Numbers) -> list[dict[str, Any]]:
+    def _entity_facts(self, rows: Numbers) -> list[JsonObject]:
         if not len(rows):
             return []
         names = ("domain", "deg_out", "frequency")
         return list(_rows({name: self._read(f"entity.{name}", rows) for name in names}))
 
-    def _read_stated(self, document: int, span: tuple[int, int]) -> tuple[str, ...]:
+    def _read_stated(self, document: int, span: Span) -> tuple[str, ...]:
         """The triples that a document states in a span, in words; only passages are given labelled
         relations.
         """
@@ -258,7 +259,7 @@ class Facts:
         }
         return [known.get(document, "") for document in documents]
 
-    def _cite(self, record: str, places: Numbers) -> tuple[list[int], list[tuple[int, int] | None]]:
+    def _cite(self, record: str, places: Numbers) -> tuple[list[int], list[Span | None]]:
         """The document and the span that each node or edge was read from; -1 and None where it was
         from none.
         """
@@ -293,7 +294,7 @@ class Facts:
         return texts
 
 
-def _rows(columns: Mapping[str, Sequence[Any]]) -> Iterator[dict[str, Any]]:
+def _rows(columns: Mapping[str, Sequence[Any]]) -> Iterator[JsonObject]:
     return (
         dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)
     )

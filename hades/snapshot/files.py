@@ -17,6 +17,8 @@ import pyarrow.compute as pc
 from blake3 import blake3
 from numpy.typing import NDArray
 
+from models.arrays import Longs
+
 NOWHERE = -1
 LABEL_SEPARATOR = "\x1f"
 Hashes = NDArray[np.uint64]
@@ -132,9 +134,9 @@ def sync(path: Path) -> None:
         os.close(handle)
 
 
-def integers(column: pa.Array | pa.ChunkedArray, absent: int) -> NDArray[np.int64]:
+def integers(column: pa.Array | pa.ChunkedArray, absent: int) -> Longs:
     """Numbers or moments (microseconds since 1970) as int64."""
-    filled: NDArray[np.int64] = np.asarray(pc.fill_null(column.cast(pa.int64()), absent), np.int64)
+    filled: Longs = np.asarray(pc.fill_null(column.cast(pa.int64()), absent), np.int64)
     return filled
 
 
@@ -144,7 +146,7 @@ def whole_texts(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     return filled.combine_chunks() if isinstance(filled, pa.ChunkedArray) else filled
 
 
-def spans(column: pa.ChunkedArray) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def spans(column: pa.ChunkedArray) -> tuple[Longs, Longs]:
     """Starts and ends of [start, end) lists; -1 for both where there is no such pair."""
     lengths = integers(pc.list_value_length(column), 0)
     whole = lengths == 2
@@ -167,7 +169,7 @@ def join_labels(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return pc.if_else(pc.equal(joined, ""), pa.scalar(None, joined.type), joined)
 
 
-def places_of(sought: pa.Array | pa.ChunkedArray, among: pa.Array) -> NDArray[np.int64]:
+def places_of(sought: pa.Array | pa.ChunkedArray, among: pa.Array) -> Longs:
     """Where each text stands among others, -1 where it does not."""
     return integers(pc.index_in(sought.cast(among.type), value_set=among), NOWHERE).copy()
 
@@ -181,7 +183,7 @@ def hash_texts(texts: Iterable[str]) -> Hashes:
     return np.frombuffer(joined, "<u8").astype(np.uint64)
 
 
-def find(hashes: NDArray[Any], sought: Hashes) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def find(hashes: NDArray[Any], sought: Hashes) -> tuple[Longs, Longs]:
     """Question and place of every hash that stands in a sorted array, in the order of the
     questions.
     """
@@ -189,16 +191,14 @@ def find(hashes: NDArray[Any], sought: Hashes) -> tuple[NDArray[np.int64], NDArr
     return np.repeat(np.arange(len(sought)), last - first), ranges(first, last - first)
 
 
-def ranges(starts: NDArray[np.int64], widths: NDArray[np.int64]) -> NDArray[np.int64]:
+def ranges(starts: Longs, widths: Longs) -> Longs:
     """starts[0], starts[0] + 1, ... for each width, one range after the other."""
     skipped = np.cumsum(widths) - widths
-    entries: NDArray[np.int64] = np.repeat(starts - skipped, widths) + np.arange(int(widths.sum()))
+    entries: Longs = np.repeat(starts - skipped, widths) + np.arange(int(widths.sum()))
     return entries
 
 
-def best(
-    scores: NDArray[np.floating[Any]], ties: NDArray[np.integer[Any]], limit: int
-) -> NDArray[np.int64]:
+def best(scores: NDArray[np.floating[Any]], ties: NDArray[np.integer[Any]], limit: int) -> Longs:
     """Places of the `limit` highest scores, highest first; equal scores by `ties`, lowest first.
 
     Only what may be among them is sorted.

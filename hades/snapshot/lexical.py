@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from hades.ports.graph import Numbers, Weights
 from hades.snapshot.files import Folder, best, find, hash_texts
 from hades.text.words import Vocabulary, terms, with_search_words
+from models.arrays import Ints
 from models.bm25 import Bm25, fit_bm25, rarity
 
 _PARTS = ("starts", "row", "share", "rarity")
@@ -28,7 +29,7 @@ class WordCounts:
     texts: int
     mean_words: float
     hashes: NDArray[np.uint64]
-    holders: NDArray[np.int32]
+    holders: Ints
 
     def as_json(self) -> dict[str, Any]:
         """What `from_json` reads."""
@@ -54,7 +55,7 @@ class PartWords:
 
     whole: WordCounts | None
     vocabulary: Vocabulary = field(default_factory=Vocabulary)
-    read: dict[str, NDArray[np.int32]] = field(default_factory=dict)
+    read: dict[str, Ints] = field(default_factory=dict)
     _hashes: NDArray[np.uint64] = field(default_factory=lambda: np.zeros(0, np.uint64))
 
     def hashes(self) -> NDArray[np.uint64]:
@@ -63,7 +64,7 @@ class PartWords:
         self._hashes = np.concatenate([self._hashes, hash_texts(new)])
         return self._hashes
 
-    def numbers(self, text: str) -> NDArray[np.int32]:
+    def numbers(self, text: str) -> Ints:
         """The term of each word of a text."""
         if text not in self.read:
             self.read[text] = np.array(self.vocabulary.numbers(text), np.int32)

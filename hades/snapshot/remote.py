@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hades.ports.graph import (
     KINDS,
@@ -35,6 +34,7 @@ from hades.snapshot.files import Columns, find
 from hades.snapshot.lexical import WordCounts, hash_words
 from hades.snapshot.manifest import Manifest
 from hades.snapshot.view import GraphView
+from models.arrays import Singles
 from schemas.ids import Mask
 from schemas.nodes import ChunkKind
 
@@ -122,10 +122,10 @@ class PartView(GraphView):
         self._missing.stated.update(stating - self._fetched.stated)
         return passages
 
-    def vectors(self, numbers: Numbers, *, model: str) -> tuple[NDArray[np.float32], Flags]:
+    def vectors(self, numbers: Numbers, *, model: str) -> tuple[Singles, Flags]:
         return super().vectors(self._vectors_of(numbers), model=model)
 
-    def cosines(self, vector: NDArray[np.float32], numbers: Numbers, *, model: str) -> Weights:
+    def cosines(self, vector: Singles, numbers: Numbers, *, model: str) -> Weights:
         return super().cosines(vector, self._vectors_of(numbers), model=model)
 
     def edges(self, handles: Numbers) -> list[EdgeFacts]:
@@ -218,7 +218,7 @@ class RemoteView(Protocol):
     def around(
         self,
         texts: Sequence[str],
-        vectors: Sequence[NDArray[np.float32]],
+        vectors: Sequence[Singles],
         model: str,
         near: Sequence[str],
         seconds: float | None = None,

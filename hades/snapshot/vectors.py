@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from hades.errors import BadQuery, SnapshotError
 from hades.ports.graph import Flags, Numbers, Weights
 from hades.snapshot.files import NOWHERE, Folder, best
-from models.arrays import blocks_of, unit_rows
+from models.arrays import Ints, Singles, blocks_of, unit_rows
 
 APPROXIMATE_FROM = 100_000  # vectors; an exact scan of fewer takes a few milliseconds
 _PROBED = 64  # cells that an approximate search scans at least
@@ -34,10 +34,10 @@ class VectorSpace:
 
     def __init__(self, arrays: Mapping[str, NDArray[Any]], collection: str, number: int) -> None:
         prefix = f"vector.{collection}.{number}"
-        self._value: NDArray[np.float32] = arrays[f"{prefix}.value"]
-        self._norm: NDArray[np.float32] = arrays[f"{prefix}.norm"]
-        self._row: NDArray[np.int32] = arrays[f"{prefix}.row"]
-        self._place: NDArray[np.int32] = arrays[f"{prefix}.place"]
+        self._value: Singles = arrays[f"{prefix}.value"]
+        self._norm: Singles = arrays[f"{prefix}.norm"]
+        self._row: Ints = arrays[f"{prefix}.row"]
+        self._place: Ints = arrays[f"{prefix}.place"]
         self._stored_index: NDArray[np.uint8] | None = arrays.get(f"{prefix}.index")
         remembered = _REMEMBERED_BYTES // max(1, 4 * len(self._norm))
         self._cosines = lru_cache(min(_REMEMBERED, max(1, remembered)))(
@@ -54,7 +54,7 @@ class VectorSpace:
         """Whether a search of the whole space looks at a part of it only."""
         return self._stored_index is not None
 
-    def take(self, rows: Numbers) -> tuple[NDArray[np.float32], Flags]:
+    def take(self, rows: Numbers) -> tuple[Singles, Flags]:
         """(n, dimension) and which rows have a vector; the others are zeros."""
         place = self._place[rows]
         has_vector = place >= 0
@@ -63,7 +63,7 @@ class VectorSpace:
         return values, has_vector
 
     def nearest(
-        self, unit: NDArray[np.float32], limit: int, rows: Numbers | None = None
+        self, unit: Singles, limit: int, rows: Numbers | None = None
     ) -> tuple[Numbers, Weights]:
         """Rows by cosine to a vector of length 1, highest first, then by row; a vector of zeros
         scores 0.
@@ -83,7 +83,7 @@ class VectorSpace:
         nearest = best(scores, row, limit)
         return row[nearest].astype(np.int64), scores[nearest]
 
-    def cosines(self, unit: NDArray[np.float32], rows: Numbers) -> Weights:
+    def cosines(self, unit: Singles, rows: Numbers) -> Weights:
         """The cosine of each row with a vector of length 1; 0 for a row without a vector."""
         self._check(unit)
         place = self._place[rows]
@@ -99,9 +99,7 @@ class VectorSpace:
         assert self._stored_index is not None
         return faiss.deserialize_index(self._stored_index)
 
-    def _compare_at(
-        self, unit: NDArray[np.float32], place: NDArray[np.integer[Any]] | None
-    ) -> Weights:
+    def _compare_at(self, unit: Singles, place: NDArray[np.integer[Any]] | None) -> Weights:
         """Cosines at these places; of all where they are None. Many places cost a comparison with
         all, which is cached.
 
@@ -112,7 +110,7 @@ class VectorSpace:
         whole = self._cosines(unit.tobytes())
         return whole if place is None else whole[place]
 
-    def _check(self, unit: NDArray[np.float32]) -> None:
+    def _check(self, unit: Singles) -> None:
         if len(unit) != self.dimension:
             raise BadQuery(
                 f"the vector has dimension {len(unit)}, the model makes {self.dimension}"
@@ -158,7 +156,7 @@ def write_vectors(folder: Folder, collection: str, rows: pa.Table, field: str) -
     return tuple(models)
 
 
-def fit_index(values: NDArray[np.float32]) -> NDArray[np.uint8]:
+def fit_index(values: Singles) -> NDArray[np.uint8]:
     """A faiss index of the vectors by inner product, as bytes; the same vectors give the same
     bytes.
     """
@@ -185,7 +183,7 @@ def fit_index(values: NDArray[np.float32]) -> NDArray[np.uint8]:
     return stored
 
 
-def _compare(values: NDArray[np.float32], norms: NDArray[np.float32], unit: bytes) -> Weights:
+def _compare(values: Singles, norms: Singles, unit: bytes) -> Weights:
     """Every cosine of a space, read-only: a turn compares its question several times, but the
     product is one.
     """
@@ -194,9 +192,7 @@ def _compare(values: NDArray[np.float32], norms: NDArray[np.float32], unit: byte
     return scores
 
 
-def cosines_with(
-    values: NDArray[np.float32], norms: NDArray[np.float32], unit: NDArray[np.float32]
-) -> Weights:
+def cosines_with(values: Singles, norms: Singles, unit: Singles) -> Weights:
     """(n,) cosine of each row with a vector of length 1; a row of zeros scores 0.
 
     One question keeps one core busy: a matrix product would spin on all of them, which many askers
@@ -206,7 +202,7 @@ def cosines_with(
     return np.asarray(np.divide(products, np.where(norms == 0, np.float32(1), norms)), np.float32)
 
 
-def unit_vector(vector: NDArray[np.float32]) -> NDArray[np.float32]:
+def unit_vector(vector: Singles) -> Singles:
     """The question at length 1; refuses what points nowhere."""
     question = np.asarray(vector, np.float32)
     if question.ndim != 1 or question.size == 0 or not np.isfinite(question).all():
@@ -214,5 +210,5 @@ def unit_vector(vector: NDArray[np.float32]) -> NDArray[np.float32]:
     norm = float(np.linalg.norm(question))
     if norm == 0.0:
         raise BadQuery("the vector is all zeros and points nowhere")
-    unit: NDArray[np.float32] = question / np.float32(norm)
+    unit: Singles = question / np.float32(norm)
     return unit

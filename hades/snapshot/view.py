@@ -45,6 +45,7 @@ from hades.snapshot.files import Columns
 from hades.snapshot.lexical import search_words
 from hades.snapshot.manifest import Manifest
 from hades.snapshot.vectors import VectorSpace, unit_vector
+from models.arrays import Singles
 from schemas.ids import Mask
 
 RANKER = ("ranker.signature", "ranker.numbers", "ranker.states")
@@ -184,7 +185,7 @@ class GraphView(Domains, Names, Bridges):
         code = types.index(_COMMIT) if _COMMIT in types else -1
         return np.flatnonzero(self._arrays["node.type"][first:end] == code) + first
 
-    def vectors(self, numbers: Numbers, *, model: str) -> tuple[NDArray[np.float32], Flags]:
+    def vectors(self, numbers: Numbers, *, model: str) -> tuple[Singles, Flags]:
         """(n, dimension) float32 as stored, and which rows have a vector of this model; the others
         are zeros.
         """
@@ -197,7 +198,7 @@ class GraphView(Domains, Names, Bridges):
             values[ours], has_vector[ours] = space.take(rows)
         return values, has_vector
 
-    def cosines(self, vector: NDArray[np.float32], numbers: Numbers, *, model: str) -> Weights:
+    def cosines(self, vector: Singles, numbers: Numbers, *, model: str) -> Weights:
         """Cosine of each node with a vector; 0 where it has no vector of this model. A wrong
         dimension: `BadQuery`.
 
@@ -212,7 +213,7 @@ class GraphView(Domains, Names, Bridges):
 
     def nearest(
         self,
-        vector: NDArray[np.float32],
+        vector: Singles,
         *,
         kind: Kind,
         model: str,

@@ -9,7 +9,6 @@ import numpy as np
 import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from hades.errors import SnapshotError
 from hades.ports.graph import ALWAYS, EDGES, FOREVER, KINDS, Kind, RankerState
@@ -31,6 +30,7 @@ from hades.snapshot.files import (
 from hades.snapshot.lexical import PartWords, WordCounts, write_words
 from hades.snapshot.manifest import edge_types
 from hades.snapshot.view import GraphView
+from models.arrays import Flags, Floats, Longs
 from models.ranker.infer import (
     BadModel,
     Graph,
@@ -42,8 +42,6 @@ from models.ranker.infer import (
 )
 from schemas.catalogue import columns_schema, declared
 from schemas.record import TIME
-
-Longs = NDArray[np.int64]
 
 
 def read_rows(store: RowStore, name: str, columns: Sequence[str]) -> pa.Table:
@@ -172,23 +170,36 @@ class Documents:
 
 NODE_COLUMNS: dict[Kind, tuple[str, ...]] = {
     Kind.ENTITY: (
-        *(
-            "name",
-            "canonical_name",
-            "aliases",
-            "type",
-            "cluster_id",
-            "summary",
-            "deg_out",
-            "domain",
-            "frequency",
-        ),
-        *("domains", "embedding", "embedding_model"),
+        "name",
+        "canonical_name",
+        "aliases",
+        "type",
+        "cluster_id",
+        "summary",
+        "deg_out",
+        "domain",
+        "frequency",
+        "domains",
+        "embedding",
+        "embedding_model",
     ),
     Kind.CHUNK: (
-        *("document", "text", "span", "kind", "headings", "title", "token_count", "timestamp"),
-        *("file_path", "symbol", "words", "start_line", "end_line"),
-        *("embedding", "token_signs", "embedding_model"),
+        "document",
+        "text",
+        "span",
+        "kind",
+        "headings",
+        "title",
+        "token_count",
+        "timestamp",
+        "file_path",
+        "symbol",
+        "words",
+        "start_line",
+        "end_line",
+        "embedding",
+        "token_signs",
+        "embedding_model",
     ),
     Kind.CLUSTER: ("level", "name", "summary", "centroid", "embedding_model"),
     Kind.FUNC: (
@@ -383,8 +394,8 @@ class EdgeSpace:
     keys: pa.Array
     source: Longs
     target: Longs
-    weight: NDArray[np.float64]
-    has_ended: NDArray[np.bool_]
+    weight: Floats
+    has_ended: Flags
     has_validity: bool
 
 
@@ -531,7 +542,7 @@ def write_bridges(
     return len(ends)
 
 
-def _are_stale(rows: pa.Table, handles: Longs, edges: EdgeSpace) -> NDArray[np.bool_]:
+def _are_stale(rows: pa.Table, handles: Longs, edges: EdgeSpace) -> Flags:
     """Which edges of bridges are gone, have ended, or weigh otherwise than when their bridge was
     found.
     """
@@ -545,7 +556,7 @@ def _are_stale(rows: pa.Table, handles: Longs, edges: EdgeSpace) -> NDArray[np.b
     is_there = handles != NOWHERE
     known = handles[is_there]
     has_moved = edges.weight[known] != np.array(weights, np.float64)[is_there]
-    are_stale: NDArray[np.bool_] = ~is_there
+    are_stale: Flags = ~is_there
     are_stale[is_there] = has_moved | edges.has_ended[known]
     return are_stale
 

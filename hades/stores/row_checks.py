@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import NoReturn
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +15,7 @@ import pyarrow.compute as pc
 
 from hades.errors import BadQuery, BadRows, StoreDamaged, UnknownCollection
 from hades.ports.store import MAX_ROW_BYTES, OPERATORS, Predicate, Rows, RowStore, Term
-from schemas.catalogue import Collection, collection_named, collections_in
+from schemas.catalogue import Collection, EdgeShape, collection_named, collections_in
 from schemas.ids import ID_PATTERN, KEY_PATTERN, split_id
 from schemas.record import TIME, Column, canonical_json, repeated
 
@@ -49,48 +51,41 @@ def prepare(collection: Collection, table: pa.Table, *, partial: bool = False) -
     table = table.combine_chunks()
     columns = _columns_given(collection, table, partial)
     arrays = {column.name: _cast_array(collection, column, table) for column in columns}
-    checked = pa.table(arrays)
-    _check_keys(collection, checked)
+    batch = _Batch(collection, pa.table(arrays))
+    batch.check_keys()
     for column in columns:
-        _check_column(collection, column, checked)
+        batch.check_column(column)
     if collection.edge and not partial:
-        _check_ends(collection, checked)
+        batch.check_ends(collection.edge)
     for column in columns:
         if column.is_json:
-            index = checked.schema.get_field_index(column.name)
-            checked = checked.set_column(
-                index, column.name, _canonical_column(collection, column, checked)
-            )
-    _check_sizes(collection, checked)
-    return checked
+            arrays[column.name] = batch.canonical(column.name)
+    batch = _Batch(collection, pa.table(arrays))
+    batch.check_sizes()
+    return batch.table
 
 
 def _columns_given(collection: Collection, table: pa.Table, partial: bool) -> list[Column]:
+    def refuse(rule: str) -> NoReturn:
+        raise BadRows(collection.name, None, rule)
+
     known = {column.name: column for column in collection.columns}
     names = table.column_names
     if len(set(names)) < len(names):
-        raise BadRows(collection.name, None, "a column is given twice")
+        refuse("a column is given twice")
     for name in names:
         if name not in known:
-            raise BadRows(
-                collection.name, None, f"unknown column {name!r}; it has {', '.join(known)}"
-            )
+            refuse(f"unknown column {name!r}; it has {', '.join(known)}")
     if "_key" not in names:
-        raise BadRows(collection.name, None, "column _key is missing")
-    if partial:
-        if frozen := {"_from", "_to"} & set(names):
-            raise BadRows(
-                collection.name,
-                None,
-                f"the ends of an edge cannot be patched ({', '.join(sorted(frozen))})",
-            )
-        return [known[name] for name in names]
-    for column in collection.columns:
-        if column.name not in names and not column.nullable and column.default is None:
-            raise BadRows(
-                collection.name, None, f"column {column.name!r} is missing and has no default"
-            )
-    return list(collection.columns)
+        refuse("column _key is missing")
+    if not partial:
+        for column in known.values():
+            if column.name not in names and not column.nullable and column.default is None:
+                refuse(f"column {column.name!r} is missing and has no default")
+        return list(known.values())
+    if frozen := {"_from", "_to"}.intersection(names):
+        refuse(f"the ends of an edge cannot be patched ({', '.join(sorted(frozen))})")
+    return [known[name] for name in names]
 
 
 def _cast_array(collection: Collection, column: Column, table: pa.Table) -> pa.Array:
@@ -109,12 +104,8 @@ def _cast_array(collection: Collection, column: Column, table: pa.Table) -> pa.A
         return values.cast(column.type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         row = _first_uncastable(values, column.type)
-        raise BadRows(
-            collection.name,
-            row,
-            f"column {column.name!r} cannot be read as {column.type}",
-            _key_at(table, row),
-        ) from error
+        rule = f"column {column.name!r} cannot be read as {column.type}"
+        raise _Batch(collection, table).problem(row, rule) from error
 
 
 def _is_castable(source: pa.DataType, target: pa.DataType) -> bool:
@@ -160,97 +151,134 @@ def _first_uncastable(values: pa.Array, target: pa.DataType) -> int:
     return 0
 
 
-def _key_at(table: pa.Table, row: int | None) -> str | None:
-    if row is None or row >= table.num_rows:
-        return None
-    value = table.column("_key")[row].as_py()
+def _key_at(table: pa.Table, row: int) -> str | None:
+    value = table.column("_key")[row].as_py() if row < table.num_rows else None
     return value if isinstance(value, str) else None
 
 
-def _refuse(collection: Collection, table: pa.Table, bad: pa.Array, rule: str) -> None:
-    """Raise for the first row marked bad; nulls count as good."""
-    first = pc.index(pc.fill_null(bad, False), True).as_py()
-    if first >= 0:
-        raise BadRows(collection.name, first, rule, _key_at(table, first))
+@dataclass(frozen=True)
+class _Batch:
+    """Rows of a collection that are checked together."""
 
+    collection: Collection
+    table: pa.Table
 
-def _refuse_values(
-    collection: Collection, table: pa.Table, column: str, bad: pa.Array, rule: str
-) -> None:
-    """Raise for the first row whose value is among the bad ones."""
-    if len(bad):
-        hit = pc.is_in(table.column(column), value_set=bad)
-        _refuse(collection, table, hit, f"{column} must be {rule}")
+    def problem(self, row: int, rule: str) -> BadRows:
+        """What is wrong with a row, for raising."""
+        return BadRows(self.collection.name, row, rule, _key_at(self.table, row))
 
+    def refuse(self, bad: pa.Array, rule: str) -> None:
+        """Raise for the first row marked bad; nulls count as good."""
+        first = pc.index(pc.fill_null(bad, False), True).as_py()
+        if first >= 0:
+            raise self.problem(first, rule)
 
-def _check_keys(collection: Collection, table: pa.Table) -> None:
-    keys = table.column("_key")
-    _refuse(collection, table, pc.is_null(keys), "_key is missing")
-    legal = pc.match_substring_regex(keys, KEY_PATTERN)
-    _refuse(
-        collection,
-        table,
-        pc.invert(legal),
-        "_key must be 1 to 254 of A-Z a-z 0-9 _ - . @ ( ) + , = ; $ ! * ' %",
-    )
-    first = pc.index_in(keys, value_set=keys.combine_chunks())
-    _refuse(
-        collection,
-        table,
-        pc.not_equal(first, pa.array(range(len(keys)))),
-        "_key occurs twice in one batch",
-    )
+    def refuse_values(self, column: str, bad: pa.Array, rule: str) -> None:
+        """Raise for the first row whose value is among the bad ones."""
+        if len(bad):
+            self.refuse(
+                pc.is_in(self.table.column(column), value_set=bad), f"{column} must be {rule}"
+            )
 
-
-def _check_column(collection: Collection, column: Column, table: pa.Table) -> None:
-    values = table.column(column.name)
-    if not column.nullable and values.null_count:
-        _refuse(collection, table, pc.is_null(values), f"{column.name} is missing")
-    if column.choices:
-        wrong = pc.invert(pc.is_in(values, value_set=pa.array(column.choices), skip_nulls=False))
-        wrong = pc.and_(wrong, pc.is_valid(values))
-        _refuse(
-            collection, table, wrong, f"{column.name} must be one of {', '.join(column.choices)}"
+    def check_keys(self) -> None:
+        """Each key is there, legal, and stands once."""
+        keys = self.table.column("_key")
+        self.refuse(pc.is_null(keys), "_key is missing")
+        self.refuse(
+            pc.invert(pc.match_substring_regex(keys, KEY_PATTERN)),
+            "_key must be 1 to 254 of A-Z a-z 0-9 _ - . @ ( ) + , = ; $ ! * ' %",
         )
-    if pa.types.is_floating(column.type):
-        _refuse(
-            collection,
-            table,
-            pc.invert(pc.is_finite(values)),
-            f"{column.name} must be a finite number",
-        )
-    if column.minimum is not None:
-        _refuse(
-            collection,
-            table,
-            pc.less(values, column.minimum),
-            f"{column.name} must be >= {column.minimum:g}",
-        )
-    if column.maximum is not None:
-        _refuse(
-            collection,
-            table,
-            pc.greater(values, column.maximum),
-            f"{column.name} must be <= {column.maximum:g}",
-        )
-    if column.is_vector:
-        _check_vectors(collection, column, table)
+        first = pc.index_in(keys, value_set=keys.combine_chunks())
+        is_repeated = pc.not_equal(first, pa.array(range(len(keys))))
+        self.refuse(is_repeated, "_key occurs twice in one batch")
 
+    def check_column(self, column: Column) -> None:
+        """The values of a column keep what the catalogue declares of it."""
+        name, values = column.name, self.table.column(column.name)
+        if not column.nullable:
+            self.refuse(pc.is_null(values), f"{name} is missing")
+        if column.choices:
+            known = pc.is_in(values, value_set=pa.array(column.choices))
+            wrong = pc.and_(pc.invert(known), pc.is_valid(values))
+            self.refuse(wrong, f"{name} must be one of {', '.join(column.choices)}")
+        if pa.types.is_floating(column.type):
+            self.refuse(pc.invert(pc.is_finite(values)), f"{name} must be a finite number")
+        if column.minimum is not None:
+            self.refuse(pc.less(values, column.minimum), f"{name} must be >= {column.minimum:g}")
+        if column.maximum is not None:
+            self.refuse(pc.greater(values, column.maximum), f"{name} must be <= {column.maximum:g}")
+        if column.is_vector:
+            self.check_vectors(name, values.combine_chunks())
 
-def _canonical_column(collection: Collection, column: Column, table: pa.Table) -> pa.Array:
-    """A free-form column in the one form in which it is kept; texts that are no JSON object are
-    refused.
-    """
-    values = table.column(column.name).combine_chunks()
-    encoded = values.dictionary_encode()
-    texts = encoded.dictionary.to_pylist()
-    read = [_json_object(text) for text in texts]
-    broken = [text for text, value in zip(texts, read, strict=True) if value is None]
-    _refuse_values(
-        collection, table, column.name, pa.array(broken, pa.string()), "a JSON object as text"
-    )
-    canonical = [canonical_json(value) for value in read]
-    return values if canonical == texts else pa.array(canonical, pa.string()).take(encoded.indices)
+    def check_vectors(self, name: str, values: pa.Array) -> None:
+        """Vectors are finite, not empty, and as long as their model says."""
+        lengths = pc.list_value_length(values)
+        self.refuse(pc.equal(lengths, 0), f"{name} is an empty vector")
+        bad = pc.index(pc.fill_null(pc.is_finite(values.flatten()), False), False).as_py()
+        if bad >= 0:
+            row = pc.list_parent_indices(values)[bad].as_py()
+            raise self.problem(row, f"{name} holds a NaN, an infinity or a null")
+        if "embedding_model" not in self.table.column_names:
+            return
+        models = self.table.column("embedding_model")
+        self.refuse(
+            pc.and_(pc.is_valid(lengths), pc.is_null(models)),
+            f"{name} is given without embedding_model; vectors of unknown models cannot be "
+            "compared",
+        )
+        for tag in filter(None, pc.unique(models).to_pylist()):
+            of_model = pc.fill_null(pc.equal(models, tag), False)
+            _, slash, declared = tag.rpartition("/")  # a tag is id@version/dimension
+            if slash and declared.isdigit():
+                dimension = int(declared)
+            else:
+                dimension = pc.max(pc.filter(lengths, of_model)).as_py()
+            if dimension is not None:
+                wrong = pc.and_(of_model, pc.not_equal(lengths, dimension))
+                self.refuse(wrong, f"{name} must have dimension {dimension} as {tag} says")
+
+    def check_ends(self, edge: EdgeShape) -> None:
+        """Both ends are ids of collections that the edge may join."""
+        for end, allowed in (("_from", edge.sources), ("_to", edge.targets)):
+            ids = pc.unique(self.table.column(end))
+            legal = pc.match_substring_regex(ids, ID_PATTERN)
+            self.refuse_values(
+                end, ids.filter(pc.invert(legal)), "an id of the form collection/key"
+            )
+            names = pa.array([split_id(node_id)[0] for node_id in ids.to_pylist()], pa.string())
+            known = pc.is_in(names, value_set=pa.array(allowed, pa.string()))
+            self.refuse_values(end, ids.filter(pc.invert(known)), f"in {' or '.join(allowed)}")
+
+    def canonical(self, name: str) -> pa.Array:
+        """A free-form column in the one form in which it is kept; texts that are no JSON object are
+        refused.
+        """
+        values = self.table.column(name).combine_chunks()
+        encoded = values.dictionary_encode()
+        texts = encoded.dictionary.to_pylist()
+        objects = list(map(_json_object, texts))
+        broken = [text for text, value in zip(texts, objects, strict=True) if value is None]
+        self.refuse_values(name, pa.array(broken, pa.string()), "a JSON object as text")
+        canonical = list(map(canonical_json, objects))
+        if canonical == texts:
+            return values
+        return pa.array(canonical, pa.string()).take(encoded.indices)
+
+    def check_sizes(self) -> None:
+        """No value is larger than a row may be."""
+        if self.table.nbytes < MAX_ROW_BYTES:
+            return
+        for name, values in zip(self.table.column_names, self.table.columns, strict=True):
+            if pa.types.is_string(values.type):
+                is_too_large, part = pc.greater(pc.binary_length(values), MAX_ROW_BYTES), "document"
+            elif pa.types.is_list(values.type):
+                length = pc.list_value_length(values)
+                is_too_large, part = pc.greater(length, MAX_ROW_BYTES // 8), "row"
+            else:
+                continue
+            self.refuse(
+                is_too_large, f"{name} is larger than {MAX_ROW_BYTES} bytes; split the {part}"
+            )
 
 
 def _json_object(text: str) -> dict[str, object] | None:
@@ -261,96 +289,6 @@ def _json_object(text: str) -> dict[str, object] | None:
     return value if isinstance(value, dict) else None
 
 
-def _check_vectors(collection: Collection, column: Column, table: pa.Table) -> None:
-    values = table.column(column.name).combine_chunks()
-    lengths = pc.list_value_length(values)
-    _refuse(collection, table, pc.equal(lengths, 0), f"{column.name} is an empty vector")
-    flat = values.flatten()
-    if pc.all(pc.is_finite(flat)).as_py() is False or flat.null_count:
-        parents = pc.list_parent_indices(values)
-        bad = pc.invert(pc.fill_null(pc.is_finite(flat), False))
-        row = int(parents[pc.index(bad, True).as_py()].as_py())
-        raise BadRows(
-            collection.name,
-            row,
-            f"{column.name} holds a NaN, an infinity or a null",
-            _key_at(table, row),
-        )
-    if "embedding_model" in table.column_names:
-        _check_dimensions(collection, column, table, lengths)
-
-
-def _check_dimensions(
-    collection: Collection, column: Column, table: pa.Table, lengths: pa.Array
-) -> None:
-    models = table.column("embedding_model")
-    _refuse(
-        collection,
-        table,
-        pc.and_(pc.is_valid(lengths), pc.is_null(models)),
-        f"{column.name} is given without embedding_model; vectors of unknown models cannot be "
-        "compared",
-    )
-    tags = pc.unique(models).to_pylist()
-    for tag in filter(None, tags):
-        of_model = pc.fill_null(pc.equal(models, tag), False)
-        _, slash, declared = tag.rpartition("/")  # a tag is id@version/dimension
-        if slash and declared.isdigit():
-            dimension = int(declared)
-        else:
-            dimension = pc.max(pc.filter(lengths, of_model)).as_py()
-        if dimension is not None:
-            wrong = pc.and_(of_model, pc.not_equal(lengths, dimension))
-            _refuse(
-                collection,
-                table,
-                wrong,
-                f"{column.name} must have dimension {dimension} as {tag} says",
-            )
-
-
-def _check_ends(collection: Collection, table: pa.Table) -> None:
-    assert collection.edge is not None
-    for end, allowed in (("_from", collection.edge.sources), ("_to", collection.edge.targets)):
-        values = table.column(end)
-        distinct = pc.unique(values)
-        legal = pc.match_substring_regex(distinct, ID_PATTERN)
-        _refuse_values(
-            collection,
-            table,
-            end,
-            distinct.filter(pc.invert(legal)),
-            "an id of the form collection/key",
-        )
-        wrong: pa.Array = pa.repeat(True, len(distinct))
-        for name in allowed:
-            wrong = pc.and_(wrong, pc.invert(pc.starts_with(distinct, f"{name}/")))
-        _refuse_values(collection, table, end, distinct.filter(wrong), f"in {' or '.join(allowed)}")
-
-
-def _check_sizes(collection: Collection, table: pa.Table) -> None:
-    if table.nbytes < MAX_ROW_BYTES:
-        return
-    for column in table.column_names:
-        values = table.column(column)
-        if pa.types.is_string(values.type):
-            too_long = pc.greater(pc.binary_length(values), MAX_ROW_BYTES)
-            _refuse(
-                collection,
-                table,
-                too_long,
-                f"{column} is larger than {MAX_ROW_BYTES} bytes; split the document",
-            )
-        elif pa.types.is_list(values.type):
-            too_many = pc.greater(pc.list_value_length(values), MAX_ROW_BYTES // 8)
-            _refuse(
-                collection,
-                table,
-                too_many,
-                f"{column} is larger than {MAX_ROW_BYTES} bytes; split the row",
-            )
-
-
 def check_stored_ends(collection: Collection, table: pa.Table, missing: MissingKeys) -> None:
     """Refuse edges with an end that names no row."""
     for end in ("_from", "_to"):
@@ -358,7 +296,7 @@ def check_stored_ends(collection: Collection, table: pa.Table, missing: MissingK
         if row >= 0:
             node_id = table.column(end)[row].as_py()
             rule = f"{end} points at {node_id}, which is not stored; write the node first"
-            raise BadRows(collection.name, row, rule, _key_at(table, row))
+            raise _Batch(collection, table).problem(row, rule)
 
 
 def _lacks_end(table: pa.Table, end: str, missing: MissingKeys) -> pa.ChunkedArray:
@@ -376,7 +314,7 @@ def _lacks_end(table: pa.Table, end: str, missing: MissingKeys) -> pa.ChunkedArr
 def refuse_unknown(collection: Collection, changes: pa.Table, missing: AbstractSet[str]) -> None:
     """Raise for the first row of a patch whose key is among those that name no row."""
     unknown = pc.is_in(changes.column("_key"), value_set=pa.array(sorted(missing), pa.string()))
-    _refuse(collection, changes, unknown, "there is no row to patch; upsert it first")
+    _Batch(collection, changes).refuse(unknown, "there is no row to patch; upsert it first")
 
 
 def refuse_both(collection: str, keys: Sequence[str], where: Predicate) -> None:

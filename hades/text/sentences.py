@@ -11,7 +11,9 @@ import numpy as np
 
 from hades.text.blocks import CODE_SIGN
 from hades.text.word_lists import ABBREVIATIONS, CONNECTORS, FUNCTION_WORDS, HONORIFICS
-from hades.text.words import CAPITAL, DOT, LINK, QUOTE, SINGLE, SPACE, STOP, Flags, Tokens
+from hades.text.words import CAPITAL, DOT, LINK, QUOTE, SINGLE, SPACE, STOP, Tokens
+from models.arrays import Flags
+from schemas.ids import Span
 
 # A closing mark, quotes or brackets behind it, then a blank and what may open a sentence.
 _END = re.compile(
@@ -27,14 +29,14 @@ _LAST_WORD = re.compile(r"[\w.]+$")
 _LONGEST_ABBREVIATION = 40  # characters that are looked at
 
 
-def sentences(text: str) -> list[tuple[int, int]]:
+def sentences(text: str) -> list[Span]:
     """Spans [start, end) of the sentences of a text, without the blanks around them; together they
     hold every word.
     """
     return list(each_sentence(text))
 
 
-def each_sentence(text: str) -> Iterator[tuple[int, int]]:
+def each_sentence(text: str) -> Iterator[Span]:
     """The spans of `sentences` one at a time, for callers that need the first ones only."""
     start, written = 0, len(text.rstrip())
     for match in _END.finditer(text):
@@ -49,7 +51,7 @@ def each_sentence(text: str) -> Iterator[tuple[int, int]]:
     yield from _trim(text, start, written)
 
 
-def _trim(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+def _trim(text: str, start: int, end: int) -> Iterator[Span]:
     """The span without the blanks around it; nothing where it holds only blanks."""
     span_text = text[start:end]
     if plain := span_text.strip():
@@ -141,7 +143,7 @@ _ADDRESS = re.compile(
 )
 
 
-def code_spans(text: str) -> list[tuple[int, int]]:
+def code_spans(text: str) -> list[Span]:
     """Spans of a text that are code: blocks, lines, and code inside lines.
 
     Code inside a line stays where it reads as a name: an identifier, also of a call, or a few words
@@ -156,7 +158,7 @@ def code_spans(text: str) -> list[tuple[int, int]]:
     return spans
 
 
-def address_spans(text: str) -> list[tuple[int, int]]:
+def address_spans(text: str) -> list[Span]:
     """Spans of a text that are addresses, paths, targets of links or marks of a role."""
     return [match.span() for match in _ADDRESS.finditer(text)]
 
@@ -166,7 +168,7 @@ def _is_spoken(code: str) -> bool:
     return is_name or _LINK.search(code) is not None
 
 
-def _code_lines(text: str) -> Iterator[tuple[int, int]]:
+def _code_lines(text: str) -> Iterator[Span]:
     """Lines inside fences, lines below a directive of code or a `::`, and indented lines that look
     like code.
     """
@@ -223,7 +225,7 @@ _PARAGRAPH_END = re.compile(r"\n[ \t]*(?:\n|:|@|>>>|\.\. |-{3,}|={3,})")
 _LEAST_WORDS = 4
 
 
-def documentation_sentences(code: str) -> list[tuple[int, int]]:
+def documentation_sentences(code: str) -> list[Span]:
     """Spans of the whole sentences in the first paragraph of the first docstring of a unit."""
     docstring = _DOCSTRING.search(code)
     if docstring is None:

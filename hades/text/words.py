@@ -16,16 +16,15 @@ from numpy.typing import NDArray
 
 from hades.text.languages import detect_language, language_words, stemmer_named
 from hades.text.word_lists import FUNCTION_WORDS
+from models.arrays import Flags, Floats, Ints, Longs
+from schemas.ids import Span
 
-Ints = NDArray[np.int32]
-Longs = NDArray[np.int64]
 Hashes = NDArray[np.uint64]
 Bits = NDArray[np.uint8]
 Gaps = NDArray[np.uint16]
-Flags = NDArray[np.bool_]
 
 
-def strongest(first_ends: Longs, right: Longs, worth: NDArray[np.float64], most: int) -> Flags:
+def strongest(first_ends: Longs, right: Longs, worth: Floats, most: int) -> Flags:
     """Which pairs are among the `most` strongest of both their ends; ties go to the smaller
     partner.
     """
@@ -276,7 +275,7 @@ def words(text: str) -> list[str]:
     return _WORD.findall(fold(text))
 
 
-def spans(text: str) -> list[tuple[int, int]]:
+def spans(text: str) -> list[Span]:
     """Where the words of a text stand, in characters of it as written."""
     return [match.span() for match in _WORD.finditer(text)]
 

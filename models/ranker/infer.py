@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from models.arrays import Floats, Longs, Singles, unit_rows
+from models.arrays import Floats, Ints, Longs, Singles, unit_rows
 
 # What the ranker sees. The names of the columns are the contract between who computes the numbers
 # and who fits on them: a model that was fitted to other names, or to the same names meaning
@@ -31,8 +31,8 @@ def node_features(
     vectors: Singles,
     kinds: NDArray[np.uint8],
     levels: NDArray[np.uint8],
-    degree_out: NDArray[np.int64],
-    degree_in: NDArray[np.int64],
+    degree_out: Longs,
+    degree_in: Longs,
 ) -> Singles:
     """(n, dim + N_EXTRA): the text's vector at length 1 (zeros where there is none), kind, level,
     degrees.
@@ -84,7 +84,7 @@ class RankerModel:
 
 
 def node_states(
-    model: RankerModel, features: Singles, starts: NDArray[np.int64], targets: NDArray[np.int32]
+    model: RankerModel, features: Singles, starts: Longs, targets: Ints
 ) -> NDArray[np.float16]:
     """(n, state) float16, rows of length 1: two layers of GraphSAGE with the mean of the
     neighbours.
@@ -146,7 +146,7 @@ def unpack(signature: bytes, numbers: Singles) -> RankerModel:
     return RankerModel(body, arrays)
 
 
-def _means(values: Singles, starts: NDArray[np.int64], targets: NDArray[np.int32]) -> Singles:
+def _means(values: Singles, starts: Longs, targets: Ints) -> Singles:
     """(n, width) the mean over each node's neighbours, zeros where it has none."""
     means = np.zeros((len(starts) - 1, values.shape[1]), np.float32)
     for first in range(0, len(means), _ROWS):
@@ -196,7 +196,7 @@ class Graph:
 
     features: Singles
     starts: Longs
-    targets: NDArray[np.int32]
+    targets: Ints
 
     def __len__(self) -> int:
         return len(self.starts) - 1
@@ -209,10 +209,10 @@ AskedNodes = tuple[Singles, Longs, Singles]
 
 def undirected(
     out_starts: Longs,
-    out_targets: NDArray[np.int32],
+    out_targets: Ints,
     in_starts: Longs,
-    in_targets: NDArray[np.int32],
-) -> tuple[Longs, NDArray[np.int32]]:
+    in_targets: Ints,
+) -> tuple[Longs, Ints]:
     """Both directions of an adjacency as one: each node's outgoing neighbours, then its incoming
     ones.
     """
@@ -302,15 +302,3 @@ def reciprocal_rank(ranking: Sequence[str], gold: frozenset[str]) -> float:
 def recall_at(ranking: Sequence[str], gold: frozenset[str], k: int) -> float:
     """Share of the gold among the first k."""
     return len(gold.intersection(ranking[:k])) / len(gold)
-
-
-def expected_calibration_error(chance: Floats, right: Floats) -> float:
-    """Mean distance between the predicted and the true share, over bins of equal width, by how many
-    lie in each.
-    """
-    bins = 10
-    place = np.minimum((chance * bins).astype(np.int64), bins - 1)
-    counts = np.bincount(place, minlength=bins)
-    predicted = np.bincount(place, chance, bins)
-    came = np.bincount(place, right, bins)
-    return float(np.abs(predicted - came).sum() / max(1, counts.sum()))

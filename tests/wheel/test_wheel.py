@@ -212,6 +212,11 @@ def test_a_missing_part_names_its_extra(
     assert "Traceback" not in done.stderr
 
 
+def test_evaluation_sets_are_asked_from_a_checkout(environment: Path, tmp_path: Path) -> None:
+    done = _hades(environment, tmp_path, "eval", "memory", "talks", "-k", "5", expected=1)
+    assert "asked from a checkout" in done.stderr
+
+
 def _pip(python: str, command: str, *arguments: str) -> None:
     done = subprocess.run(
         [python, "-m", "pip", command, "--quiet", "--disable-pip-version-check", *arguments],

@@ -21,6 +21,7 @@ from hades.ingest.nodes import func_keys
 from hades.ingest.stated_edges import find_symbol
 from hades.text.sentences import first_sentence
 from schemas.ids import node_id
+from schemas.record import JsonObject
 
 _TEST_PATH = re.compile(
     r"(?:^|/)(?:tests?|testing|spec|__tests__)/|(?:^|/)(?:test_[^/]*|[^/]*_test|conftest)\.\w+$"
@@ -35,7 +36,7 @@ class CodeDocument:
 
     document: str
     file: str
-    code: dict[str, Any]
+    code: JsonObject
     funcs: Sequence[tuple[str, str]]  # key, qualified name
     spans: Mapping[str, Sequence[int]]  # of each function, by key
 
@@ -62,7 +63,7 @@ class CodeDocument:
                 scope[alias or name] = f"{module}.{name}"
         return scope
 
-    def symbols(self) -> Iterable[tuple[str, dict[str, Any]]]:
+    def symbols(self) -> Iterable[tuple[str, JsonObject]]:
         """Key and facts of each symbol."""
         for (key, _), symbol in zip(self.funcs, self.code.get("symbols", ()), strict=False):
             yield key, symbol

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain, combinations
-from typing import Any
 
 import orjson
 import pyarrow as pa
@@ -21,13 +20,13 @@ from hades.ingest.code_graph.names import CodeNames
 from hades.ingest.entities.tables import edge_columns, fill
 from hades.ingest.nodes import document_key
 from hades.ingest.stated_edges import find_symbol
+from hades.ports.store import Row
 from schemas.catalogue import columns_schema
 from schemas.edges import MentionType
 from schemas.ids import edge_key, node_id
 from schemas.nodes import ChunkKind, CodeEdgeType, RelationType
 from schemas.sources import SourceKind
 
-Row = dict[str, Any]
 CODE_COLLECTIONS = ("contains", "imports", "chunk_code_edges")
 _COLUMNS = ("_key", "_from", "_to", "type", "count", "weight", "provenance", "valid_from")
 

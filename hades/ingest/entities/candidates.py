@@ -18,7 +18,9 @@ from hades.text.word_lists import (
     TERM_BREAKERS,
     WEAK_CONNECTORS,
 )
-from hades.text.words import Flags, Hashes, Longs, Tokens, running, span_hashes, tokenize
+from hades.text.words import Hashes, Tokens, running, span_hashes, tokenize
+from models.arrays import Flags, Longs
+from schemas.ids import Span
 
 # Noun phrases in lower case: "machine learning", "support vector machine", "Markov chain". A light
 # chunker: a term is two to four words that hang together, none of them a function word, a common
@@ -368,12 +370,12 @@ def read_texts(texts: Sequence[str]) -> TextReadings:
 _HEADING = re.compile(r"^#{1,6} +\S[^\n]*", re.MULTILINE)
 
 
-def _heading_spans(text: str) -> list[tuple[int, int]]:
+def _heading_spans(text: str) -> list[Span]:
     return [match.span() for match in _HEADING.finditer(text)]
 
 
 def _find_words(
-    tokens: Tokens, texts: Sequence[str], spans_of: Callable[[str], list[tuple[int, int]]]
+    tokens: Tokens, texts: Sequence[str], spans_of: Callable[[str], list[Span]]
 ) -> Flags:
     """Which words stand in such spans of their texts."""
     is_inside = np.zeros(len(tokens), dtype=np.bool_)

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hades.ports.graph import ALWAYS
-from hades.text.words import Ints, Longs
+from models.arrays import Ints, Longs
 from schemas.nodes import NameType
 from schemas.record import TIME
 from schemas.sources import SourceKind

@@ -20,7 +20,7 @@ from hades.ingest.entities.links import DocumentNames, LinkedCorpus
 from hades.ingest.entities.meanings import NameMeanings
 from hades.ingest.entities.tables import fill
 from hades.text.sentences import sentences
-from hades.text.words import Flags, Longs
+from models.arrays import Flags, Longs
 from schemas.ids import content_key
 
 MAX_CHARS = 400

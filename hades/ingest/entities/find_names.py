@@ -15,7 +15,8 @@ from hades.ingest.entities import known_names
 from hades.ingest.entities.candidates import Mark, TextReadings, read_texts
 from hades.ingest.entities.corpus import Corpus, Document
 from hades.ingest.entities.known_names import Gazetteer, Names, Origin, build_gazetteer
-from hades.text.words import CAPITAL, Bits, Flags, Ints, Longs, Tokens, running
+from hades.text.words import CAPITAL, Bits, Tokens, running
+from models.arrays import Flags, Ints, Longs
 
 
 @dataclass(frozen=True)

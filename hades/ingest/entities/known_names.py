@@ -10,23 +10,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hades.ingest.entities.candidates import Mark, TextReadings
 from hades.text.word_lists import CALENDAR, FUNCTION_WORDS, NEUTRAL_TITLES, OPENERS, WEAK_CONNECTORS
-from hades.text.words import (
-    CAPITAL,
-    QUOTE,
-    Bits,
-    Flags,
-    Hashes,
-    Ints,
-    Longs,
-    Tokens,
-    running,
-    span_hashes,
-    tokenize,
-)
+from hades.text.words import CAPITAL, QUOTE, Bits, Hashes, Tokens, running, span_hashes, tokenize
+from models.arrays import Flags, Floats, Ints, Longs
 
 _CLOSED_CLASS = FUNCTION_WORDS | CALENDAR | OPENERS
 _AND = frozenset(("and",))
@@ -306,15 +294,15 @@ def _origin_of(proposed: _NameProposals, common: Flags, n_texts: int) -> Ints:
     return origin.astype(np.int32)
 
 
-def _share_together(proposed: _NameProposals) -> NDArray[np.float64]:
+def _share_together(proposed: _NameProposals) -> Floats:
     """Of the occurrences of a term's first and last word, the share in which both stand in it."""
     word, place = proposed.place.tokens.word, proposed.place
     apart = proposed.of_word[word[place.first]] + proposed.of_word[word[place.last - 1]]
-    share: NDArray[np.float64] = 2.0 * proposed.count / apart
+    share: Floats = 2.0 * proposed.count / apart
     return share
 
 
-def _association(proposed: _NameProposals) -> NDArray[np.float64]:
+def _association(proposed: _NameProposals) -> Floats:
     """Normalised pointwise mutual information of a term's first and last word, by occurrences over
     all words.
     """
@@ -323,7 +311,7 @@ def _association(proposed: _NameProposals) -> NDArray[np.float64]:
     word = proposed.of_word / total
     together = np.minimum(proposed.count / total, 0.5)
     apart = word[tokens.word[proposed.place.first]] * word[tokens.word[proposed.place.last - 1]]
-    score: NDArray[np.float64] = np.log(together / apart) / -np.log(together)
+    score: Floats = np.log(together / apart) / -np.log(together)
     return score
 
 

@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from hades.ingest.entities.corpus import Corpus
 from hades.ingest.entities.find_names import Reading
@@ -29,7 +28,8 @@ from hades.ingest.entities.tables import (
 )
 from hades.text.dates import times_in
 from hades.text.word_lists import GIVEN_NAMES
-from hades.text.words import Longs, fold_letters, strongest
+from hades.text.words import fold_letters, strongest
+from models.arrays import Floats, Longs
 from schemas.edges import MentionType, Provenance, allows
 from schemas.ids import microseconds, node_id
 from schemas.nodes import EntityType, NameType, RelationType
@@ -93,9 +93,7 @@ def nearest_step(count: int) -> float:
     return float(2.0 ** (round(_STEPS * math.log2(count)) / _STEPS))
 
 
-def _strength(
-    count: Longs, source_count: Longs, target_count: Longs, total: float
-) -> NDArray[np.float64]:
+def _strength(count: Longs, source_count: Longs, target_count: Longs, total: float) -> Floats:
     """Normalised pointwise mutual information, cut to [0, 1]; 1 when the two are never seen
     apart.
     """

@@ -22,7 +22,7 @@ from hades.ingest.entities.known_names import Names, Origin
 from hades.ingest.entities.resolve import Sense, SenseResolution, resolve_mentions, state_senses
 from hades.ingest.entities.tables import fill
 from hades.text.word_lists import HONORIFICS
-from hades.text.words import Flags, Ints, Longs
+from models.arrays import Flags, Ints, Longs
 from schemas.ids import entity_key
 from schemas.nodes import EntityType
 from schemas.record import canonical_json

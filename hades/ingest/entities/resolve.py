@@ -17,7 +17,8 @@ from hades.ingest.entities.corpus import Corpus, Document
 from hades.ingest.entities.kinds import entity_type_of, kind_of, kind_of_page, kind_of_qualifier
 from hades.ingest.entities.known_names import Names, Origin
 from hades.text.word_lists import CONNECTORS, GIVEN_NAMES, NEUTRAL_TITLES, WEAK_CONNECTORS
-from hades.text.words import Flags, Ints, Longs, fold_letters
+from hades.text.words import fold_letters
+from models.arrays import Flags, Ints, Longs
 from schemas.nodes import EntityType, NameType
 from schemas.sources import SourceKind
 

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from hades.ports.graph import ALWAYS, FOREVER
-from hades.text.words import Ints, Longs
+from models.arrays import Ints, Longs
 from schemas.catalogue import declared
 from schemas.ids import edge_key
 from schemas.record import TIME, repeated

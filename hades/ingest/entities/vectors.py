@@ -5,18 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from hades.ingest.chunks import as_lists
 from hades.ingest.entities.tables import edge_columns, fill
 from hades.ports.services import Embedder, ProgressReport, silent
 from hades.ports.store import RowStore, Term
-from hades.text.words import Flags, Longs, strongest
+from hades.text.words import strongest
+from models.arrays import Flags, Floats, Longs, Singles
 from schemas.ids import node_id
 from schemas.nodes import EntityType, RelationType
 
-Doubles = NDArray[np.float64]
-Matrix = NDArray[np.float32]
 NAME, DOCUMENT = "name", "document"
 WINDOW = 4_096  # names embedded at a time
 SIMILAR_THRESHOLD = 0.8
@@ -90,8 +88,8 @@ def similar_edges(entities: pa.Table) -> pa.Table:
 
 
 def similar_pairs(
-    vectors: Matrix, threshold: float = SIMILAR_THRESHOLD, max_per_node: int = 32
-) -> tuple[Longs, Longs, Doubles]:
+    vectors: Singles, threshold: float = SIMILAR_THRESHOLD, max_per_node: int = 32
+) -> tuple[Longs, Longs, Floats]:
     """Pairs (i, j, cosine) with i < j and cosine >= threshold, in order; each row keeps its
     `max_per_node` nearest.
 
@@ -128,7 +126,7 @@ def similar_pairs(
 
 
 def _copy_name_vectors(
-    store: RowStore, tag: str, keys: pa.Array, names: pa.Array, vectors: Matrix, is_wanted: Flags
+    store: RowStore, tag: str, keys: pa.Array, names: pa.Array, vectors: Singles, is_wanted: Flags
 ) -> Flags:
     """Copy stored vectors of names that are still called so into wanted rows; which rows have
     one.
@@ -150,15 +148,13 @@ def _copy_name_vectors(
     return has_vector
 
 
-def _document_vectors(
-    store: RowStore, tag: str, titles: pa.Table
-) -> dict[str, NDArray[np.float32]]:
+def _document_vectors(store: RowStore, tag: str, titles: pa.Table) -> dict[str, Singles]:
     """Entity id to the mean vector of the chunks of the documents it titles, unit length.
 
     Sums run in float64 over chunks in key order, so the mean does not depend on how they were read.
     """
     entity_of = {row["document"]: row["entity"] for row in titles.to_pylist()}
-    sums: dict[str, NDArray[np.float64]] = {}
+    sums: dict[str, Floats] = {}
     where = [Term("embedding_model", "==", tag)]
     if not entity_of:
         return {}
@@ -178,8 +174,8 @@ def _document_vectors(
     }
 
 
-def _matrix(lists: pa.Array | pa.ChunkedArray, dimension: int = 0) -> Matrix:
+def _matrix(lists: pa.Array | pa.ChunkedArray, dimension: int = 0) -> Singles:
     """(n_rows, dim) of a list column without nulls."""
     whole = lists.combine_chunks() if isinstance(lists, pa.ChunkedArray) else lists
-    flat: Matrix = whole.flatten().to_numpy()
+    flat: Singles = whole.flatten().to_numpy()
     return flat.reshape(len(whole), dimension or len(flat) // max(1, len(whole)))

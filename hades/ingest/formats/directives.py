@@ -52,8 +52,11 @@ _CODE = frozenset(
         "ipython",
         "literal",
         "code-cell",
+        "example",
+        "run",
+        "testcode",
+        "testoutput",
     }
-    | {"example", "run", "testcode", "testoutput"}
 )
 _UNSEEN = frozenset(
     {
@@ -82,8 +85,6 @@ _LAYOUT = frozenset(  # what is inside is read, the directive says nothing
         "program",
         "glossary",
         "epigraph",
-    }
-    | {
         "pull-quote",
         "default-role",
         "role",
@@ -104,8 +105,10 @@ _TITLED = frozenset(
         "collapse",
         "card",
         "grid-item-card",
+        "topic",
+        "sidebar",
+        "centered",
     }
-    | {"topic", "sidebar", "centered"}
 )
 _ADORNMENT = re.compile(r"([=\-`:.'\"~^_*+#<>])\1{2,}[ \t]*$")
 _CSS_CLASS = re.compile(r"[a-z][a-z0-9_ ]*-[a-z0-9_ -]*")
@@ -539,8 +542,6 @@ _BOXES = frozenset(
         "success",
         "hint",
         "question",
-    }
-    | {
         "attention",
         "error",
         "abstract",

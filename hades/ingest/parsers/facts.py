@@ -13,6 +13,7 @@ from itertools import groupby, pairwise
 from operator import itemgetter
 from typing import NamedTuple
 
+Span = tuple[int, int]  # [start, end) in characters of a text; `schemas` is not loaded here
 COMMENT_CHARS = 40
 SIGNATURE_CHARS = 400
 _LICENCE = re.compile(r"copyright|licen[sc]ed?\b|spdx-|all rights reserved", re.IGNORECASE)
@@ -31,7 +32,7 @@ class Symbol(NamedTuple):
     docstring: str = ""
     calls: tuple[str, ...] = ()
     bases: tuple[str, ...] = ()
-    call_spans: tuple[tuple[int, int], ...] = ()  # where each of `calls` stands first
+    call_spans: tuple[Span, ...] = ()  # where each of `calls` stands first
 
 
 class ModuleImport(NamedTuple):
@@ -43,7 +44,7 @@ class ModuleImport(NamedTuple):
     name: str | None = None
     alias: str | None = None
     symbol: str | None = None  # qualified name of the function it stands in; None at module level
-    span: tuple[int, int] = (0, 0)
+    span: Span = (0, 0)
 
 
 class Section(NamedTuple):
@@ -67,7 +68,7 @@ class CodeFacts(NamedTuple):
     symbols: tuple[Symbol, ...] = ()
     imports: tuple[ModuleImport, ...] = ()
     sections: tuple[Section, ...] = ()
-    prose: tuple[tuple[int, int], ...] = ()
+    prose: tuple[Span, ...] = ()
     problem: str = ""
 
 
@@ -85,9 +86,9 @@ class CharOffsets:
         return byte - bisect_left(self._continuations, byte) if self._continuations else byte
 
 
-def prose_spans(text: str, spans: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+def prose_spans(text: str, spans: Iterable[Span]) -> tuple[Span, ...]:
     """Spans in order, trimmed, none twice; of two that overlap the one that begins first stays."""
-    prose: list[tuple[int, int]] = []
+    prose: list[Span] = []
     for start, end in sorted({trim(text, start, end) for start, end in spans}):
         if start < end and (not prose or start >= prose[-1][1]):
             prose.append((start, end))
@@ -102,7 +103,7 @@ def unique_imports(facts: Iterable[ModuleImport]) -> tuple[ModuleImport, ...]:
     return tuple(first_facts.values())
 
 
-def trim(text: str, start: int, end: int) -> tuple[int, int]:
+def trim(text: str, start: int, end: int) -> Span:
     """The span without white space at its ends."""
     piece = text[start:end]
     end = start + len(piece.rstrip()) if piece.strip() else start
@@ -362,7 +363,7 @@ class CommentBlocks:
         self._documenting.add(comment.start)
         return _MARKS.sub("", self._text[comment.start : comment.end]).strip()
 
-    def prose(self) -> Iterator[tuple[int, int]]:
+    def prose(self) -> Iterator[Span]:
         """Spans of the comments that document a symbol or say something, without the marks of block
         comments.
         """

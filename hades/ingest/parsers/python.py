@@ -17,6 +17,7 @@ from hades.ingest.parsers.facts import (
     CharOffsets,
     CodeFacts,
     ModuleImport,
+    Span,
     Symbol,
     code_units,
     is_worth_reading,
@@ -66,7 +67,7 @@ class _Scope:
     is_function: bool = False
     start: int = 0
     end: int = 0
-    calls: dict[str, tuple[int, int]] = field(default_factory=dict)
+    calls: dict[str, Span] = field(default_factory=dict)
 
 
 class _Reader:
@@ -80,7 +81,7 @@ class _Reader:
         self._lines = [0, *[match.end() for match in _LINE_END.finditer(encoded)]]
         self._scopes: list[_Scope] = []
         self._imports: list[tuple[int, int, tuple[ModuleImport, ...]]] = []
-        self._prose: list[tuple[int, int]] = []
+        self._prose: list[Span] = []
         self._inside_strings: set[int] = set()
         self._add_docstring(tree)
         bodies: list[tuple[ast.AST, _Scope]] = [(tree, _Scope())]
@@ -224,7 +225,7 @@ class _Reader:
             module = ".".join([*packages, *([module] if module else [])])
         yield from (ModuleImport(module, name.name, name.asname, symbol) for name in node.names)
 
-    def _span(self, node: ast.expr | ast.stmt) -> tuple[int, int]:
+    def _span(self, node: ast.expr | ast.stmt) -> Span:
         return self._offset(node.lineno, node.col_offset), self._offset(
             node.end_lineno, node.end_col_offset
         )

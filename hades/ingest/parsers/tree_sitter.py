@@ -24,6 +24,7 @@ from hades.ingest.parsers.facts import (
     CommentBlocks,
     Lines,
     ModuleImport,
+    Span,
     Symbol,
     code_units,
     one_line,
@@ -103,7 +104,7 @@ class _Scope:
     end: int
     row: int = 0
     body: int | None = None
-    calls: dict[str, tuple[int, int]] = field(default_factory=dict)
+    calls: dict[str, Span] = field(default_factory=dict)
     bases: dict[str, None] = field(default_factory=dict)
 
 
@@ -265,7 +266,7 @@ class _Reader:
     def _add_imports(self, node: Node, facts: Iterable[ModuleImport]) -> None:
         self._imports += [fact._replace(span=self._span(node)) for fact in facts]
 
-    def _span(self, node: Node) -> tuple[int, int]:
+    def _span(self, node: Node) -> Span:
         return self._chars[node.start_byte], self._chars[node.end_byte]
 
     def _close_before(self, byte: int) -> None:

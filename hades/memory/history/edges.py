@@ -18,6 +18,7 @@ from hades.memory.history.states import INSTANT, Act, keys_of, named
 from hades.ports.store import Direction, RowStore, Term
 from schemas.ids import Mask, is_visible
 from schemas.memory import MemoryEdge, MemoryEdgeKind, MemoryRelation
+from schemas.record import JsonObject
 
 _CAUSAL = (
     "causes",
@@ -143,7 +144,7 @@ def supersede(
         if last.retracted_at is None:
             written.append(last.model_copy(update={"retracted_at": at}))
     if following is not None:
-        changes: dict[str, Any] = {"recorded_at": at, "retracted_at": None}
+        changes: JsonObject = {"recorded_at": at, "retracted_at": None}
         if last is not None:
             changes |= {
                 "key": records.revision_key(last.id, last.revision + 1),
@@ -222,7 +223,7 @@ def _first_belief(new: NewEdge, start: datetime, act: Act) -> MemoryEdge:
     return MemoryEdge(**{**vars(new), **values})
 
 
-def meaning_of(edge: MemoryEdge) -> dict[str, Any]:
+def meaning_of(edge: MemoryEdge) -> JsonObject:
     """What an edge says, apart from who believed it when."""
     return {name: getattr(edge, name) for name in _MEANING}
 

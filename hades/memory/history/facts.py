@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any
 
 from hades.memory.history import rows as records
 from hades.memory.history.edges import (
@@ -26,6 +25,7 @@ from hades.ports.store import Direction, RowStore, Term
 from hades.text.sentences import names_topic
 from schemas.ids import Mask, iso, overlap
 from schemas.memory import MemoryAudit, MemoryEdge, MemoryRelation, MemoryState
+from schemas.record import JsonObject
 
 CLEAR = 0.15  # a smaller difference of confidence or trust decides nothing
 LOW = 0.5  # below it a fact cannot overrule another
@@ -135,15 +135,7 @@ def believe_fact(
         draw(rows, replace(new, valid_from=start, valid_until=until), act, action="fact")
         for start, until in parts
     ]
-    claim = {
-        "subject": subject.topic,
-        "relation": fact.relationship_type,
-        "object": object_.topic,
-        "valid_from": iso(begins),
-        "valid_until": iso(until) if until else None,
-        "confidence": fact.strength,
-        "source": fact.metadata["source"],
-    }
+    claim = _claim(subject.topic, object_.topic, new)
     for old_edge, (outcome, reason) in judged:
         if outcome is Outcome.NEW:
             _yield_to(rows, old_edge, drawn, act)
@@ -202,10 +194,10 @@ class ConflictRecord:
     at: datetime
     old_edge: str
     new_edge: str | None
-    claim: dict[str, Any]
+    claim: JsonObject
     outcome: Outcome
     reason: str
-    against: dict[str, Any] = field(default_factory=dict)
+    against: JsonObject = field(default_factory=dict)
 
 
 def record(rows: RowStore, *, open_only: bool = False) -> list[ConflictRecord]:
@@ -230,20 +222,23 @@ def record(rows: RowStore, *, open_only: bool = False) -> list[ConflictRecord]:
             conflicts.append(conflict)
     keys = [records.revision_key(conflict.old_edge, 1) for conflict in conflicts]
     edges = records.fetch(rows, records.EDGES, keys, MemoryEdge).values()
-    claims = {edge.id: _claim_of(rows, edge) for edge in edges}
+    claims = {}
+    for edge in edges:
+        ends = _topic_of(rows, edge.source), _topic_of(rows, edge.target)
+        claims[edge.id] = _claim(*ends, edge)
     return [replace(conflict, against=claims.get(conflict.old_edge, {})) for conflict in conflicts]
 
 
-def _claim_of(rows: RowStore, edge: MemoryEdge) -> dict[str, Any]:
-    """What an edge said when it was drawn, as a claim says it."""
+def _claim(subject: str, object_: str, fact: NewEdge | MemoryEdge) -> JsonObject:
+    """What a fact says of two topics."""
     return {
-        "subject": _topic_of(rows, edge.source),
-        "relation": edge.relationship_type,
-        "object": _topic_of(rows, edge.target),
-        "valid_from": iso(edge.valid_from) if edge.valid_from else None,
-        "valid_until": iso(edge.valid_until) if edge.valid_until else None,
-        "confidence": edge.strength,
-        "source": edge.metadata.get("source", ""),
+        "subject": subject,
+        "relation": fact.relationship_type,
+        "object": object_,
+        "valid_from": iso(fact.valid_from) if fact.valid_from else None,
+        "valid_until": iso(fact.valid_until) if fact.valid_until else None,
+        "confidence": fact.strength,
+        "source": fact.metadata.get("source", ""),
     }
 
 

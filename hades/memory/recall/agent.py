@@ -10,7 +10,6 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import attrgetter
-from typing import Any
 
 from hades.memory.history.rows import MemoryRefused, UnknownMemory, topic_key, topic_of_key
 from hades.memory.memory import Memory
@@ -21,6 +20,7 @@ from hades.ports.services import LanguageModel
 from hades.text.sentences import words_of
 from schemas.ids import Mask
 from schemas.memory import MemoryState
+from schemas.record import JsonObject
 
 MAX_PASSES = 3
 DRILL_DOWN_TOKENS = 40_000
@@ -82,7 +82,7 @@ def needs_by(model: LanguageModel) -> Needs:
 
 def process_query(
     memory: Memory, query: str, max_tokens: int = MAX_TOKENS, *, mask: Mask = Mask()
-) -> dict[str, Any]:
+) -> JsonObject:
     """Plan, retrieve in as many passes as are needed, report the empty steps; as JSON."""
     strategy = strategy_for(query)
     is_planned = {
@@ -134,7 +134,7 @@ _ROUNDS = 20
 _NAME_WORDS = 5
 
 
-def group_topics(memory: Memory, *, mask: Mask = Mask()) -> list[dict[str, Any]]:
+def group_topics(memory: Memory, *, mask: Mask = Mask()) -> list[JsonObject]:
     """The groups of two or more topics, largest first, by the edges that are true now or at the
     mask.
 
@@ -185,7 +185,7 @@ def _describe_group(
     members: Sequence[str],
     weights: Mapping[str, Mapping[str, float]],
     states: Mapping[str, MemoryState],
-) -> dict[str, Any]:
+) -> JsonObject:
     """The group of some topics, given by their keys; `states` are those of all grouped topics."""
     own_states = [states[topic] for topic in members]
     inside: list[float] = []

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import chain
-from typing import Any
 
 from hades.memory.history.rows import MemoryRefused, topic_of_key
 from hades.memory.history.states import named
@@ -20,6 +19,7 @@ from hades.text.dates import time_asked
 from hades.text.sentences import day, names_topic
 from schemas.ids import overlap
 from schemas.memory import MemoryEdge, MemoryState
+from schemas.record import JsonObject
 
 
 @dataclass(frozen=True)
@@ -212,10 +212,10 @@ class Context:
     left_out: int = 0
     reasons: list[str] = field(default_factory=list)
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> JsonObject:
         """The same as JSON."""
         fields = dict(vars(self))
-        sections: dict[str, list[dict[str, Any]]] = {}
+        sections: dict[str, list[JsonObject]] = {}
         tokens: dict[str, int] = {}
         for name in _SECTIONS:
             entries = fields.pop(name)

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import chain
-from typing import Any
 
 import numpy as np
 
@@ -41,6 +40,7 @@ from hades.telemetry.turn import Caps, Turn
 from hades.text.sentences import day
 from schemas.ids import Mask
 from schemas.memory import MemoryEdge, MemoryState
+from schemas.record import JsonObject
 
 MATCHES = 10
 STEPS_BACK = 3
@@ -244,7 +244,7 @@ def _earlier_versions(
     return earlier
 
 
-def account_of(rows: RowStore, topic: str, as_of: datetime, known_at: datetime) -> dict[str, Any]:
+def account_of(rows: RowStore, topic: str, as_of: datetime, known_at: datetime) -> JsonObject:
     """The account of a topic as it was at one moment and known at another, in its own sentences."""
     state = state_at(rows, topic, as_of, known_at)
     if state is None:
@@ -288,11 +288,11 @@ def account_of(rows: RowStore, topic: str, as_of: datetime, known_at: datetime) 
     }
 
 
-def _relation_to(shown: dict[str, Any]) -> str:
+def _relation_to(shown: JsonObject) -> str:
     return f"{shown['type'].replace('_', ' ')} {shown['target']}"
 
 
-def _show_edge(edge: MemoryEdge, target: MemoryState | None, *, active: bool) -> dict[str, Any]:
+def _show_edge(edge: MemoryEdge, target: MemoryState | None, *, active: bool) -> JsonObject:
     """An edge as an answer shows it."""
     return {
         "id": edge.id,

@@ -19,7 +19,6 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from hades.memory.history import rows as records
 from hades.memory.history.rows import AUDIT, EDGES, NEWEST, STATES, key_of, topic_key, topic_of_key
@@ -27,7 +26,7 @@ from hades.memory.history.states import ancestors, is_erased, make_whole_from
 from hades.ports.services import Embedder, Vectors
 from hades.ports.store import GraphStore, RowStore
 from hades.text.words import Vocabulary
-from models.arrays import unit_rows
+from models.arrays import Flags, Longs, Singles, unit_rows
 from models.bm25 import fit_bm25
 from schemas.catalogue import declared
 from schemas.ids import Mask
@@ -126,7 +125,7 @@ class Reader:
         return bool(self._current[self.index.topics[topic]] >= 0)
 
     @cached_property
-    def _current(self) -> NDArray[np.int64]:
+    def _current(self) -> Longs:
         return self.index.current(self)
 
     def bonds(self, topic: str) -> list[Bond]:
@@ -171,9 +170,7 @@ class StateIndex:
     def __len__(self) -> int:
         return len(self.keys)
 
-    def nearest(
-        self, question: MemoryQuery, visible: NDArray[np.bool_], limit: int
-    ) -> list[SimilarState]:
+    def nearest(self, question: MemoryQuery, visible: Flags, limit: int) -> list[SimilarState]:
         """The best `limit` by words and the best by meaning of the states that are seen, nearest
         first, then by key.
         """
@@ -196,17 +193,17 @@ class StateIndex:
             similar.append(SimilarState(self.keys[place], near, semantic, word))
         return sorted(similar, key=lambda state: (-state.similarity, state.key))
 
-    def visible(self, mask: Mask, levels: Sequence[int], window: Window) -> NDArray[np.bool_]:
+    def visible(self, mask: Mask, levels: Sequence[int], window: Window) -> Flags:
         """Which states may lead a reader at the mask to their topic: said and begun by then, not
         retracted since.
         """
         begins, _, recorded, retracted = self._times.values()
         known, moment = mask.known_at, mask.as_of or mask.known_at
-        visible: NDArray[np.bool_] = np.isin(self._level, list(levels)) & _began_in(begins, window)
+        visible: Flags = np.isin(self._level, list(levels)) & _began_in(begins, window)
         visible &= retracted == NEVER if known is None else recorded <= to_micros(known)
         return visible if moment is None else visible & (begins <= to_micros(moment))
 
-    def current(self, reader: Reader) -> NDArray[np.int64]:
+    def current(self, reader: Reader) -> Longs:
         """The place of the version of each topic that holds for a reader, -1 for none: the rule of
         `choose_version`.
         """
@@ -275,7 +272,7 @@ class WordScores:
         index = fit_bm25(terms, rows, counts, len(self._terms), len(texts), mean_length)
         self._index = replace(index, rarity=np.log1p(filled / (np.diff(index.starts) + 0.5)))
 
-    def scores(self, text: str) -> NDArray[np.float32]:
+    def scores(self, text: str) -> Singles:
         """The score of every text for a question."""
         question_words = Vocabulary()
         question_words.numbers(text.replace("_", " "))
@@ -299,7 +296,7 @@ def index_of(store: GraphStore) -> StateIndex:
         return index
 
 
-def _began_in(begins: NDArray[np.int64], times: Window) -> NDArray[np.bool_]:
+def _began_in(begins: Longs, times: Window) -> Flags:
     """Which began in the time given; an erased place has no beginning, so it never does."""
     start, end = times
     first = ALWAYS if start is None else to_micros(start)
@@ -326,7 +323,7 @@ def text_of(topic: str, content: str) -> str:
     return f"{topic} {content}".replace("_", " ")
 
 
-def _vectors_by_model(states: pa.Table) -> dict[str, tuple[NDArray[np.int64], NDArray[np.float32]]]:
+def _vectors_by_model(states: pa.Table) -> dict[str, tuple[Longs, Singles]]:
     """Places and unit vectors, (n_places, dimension) float32, by the model that made them."""
     vectors_by_model = {}
     embedded = states.select(["embedding", "embedding_model"]).combine_chunks()
@@ -364,16 +361,14 @@ def _group_bonds(edges: pa.Table) -> dict[str, list[Bond]]:
     return bonds_by_topic
 
 
-def _column_micros(times: pa.ChunkedArray, absent: int) -> NDArray[np.int64]:
+def _column_micros(times: pa.ChunkedArray, absent: int) -> Longs:
     """Microseconds since 1970, as `to_micros` gives them."""
     micros = times.cast(pa.timestamp("us", tz="UTC")).cast(pa.int64())
     values = pc.fill_null(micros, absent).to_numpy()
     return np.where((values >= _YEAR_9999) & (values != NEVER), NEVER - 1, values)
 
 
-def _best_places(
-    scores: NDArray[np.float32], places: NDArray[np.int64], limit: int
-) -> NDArray[np.int64]:
+def _best_places(scores: Singles, places: Longs, limit: int) -> Longs:
     """Of these places the `limit` with the highest scores, in order of place."""
     if len(places) <= limit:
         return places

@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from itertools import chain
-from typing import Any
 
 from hades.memory.history.erase import erased_summary_topics
 from hades.memory.history.rows import (
@@ -32,6 +31,7 @@ from hades.ports.store import RowStore, Term, scan_rows, scan_values
 from hades.text.sentences import sentences_of
 from schemas.ids import sha256_text
 from schemas.memory import MemoryState
+from schemas.record import JsonObject
 
 RAW, DAILY, WEEKLY, MONTHLY = range(4)
 NAMES = {DAILY: "daily", WEEKLY: "weekly", MONTHLY: "monthly"}
@@ -109,7 +109,7 @@ class Line:
 
 def summarise_period(
     area: str, period: Period, sources: Sequence[MemoryState], model: LanguageModel | None
-) -> tuple[str, dict[str, Any], float]:
+) -> tuple[str, JsonObject, float]:
     """What changed in a period, of versions for a day, of summaries for longer: the words, and how
     important it is.
 
@@ -186,7 +186,7 @@ Writer = Callable[[list[NewState], str], list[MemoryState]]
 
 def consolidate(
     store: RowStore, write: Writer, model: LanguageModel | None, level: int, as_of: datetime
-) -> list[dict[str, Any]]:
+) -> list[JsonObject]:
     """Summaries of every period of a level, and of those below it, that was over at a moment; as
     known at that moment.
 
@@ -229,7 +229,7 @@ def summary_topic(area: str, period: Period) -> str:
 
 def _consolidate_level(
     store: RowStore, write: Writer, model: LanguageModel | None, level: int, as_of: datetime
-) -> dict[str, Any]:
+) -> JsonObject:
     all_groups = _group_sources(store, level, as_of)
     erased = erased_summary_topics(store)
     groups = {

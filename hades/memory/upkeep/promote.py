@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
 
 from hades.memory.history.edges import NewEdge, draw, edges_around, end, redrawn
 from hades.memory.history.rows import (
@@ -38,6 +37,7 @@ from hades.ports.store import RowStore
 from hades.text.sentences import sentences_of, topic_words, words_of
 from schemas.ids import Mask
 from schemas.memory import MemoryEdge, MemoryRelation, MemoryState
+from schemas.record import JsonObject
 
 EDITED = 0.5  # share of a version's statements that the next one repeats when it is an edit of it
 _DEFINITE = r"(?:the|our|my|your|his|her|their|its|this|[^\W_]+['’]s)"
@@ -269,7 +269,7 @@ def grounds_of(rows: RowStore, topic: str, now: datetime) -> Grounds:
 
 def draft_version(
     grounds: Grounds, reason: str, model: LanguageModel | None, content: str | None = None
-) -> tuple[str, dict[str, Any]]:
+) -> tuple[str, JsonObject]:
     """The text of the next version, and what its metadata says of how it was made.
 
     The content given, else written by the language model, else merged from the last versions.
@@ -293,7 +293,7 @@ def draft_version(
     return _draft_by_merging(grounds, reason)
 
 
-def _draft_by_merging(grounds: Grounds, reason: str) -> tuple[str, dict[str, Any]]:
+def _draft_by_merging(grounds: Grounds, reason: str) -> tuple[str, JsonObject]:
     contents = [state.content for state in grounds.history]
     text, superseded, conflicts_within = merge_versions(contents)
     statements = sentences_of(text)
@@ -304,7 +304,7 @@ def _draft_by_merging(grounds: Grounds, reason: str) -> tuple[str, dict[str, Any
             sources.append(state)
             conflicts += pairs
     conflicts = list(dict.fromkeys(conflicts))
-    metadata: dict[str, Any] = {"reason": reason, "made_from": _state_keys(sources)}
+    metadata: JsonObject = {"reason": reason, "made_from": _state_keys(sources)}
     if superseded:
         metadata["superseded"] = superseded
     if conflicts:

@@ -24,7 +24,6 @@ from arango.exceptions import AQLQueryValidateError, ArangoServerError
 from arango.http import HTTPClient
 from arango.request import Request
 from arango.response import Response
-from numpy.typing import NDArray
 from pydantic import SecretStr
 from requests.adapters import HTTPAdapter
 from urllib3.connection import HTTPConnection
@@ -49,6 +48,7 @@ from hades.stores.arango.errors import (
     may_repeat_unit,
     may_wait,
 )
+from models.arrays import Longs
 from schemas.catalogue import Collection
 
 # What a write costs of the server's transaction limit, and how much of the limit one unit of work
@@ -69,7 +69,7 @@ _ENTRY_BYTES = 160
 _DOCUMENT_BYTES = 200
 _VECTOR_BYTES = 4_096  # of a stored vector that a patch of another column writes again
 _TEXT_BYTES = 2_048  # of a stored text that a patch of another column writes again
-Bytes = NDArray[np.int64]
+Bytes = Longs
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from arango.exceptions import ArangoServerError
 from arango.request import Request
@@ -11,6 +10,7 @@ from arango.request import Request
 from hades.ports.store import Check
 from hades.stores.arango.client import ArangoSession
 from hades.stores.arango.errors import TransportError
+from schemas.record import JsonObject
 
 COORDINATOR = "COORDINATOR"
 
@@ -36,7 +36,7 @@ def check_cluster(session: ArangoSession) -> Iterator[Check]:
         yield _check_copies(list(collections.values()))
 
 
-def _check_servers(servers: list[dict[str, Any]]) -> Check:
+def _check_servers(servers: list[JsonObject]) -> Check:
     away = sorted(server["ShortName"] for server in servers if server["Status"] != "GOOD")
     found = f"{len(servers) - len(away)} of {len(servers)} answer"
     if not away:
@@ -45,7 +45,7 @@ def _check_servers(servers: list[dict[str, Any]]) -> Check:
     return Check("database servers", "warn", f"{found}; away: {', '.join(away)}", step)
 
 
-def _check_copies(collections: list[dict[str, Any]]) -> Check:
+def _check_copies(collections: list[JsonObject]) -> Check:
     """How many servers hold each row, and which shards lack a copy that is up to date."""
     shards = 0
     behind = 0
@@ -69,7 +69,7 @@ def _check_copies(collections: list[dict[str, Any]]) -> Check:
     return Check("copies", "ok", each)
 
 
-def _ask(session: ArangoSession, endpoint: str) -> dict[str, Any]:
+def _ask(session: ArangoSession, endpoint: str) -> JsonObject:
     """What a coordinator answers; nothing where this account may not ask."""
     try:
         answer = session.db.conn.send_request(Request(method="get", endpoint=endpoint))

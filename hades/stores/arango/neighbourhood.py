@@ -11,10 +11,8 @@ from functools import cached_property, partial
 from itertools import chain
 from typing import Any, NamedTuple, cast
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from aql import load
 from hades.build_state import complete
@@ -35,8 +33,10 @@ from hades.stores.arango.store import ArangoStore
 from hades.stores.row_checks import require
 from hades.telemetry.turn import budget_seconds
 from hades.text.words import with_search_words, words
+from models.arrays import Singles
 from schemas.catalogue import ANALYZER, NAME_ANALYZER
 from schemas.ids import Mask, iso
+from schemas.record import JsonObject
 
 _HITS = 256  # of one search, as many as a turn over a snapshot looks at
 _TEXT_HITS = 512  # passages by words, which the server scores a little otherwise
@@ -104,7 +104,7 @@ class ArangoView:
     def around(
         self,
         texts: Sequence[str],
-        vectors: Sequence[NDArray[np.float32]],
+        vectors: Sequence[Singles],
         model: str,
         near: Sequence[str],
         seconds: float | None = None,
@@ -169,7 +169,7 @@ class ArangoView:
         return self._assemble(neighbourhood.fetched, trips)
 
     def _ask_until(
-        self, until: float | None, text: str, binds: dict[str, Any], action: str
+        self, until: float | None, text: str, binds: JsonObject, action: str
     ) -> list[Any]:
         """All rows of a query that ends at the moment `until`; None: as late as the session
         allows.
@@ -194,7 +194,7 @@ class ArangoView:
     def _search(
         self,
         texts: Sequence[str],
-        vectors: Sequence[NDArray[np.float32]],
+        vectors: Sequence[Singles],
         model: str,
         near: Sequence[str],
         until: float | None,
@@ -213,7 +213,7 @@ class ArangoView:
         naming: Iterable[str],
         near: Sequence[str],
         until: float | None,
-    ) -> dict[str, Any]:
+    ) -> JsonObject:
         """Nodes that share words with the texts, and entities that the texts of `naming` name."""
         binds = {
             "names": sorted({name for text in naming for name in names_in(text)}),
@@ -226,9 +226,9 @@ class ArangoView:
             "limit": _HITS,
         }
         rows = self._ask_until(until, load("view/find_seeds"), binds, "searching names and words")
-        return cast(dict[str, Any], rows[0])
+        return cast(JsonObject, rows[0])
 
-    def _find_near(self, vectors: Sequence[NDArray[np.float32]], model: str) -> list[str] | None:
+    def _find_near(self, vectors: Sequence[Singles], model: str) -> list[str] | None:
         """Ids, nearest first; None where the server takes too long, and for a while after it did so
         twice in a row.
         """
@@ -237,7 +237,7 @@ class ArangoView:
         if budget_seconds() < self._slow_until:
             return None
         plain_vectors = [vector.astype(float).tolist() for vector in vectors]
-        binds: dict[str, Any] = {"model": model, "limit": _CLOSE}
+        binds: JsonObject = {"model": model, "limit": _CLOSE}
         query = partial(self.store.session.query, runtime_s=_SEARCH_S)
         try:
             known = [
@@ -290,7 +290,7 @@ class ArangoView:
             raise WriteUnderWay(whole)
 
     def _ask_at_once(
-        self, questions: Mapping[str, dict[str, Any]], until: float | None
+        self, questions: Mapping[str, JsonObject], until: float | None
     ) -> dict[str, list[Any]]:
         """The rows of each query by its name; the wait is that of the slowest."""
         with ThreadPoolExecutor(max(1, len(questions))) as pool:
@@ -325,9 +325,9 @@ class _Searched(NamedTuple):
     lacks_nearest: bool
 
 
-def _questions(fetched: _Fetched, parts: Parts) -> dict[str, dict[str, Any]]:
+def _questions(fetched: _Fetched, parts: Parts) -> dict[str, JsonObject]:
     """The queries that fetch these parts, each with its binds; what is not wanted is not asked."""
-    questions: dict[str, dict[str, Any]] = {}
+    questions: dict[str, JsonObject] = {}
     fetched_parts, mask = fetched.held, fetched.mask
     if parts.edges:
         nodes = sorted(parts.edges)
@@ -410,7 +410,7 @@ class _Fetched:
         self.saw_write = self.lacks_nearest = False
         self._named: dict[str, set[str]] = {}  # keys of the nodes, by collection
         self._keys: dict[str, set[str]] = {}
-        self._new: dict[str, dict[str, dict[str, Any]]] = {}  # rows by key
+        self._new: dict[str, dict[str, JsonObject]] = {}  # rows by key
         self._tables: dict[str, pa.Table] = {}
 
     def count(self, name: str) -> int:
@@ -446,7 +446,7 @@ class _Fetched:
             of_node = self.sums.setdefault(node, {})
             of_node[edge_type] = of_node.get(edge_type, 0.0) + weight
 
-    def _take_rows(self, answer: dict[str, Any], with_vectors: Set[str]) -> None:
+    def _take_rows(self, answer: JsonObject, with_vectors: Set[str]) -> None:
         self.saw_write |= answer["writing"]
         self._add("documents", answer["sources"])
         self.held.documents.update(row["_id"] for row in answer["sources"])
@@ -465,7 +465,7 @@ class _Fetched:
             kind, _, key = node.partition("/")
             self._named.setdefault(kind, set()).add(key)
 
-    def _add(self, name: str, rows: Sequence[dict[str, Any]], again: bool = False) -> None:
+    def _add(self, name: str, rows: Sequence[JsonObject], again: bool = False) -> None:
         """New rows; of those that are there, with `again`, what came now."""
         known, new = self._keys.setdefault(name, set()), self._new.setdefault(name, {})
         for row in rows:

@@ -32,6 +32,7 @@ from schemas.catalogue import (
     notes_on,
     part_of,
 )
+from schemas.record import JsonObject
 
 OLDEST, ADVISED = (3, 12, 0), (3, 12, 4)
 CLOCK_S = 5.0
@@ -133,7 +134,7 @@ def _sharding(session: ArangoSession) -> str | None:
     try:
         if not is_cluster(session):
             return None
-        properties = cast(dict[str, Any], session.db.properties())
+        properties = cast(JsonObject, session.db.properties())
     except ArangoServerError:
         return None
     return str(properties.get("sharding") or "")
@@ -193,10 +194,10 @@ class Analyzer:
     """How the server cuts a text into what it finds it by."""
 
     type: str
-    properties: dict[str, Any]
+    properties: JsonObject
     features: tuple[str, ...]
 
-    def is_same(self, described: dict[str, Any]) -> bool:
+    def is_same(self, described: JsonObject) -> bool:
         """Whether one that the server describes does the same."""
         if described.get("type") != self.type:
             return False
@@ -208,7 +209,7 @@ class Analyzer:
         return all(properties.get(name) == value for name, value in self.properties.items())
 
 
-_FOLDED: dict[str, Any] = {"locale": "en", "case": "lower", "accent": False}
+_FOLDED: JsonObject = {"locale": "en", "case": "lower", "accent": False}
 ANALYZERS = {
     ANALYZER: Analyzer(
         "text", {**_FOLDED, "stemming": True, "stopwords": []}, ("frequency", "norm", "position")
@@ -442,7 +443,7 @@ def _analyzers_of(collection: Collection) -> dict[str, list[str]]:
 
 def _has_fields(session: ArangoSession, db: StandardDatabase, collection: Collection) -> bool:
     view = session.run(
-        "reading a view", lambda: cast(dict[str, Any], db.view(str(collection.view))), again=True
+        "reading a view", lambda: cast(JsonObject, db.view(str(collection.view))), again=True
     )
     fields = view.get("links", {}).get(collection.name, {}).get("fields", {})
     for field, analyzers in _analyzers_of(collection).items():
@@ -576,7 +577,7 @@ def _make_vector_index(
     return None
 
 
-def _vector_indexes(session: ArangoSession, documents: StandardCollection) -> list[dict[str, Any]]:
+def _vector_indexes(session: ArangoSession, documents: StandardCollection) -> list[JsonObject]:
     return [
         index
         for index in _list_existing(session, "indexes", documents.indexes)

@@ -19,6 +19,7 @@ from arango.exceptions import TransactionAbortError, TransactionCommitError, Tra
 from hades.errors import NotProvisioned, StoreBusy, StoreError, StoreUnavailable
 from hades.stores.arango.client import BUILT_HERE, ArangoSession
 from hades.stores.arango.errors import Lost, NotSent, TimedOut, TransportError, may_repeat
+from schemas.record import JsonObject
 
 Result = TypeVar("Result")
 # the server gives a transaction up after 60 idle seconds, and may answer a later commit with
@@ -171,7 +172,7 @@ class BuildLease:
         try:
             read = partial(self._session.db.collection(_LEASES).get, _BUILDER)
             lease = cast(
-                dict[str, Any] | None,
+                JsonObject | None,
                 self._session.run("reading who builds", read, again=True, patient=True),
             )
         except NotProvisioned:  # nobody builds there; a build reports it
@@ -240,7 +241,7 @@ class BuildLease:
 
         def work(unit: Unit) -> str | None:
             leases = unit.collection(_LEASES)
-            stored = cast(dict[str, Any] | None, leases.get(_BUILDER))
+            stored = cast(JsonObject | None, leases.get(_BUILDER))
             lease = stored or {"who": "nobody"}
             if lease.get("beat") != replaces and lease.get("token") != self._token:
                 return str(lease["who"])

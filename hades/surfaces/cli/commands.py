@@ -60,7 +60,11 @@ COMMANDS: Mapping[str, Mapping[str, str]] = {
         "rollback": "capabilities.graph",
         "discard": "capabilities.graph",
     },
-    "Quality": {"exam": "cli.evaluation", "eval": "cli.evaluation", "contracts": "cli.build"},
+    "Quality": {
+        "exam": "cli.evaluation",
+        "eval": "cli.evaluation cli.evaluation_sets",
+        "contracts": "cli.build",
+    },
     "Agents and services": {"mcp": "cli.serve cli.install_mcp", "token": "cli.serve"},
     "Operate": {
         "init": "cli.ingest",

@@ -49,14 +49,19 @@ def command_of(
     without a command.
     """
     app = typer.Typer(name=name, help=group_help, no_args_is_help=True, add_completion=False)
-    for declaration in _declarations(modules):
+    for declaration in _declarations(name, modules):
         group, _, last = declaration.words.rpartition(" ")
         if declaration.words == name and group_help is not None:
             app.callback(
                 invoke_without_command=True, no_args_is_help=False, help=declaration.help_text
             )(declaration.function)
         elif name in (declaration.words, group):
-            app.command(last, help=declaration.help_text)(declaration.function)
+            settings = {"ignore_unknown_options": True, "allow_extra_args": True}
+            app.command(
+                last,
+                help=declaration.help_text,
+                context_settings=settings if declaration.takes_anything else None,
+            )(declaration.function)
     command = get_command(app) if group_help is None else get_group(app)
     assert isinstance(command, TyperCommand | TyperGroup)
     return command
@@ -69,15 +74,18 @@ class Declaration:
     words: str
     help_text: str
     function: Callable[..., None]
+    takes_anything: bool = False
 
 
-def _declarations(modules: Sequence[ModuleType]) -> Iterator[Declaration]:
-    """The commands of this machine alone that these modules declare, then those of capabilities."""
-    names = {module.__name__ for module in modules}
+def _declarations(name: str, modules: Sequence[ModuleType]) -> Iterator[Declaration]:
+    """The commands of this machine alone by their first word, then those of the modules'
+    capabilities.
+    """
     for words, run, mode in output.LOCAL_COMMANDS:
-        if run.__module__ in names:
+        if words.split()[0] == name:
             help_text = inspect.cleandoc(run.__doc__ or "")
-            yield Declaration(words, help_text, _local_function(words, run, mode))
+            takes_anything = inspect.getfullargspec(run).varargs is not None
+            yield Declaration(words, help_text, _local_function(words, run, mode), takes_anything)
     for module in modules:
         for capability in declared_in(module):
             if capability.cli is not None:
@@ -98,8 +106,13 @@ def _local_function(
         with Audit(load_settings().home / "logs").call(mode, words):
             return replace(function(**arguments), is_report=True)
 
-    parameters = inspect.signature(function, eval_str=True).parameters
-    return _typer_function(words, list(parameters.values()), run)
+    signature = inspect.signature(function, eval_str=True)
+    parameters = [
+        parameter
+        for parameter in signature.parameters.values()
+        if parameter.kind is not inspect.Parameter.VAR_POSITIONAL
+    ]
+    return _typer_function(words, parameters, run)
 
 
 def _capability_function(capability: Capability, cli: Cli) -> Callable[..., None]:

@@ -7,9 +7,13 @@ import sqlite3
 
 import pytest
 
+from hades.surfaces.cli import output
+from hades.surfaces.cli.commands import DeferredCommand
+from hades.surfaces.cli.evaluation_sets import NAMES, declare_sets
+from hades.surfaces.cli.parameters import command_of
 from tests.command_line import run
 from tests.homes import live_in
-from tests.unit.hades.evaluation.corpora import PASSAGES, QUESTIONS, write_rows
+from tests.unit.benchmarks.corpora import PASSAGES, QUESTIONS, write_rows
 
 
 @pytest.fixture
@@ -59,3 +63,16 @@ def test_other_ways_to_ask_for_a_bridge_are_refused(command):
     assert done.exit_code == 2
     assert "pair" in done.output
     assert "title" in done.output
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_wheel_says_that_evaluation_sets_are_asked_from_a_checkout(name, tmp_path, monkeypatch):
+    live_in(tmp_path / "mine", monkeypatch)
+    monkeypatch.setattr(output, "LOCAL_COMMANDS", [])
+    declare_sets(tmp_path)
+    group = command_of("eval", [], "Evaluate retrieval.")
+    monkeypatch.setattr(DeferredCommand, "load", lambda _: group)
+    done = run("eval", name, "talks", "--corpus", "c.jsonl", "--json")
+    assert done.exit_code == 1, done.output
+    assert json.loads(done.stdout)["error"]["type"] == "OnlyInCheckout"
+    assert "asked from a checkout" in done.stderr

@@ -11,7 +11,7 @@ from hades.evaluation.folder import FolderCase, read_folder_cases, stands_in
 from hades.ports.graph import Passage
 from tests.command_line import run
 from tests.homes import live_in
-from tests.unit.hades.evaluation.corpora import write_rows
+from tests.unit.benchmarks.corpora import write_rows
 
 ROW = {
     "question": "how long does it wait?",

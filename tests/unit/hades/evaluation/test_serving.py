@@ -7,9 +7,10 @@ import json
 
 import pytest
 
+from benchmarks.evaluation.workbench import build
 from flows.evaluate import evaluate
 from hades.errors import SettingsError
-from hades.evaluation.rankers import MOMENT, build
+from hades.evaluation.rankers import MOMENT
 from hades.evaluation.serving import (
     EVALUATED,
     RetrievalRegression,
@@ -25,7 +26,7 @@ from hades.snapshot.manifest import served
 from tasks.build import evaluate_graph
 from tasks.unit import without_server
 from tests.homes import live_in
-from tests.unit.hades.evaluation.corpora import PASSAGES, QUESTIONS, hashing_bench, write_rows
+from tests.unit.benchmarks.corpora import PASSAGES, QUESTIONS, hashing_bench, write_rows
 
 BEFORE = StoredRun(
     "g1", "q", 5, {"hipporag": [1.0] * 40, "bm25": [0.5] * 40}, {"hipporag": [10.0] * 40}

@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hades.evaluation.rankers import MOMENT, path_documents
+from benchmarks.evaluation.rankers import path_documents
+from hades.evaluation.rankers import MOMENT
 from hades.ports.graph import Kind
 from hades.providers.hashing import HashingEmbedder
 from hades.retrieval.answer.path_text import ByteCeiling

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks.evaluation.commands import workbench
 from hades.compat.functions import multi_hop_search
 from hades.retrieval.core.types import HIRAG_PATHRAG, Seed, SeedHits
 from hades.retrieval.recipes import STEPS, Start
@@ -16,7 +17,6 @@ from hades.retrieval.search.walk_search import HippoRules, hippo_search
 from hades.retrieval.walks.pagerank import personalized_pagerank
 from hades.settings.tree import HippoSettings, HiragPathrag
 from hades.snapshot.view import GraphView
-from hades.surfaces.cli.evaluation import workbench
 from hades.wiring import open_answers
 from schemas.plan import Plan
 from tests.homes import live_in, settings_of

@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from benchmarks.evaluation.metrics import expected_calibration_error
 from models.ranker.infer import (
     N_EXTRA,
     BadModel,
     Graph,
     RankerModel,
     StateRules,
-    expected_calibration_error,
     node_states,
     pack,
     unpack,

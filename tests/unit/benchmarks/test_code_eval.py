@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.evaluation.code import CodeGraph, evaluate_code, evaluate_functions
 from hades.errors import HadesError
 from hades.evaluation.cases import BadCases
-from hades.evaluation.code import CodeGraph, evaluate_code, evaluate_functions
 from hades.ingest.phases import IngestContext
 from hades.providers.hashing import HashingEmbedder
 from hades.providers.tokens import MiniLmTokenizer

@@ -11,26 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from hades.evaluation.cases import (
-    ArxivFiles,
-    BadCases,
-    digest,
-    namers,
-    read_papers,
-    repository_pairs,
-)
-from hades.evaluation.metrics import interval, mean_of, percentiles, rounded
-from hades.evaluation.rankers import (
-    PLAN,
-    Bench,
-    CachingEmbedder,
-    Rung,
-    Workbench,
-    ask,
-    build,
-    ms_since,
-    no_edges_between,
-)
+from benchmarks.evaluation.arxiv import ArxivFiles, namers, read_papers, repository_pairs
+from benchmarks.evaluation.ladder import no_edges_between
+from benchmarks.evaluation.metrics import interval
+from benchmarks.evaluation.rankers import Rung
+from benchmarks.evaluation.workbench import Workbench, build
+from hades.evaluation.cases import BadCases, digest
+from hades.evaluation.figures import mean_of, percentiles, rounded
+from hades.evaluation.rankers import PLAN, Bench, CachingEmbedder, ask, ms_since
 from hades.night.context import BuildContext
 from hades.ports.store import Direction
 from hades.retrieval.core.metered_view import MeteredView
@@ -330,7 +318,7 @@ def _search(bench: Bench, pair: Pair, hops: int, paths: int) -> PairAnswer:
 
 def _ask(rung: Rung, bench: Bench, pair: Pair, hops: int) -> PairAnswer:
     """The rung's answer to the question of the pair, with as many hops as the pair may be apart."""
-    plan = rung.plan()
+    plan = rung.plan
     graph = plan.graph.model_copy(
         update={"hops": min(hops, plan.graph.hops * hops)}
     )  # a rung that stays out stays out

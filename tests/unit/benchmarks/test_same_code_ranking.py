@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.evaluation.code import CodeRepository
 from hades.api import Hades
-from hades.evaluation.code import CodeRepository
 from hades.night.code_workspace import index_workspace
 from hades.providers.hashing import HashingEmbedder
 from hades.providers.tokens import MiniLmTokenizer

@@ -4,33 +4,27 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 from itertools import chain, combinations
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hades.evaluation.cases import Case
-from hades.evaluation.rankers import BASELINES, PLACED, Ranker, Ranking
+from benchmarks.evaluation.cases import Case
+from benchmarks.evaluation.rankers import BASELINES, PLACED, Ranker, Ranking
+from hades.evaluation.figures import mean_of, percentiles, rounded
 from hades.ports.services import ProgressReport, silent
 from hades.telemetry.turn import ALPHA
 from models.ranker.infer import (
     SEED,
     auroc,
     difference,
-    expected_calibration_error,
     recall_at,
     reciprocal_rank,
 )
 from schemas.answer import Conveyance
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 
 # The exponent of the context factor, estimated from answers instead of assumed. C = (W * R * H / T)
 # * Ctx ** alpha. Two recipes asked the same question differ in their factors; where H is the same
@@ -116,50 +110,6 @@ def interval(values: Values) -> tuple[float, float]:
         rng=np.random.default_rng(SEED),
     ).confidence_interval
     return float(confidence_interval.low), float(confidence_interval.high)
-
-
-Row = dict[str, Any]
-_COSTS: tuple[tuple[str, Callable[[Row], float]], ...] = (
-    ("documents read (mean)", lambda row: float(row["reads"]["mean"])),
-    ("milliseconds (p50), question embedded", lambda row: float(row["ms"]["p50"])),
-)
-_LEAST = 0.01  # a logarithmic axis has no zero
-
-
-def draw(document: dict[str, Any], path: Path, k: int) -> list[Path]:
-    """Recall by reads and by time in one SVG, same bytes for same figures; none without matplotlib
-    (extra `flows`).
-    """
-    if find_spec("matplotlib") is None:
-        return []
-    import matplotlib
-    from matplotlib.figure import Figure
-
-    with matplotlib.rc_context({"svg.hashsalt": "hades", "font.size": 9}):
-        figure = Figure(figsize=(9, 3.6), layout="constrained")
-        reads_axis = figure.add_subplot(1, 2, 1)
-        right = figure.add_subplot(1, 2, 2, sharey=reads_axis)
-        for axis, (about, cost) in zip((reads_axis, right), _COSTS, strict=True):
-            for name, row in document["recipes"].items():
-                _mark(axis, name, row, max(cost(row), _LEAST), k)
-            axis.set_xscale("log")
-            axis.set_xlabel(about)
-            axis.grid(visible=True, alpha=0.25)
-        reads_axis.set_ylabel(f"recall@{k}, 95% interval")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(path, format="svg", metadata={"Date": None})
-    return [path]
-
-
-def _mark(axis: Axes, name: str, row: Row, cost: float, k: int) -> None:
-    """A recipe as a point with its interval; baselines are grey."""
-    low, high = row["ci95"][f"recall@{k}"]
-    recall = row["recall"][str(k)]
-    colour = "0.55" if name in (*BASELINES, *PLACED) else "C0"
-    axis.errorbar(
-        [cost], [recall], yerr=[[recall - low], [high - recall]], fmt="o", color=colour, capsize=2
-    )
-    axis.annotate(name, (cost, recall), xytext=(4, 4), textcoords="offset points")
 
 
 NDCG_DEPTH = 10
@@ -311,21 +261,6 @@ def _some_questions(cases: Sequence[Case], scores: Scores) -> dict[str, Any]:
     }
 
 
-def rounded(value: float | np.floating[Any]) -> float:
-    """A figure as reports write it."""
-    return round(float(value), 4)
-
-
-def percentiles(times: Sequence[float], digits: int = 4) -> dict[str, float]:
-    """The median and the time that one in twenty goes beyond."""
-    return {f"p{share}": round(float(np.percentile(times, share)), digits) for share in (50, 95)}
-
-
-def mean_of(values: Sequence[float]) -> float:
-    """The mean as reports write it; 0 of none."""
-    return rounded(np.mean(values)) if values else 0.0
-
-
 ANSWERS_FROM = 0.5  # confidence below which the default recipe abstains
 
 
@@ -380,3 +315,15 @@ def summarise_abstention(
 
 def _share(flags: NDArray[np.bool_]) -> float:
     return round(float(flags.mean()), 4) if len(flags) else 0.0
+
+
+def expected_calibration_error(chance: Values, right: Values) -> float:
+    """Mean distance between the predicted and the true share, over bins of equal width, by how many
+    lie in each.
+    """
+    bins = 10
+    place = np.minimum((chance * bins).astype(np.int64), bins - 1)
+    counts = np.bincount(place, minlength=bins)
+    predicted = np.bincount(place, chance, bins)
+    came = np.bincount(place, right, bins)
+    return float(np.abs(predicted - came).sum() / max(1, counts.sum()))

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hades.evaluation.cases import Case
-from hades.evaluation.metrics import (
+from benchmarks.evaluation.cases import Case
+from benchmarks.evaluation.metrics import (
     all_gold_at,
     estimate_alpha,
     interval,
@@ -18,7 +18,7 @@ from hades.evaluation.metrics import (
     score,
     summarise_abstention,
 )
-from hades.evaluation.rankers import Ranking
+from benchmarks.evaluation.rankers import Ranking
 from models.ranker.infer import auroc, difference, recall_at, reciprocal_rank
 from schemas.answer import ContextFactor, Conveyance
 

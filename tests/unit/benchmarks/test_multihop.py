@@ -6,11 +6,13 @@ import json
 
 import pytest
 
-from hades.evaluation.cases import BadCases, read_cases
-from hades.evaluation.rankers import BASELINES, LADDER, rungs
-from hades.evaluation.text_sets import evaluate_multihop
+from benchmarks.evaluation.cases import read_cases
+from benchmarks.evaluation.ladder import LADDER, rungs
+from benchmarks.evaluation.multihop import evaluate_multihop
+from benchmarks.evaluation.rankers import BASELINES
+from hades.evaluation.cases import BadCases
 from hades.retrieval.core.types import UnknownRecipe
-from tests.unit.hades.evaluation.corpora import PASSAGES, QUESTIONS, hashing_bench, write_rows
+from tests.unit.benchmarks.corpora import PASSAGES, QUESTIONS, hashing_bench, write_rows
 
 
 @pytest.fixture(scope="module")

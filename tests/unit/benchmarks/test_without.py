@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 
-from hades.evaluation.rankers import build, no_bridges, no_hierarchy, no_synonyms, passages_as_ends
+from benchmarks.evaluation.ladder import no_bridges, no_hierarchy, no_synonyms, passages_as_ends
+from benchmarks.evaluation.workbench import build
 from hades.ports.graph import KINDS, Kind
 from hades.ports.store import Direction
 from hades.snapshot.open import open_snapshot
-from tests.unit.hades.evaluation.corpora import PASSAGES, hashing_bench, write_rows
+from tests.unit.benchmarks.corpora import PASSAGES, hashing_bench, write_rows
 
 
 @pytest.fixture(scope="module")

@@ -4,11 +4,13 @@ still be found.
 
 import pytest
 
-from hades.evaluation.bridges import PAIR_KNOWN, evaluate_bridges
-from hades.evaluation.cases import ArxivFiles, BadCases, citation_cases
-from hades.evaluation.rankers import BASELINES, PLACED, rungs
-from hades.evaluation.text_sets import evaluate_citations, require_withheld
-from tests.unit.hades.evaluation.corpora import (
+from benchmarks.evaluation.arxiv import ArxivFiles, citation_cases
+from benchmarks.evaluation.bridges import PAIR_KNOWN, evaluate_bridges
+from benchmarks.evaluation.citations import evaluate_citations, require_withheld
+from benchmarks.evaluation.ladder import rungs
+from benchmarks.evaluation.rankers import BASELINES, PLACED
+from hades.evaluation.cases import BadCases
+from tests.unit.benchmarks.corpora import (
     CITATIONS,
     CONTEXTS,
     LINKS,

@@ -16,10 +16,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.evaluation.cases import read_cases
+from benchmarks.evaluation.metrics import all_gold_at, interval
+from benchmarks.evaluation.workbench import peak_mb
 from hades.errors import HadesError
-from hades.evaluation.cases import BadCases, Row, digest, read_cases, read_each
-from hades.evaluation.metrics import all_gold_at, interval, mean_of, percentiles
-from hades.evaluation.rankers import MOMENT, PLAN, ms_since, peak_mb
+from hades.evaluation.cases import BadCases, Row, digest, read_each
+from hades.evaluation.figures import mean_of, percentiles
+from hades.evaluation.rankers import MOMENT, PLAN, ms_since
 from hades.ingest.phases import IngestContext, ingest
 from hades.ingest.sources.git import check_out, run_git
 from hades.ingest.sources.material import Material

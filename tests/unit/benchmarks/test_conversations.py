@@ -7,8 +7,8 @@ import json
 
 import pytest
 
+from benchmarks.evaluation.conversations import prepare, split_of
 from hades.evaluation.cases import BadCases
-from hades.evaluation.text_sets import prepare, split_of
 from tests.command_line import run
 from tests.homes import live_in
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from hades.evaluation.rankers import Workbench
+from benchmarks.evaluation.workbench import Workbench
 from hades.providers.tokens import MiniLmTokenizer
 from hades.retrieval.pipeline import Tools
 from hades.wiring import open_build_context, open_hades

@@ -1,0 +1,1 @@
+"""Speed, fits and evaluation sets: programs of a checkout."""
