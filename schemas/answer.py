@@ -226,7 +226,7 @@ class AbsenceCertificate(Shape):
     read: int = 0
     names: tuple[str, ...] = Field((), description="names in the question that the graph knows")
     unknown_names: tuple[str, ...] = Field(
-        (), description="names in the question that nothing is called"
+        (), description="names in the question that nothing is called and no passage holds"
     )
     unknown_words: tuple[str, ...] = Field(
         (), description="words of the question that no passage in scope holds"
@@ -456,6 +456,9 @@ class WrittenAnswer(Shape):
     problem: str = Field("", description="why no language model wrote it although one is set")
     excluded: int | None = Field(
         None, description="documents that the filters of the question leave out"
+    )
+    confidence: float | None = Field(
+        None, description="how likely the evidence supports an answer, as in a query"
     )
     absence: AbsenceCertificate | None = Field(
         None, description="what was searched, where nothing answers; else None"

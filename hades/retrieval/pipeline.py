@@ -270,6 +270,7 @@ def _answer(
         is_remembered=bool(states),
         anyway=question.anyway,
         judge=judge,
+        is_common=lambda word: tools.tokenizer.count(word) == 1,
     )
     if tools.swapping.share:
         selected = swap_some(selected, tools.swapping, query_id_of(question, info.snapshot))

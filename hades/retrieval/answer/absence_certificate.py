@@ -5,7 +5,7 @@ nothing.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -69,7 +69,7 @@ def certify_absence(
             passages=_count_passages(view),
             read=len(read),
             names=tuple(names),
-            unknown_names=tuple(_unknown_names(question.text, spans)),
+            unknown_names=tuple(_unknown_names(question.text, spans, unknown)),
             unknown_words=tuple(unknown),
             filters=written_filters(view.only),
             times=times,
@@ -108,14 +108,17 @@ def _count_passages(view: MeteredView) -> int | None:
     return int(view.is_inside(np.arange(first, first + counts[place])).sum())
 
 
-def _unknown_names(text: str, spans: Sequence[tuple[int, int]]) -> Iterator[str]:
-    """Words with capitals, the first word and "I" aside, that no entity is called."""
+def _unknown_names(
+    text: str, spans: Sequence[tuple[int, int]], unknown: Collection[str]
+) -> Iterator[str]:
+    """Words with capitals, the first word and "I" aside, that no entity is called, where no passage
+    holds one of them.
+    """
     for run in _NAME.finditer(text):
         begin = run.start() if run.start() else run.start() + len(run[0].split()[0])
         name = text[begin : run.end()].strip()
-        if content_words(name) and not any(
-            start < run.end() and begin < end for start, end in spans
-        ):
+        is_named = any(start < run.end() and begin < end for start, end in spans)
+        if not (is_named or set(unknown).isdisjoint(_WORD.findall(name))):
             yield name
 
 
@@ -142,12 +145,15 @@ def _stems(question_word: str) -> set[str]:
 
 
 def _write_sentence(certificate: AbsenceCertificate) -> str:
-    """The certificate in words."""
+    """The certificate in words, what nothing names first."""
+    clauses = []
+    if certificate.unknown_names:
+        clauses.append(f"No passage names {', '.join(certificate.unknown_names)}")
     by = [f"{_CHANNELS.get(name, name)} ({count})" for name, count in certificate.channels.items()]
     size = "The passages" if certificate.passages is None else f"{certificate.passages:,} passages"
-    clauses = [
+    clauses.append(
         f"{size} were searched and {certificate.read} of them read, found by {', '.join(by)}"
-    ]
+    )
     filters = {name: value for name, value in certificate.filters.items() if name != "within"}
     if filters:
         limits = [
@@ -155,10 +161,10 @@ def _write_sentence(certificate: AbsenceCertificate) -> str:
             for name, value in filters.items()
         ]
         clauses.append(f"The question was limited to {'; '.join(limits)}")
-    if certificate.unknown_words:
-        clauses.append(f"No passage holds: {', '.join(certificate.unknown_words)}")
-    if certificate.unknown_names:
-        clauses.append(f"Nothing is called: {', '.join(certificate.unknown_names)}")
+    named = set(_WORD.findall(" ".join(certificate.unknown_names)))
+    further = [word for word in certificate.unknown_words if word not in named]
+    if further:
+        clauses.append(f"No passage holds: {', '.join(further)}")
     if certificate.nearest and certificate.nearest[0].lacks:
         clauses.append(f"The nearest passage lacks: {', '.join(certificate.nearest[0].lacks)}")
     return ". ".join(clauses) + "."

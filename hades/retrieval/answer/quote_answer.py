@@ -18,11 +18,13 @@ from hades.text.blocks import Block, BlockKind, join_rows, read_blocks, strip_ma
 from hades.text.sentences import documentation_sentences, sentences
 from schemas.answer import AnswerSentence, AnswerSource
 
-MAX_WORDS, MAX_CODE_LINES = 120, 15  # what a person reads at a glance
+MAX_WORDS, MAX_CODE_LINES = 120, 24  # what a person reads at a glance
+MAX_SECTIONS = 4  # that an answer quotes from
 MAX_SENTENCES = 3
 _OTHERS = (
     40  # words that are left for other sources than the first where one of them adds something
 )
+_LEAST_WORDS = 5  # of a block of another section
 _LEAST_LINES = 4  # of code: fewer say nothing
 _LONG = 70  # words that are shown of a block for which there is no room
 _READ = 60  # statements that are embedded; each costs about 8 ms on one core
@@ -30,6 +32,7 @@ _LONGEST, _SHORTEST = 400, 12  # characters of a sentence that can stand alone
 _SAME = 0.7  # share of words above which two sentences say the same
 _SCORE, _PLACE = 0.4, 0.1  # what the score of a source is worth, and its rank
 _RELATIVE = 0.5  # a further sentence fits at least this well, compared with the first
+_FURTHER = 0.4  # and one that is shown only because there is room
 _FIRST = (
     0.1  # what it is worth that a sentence begins its source: there texts say what they are about
 )
@@ -81,29 +84,44 @@ def quote_blocks(
     chosen = [statements[index] for index in _choose(fit)]
     if not chosen:
         return ()
-    room = _Room(MAX_WORDS, MAX_CODE_LINES)
-    best = pages[chosen[0].number]
-    others = [pages[statement.number] for statement in chosen[1:]]
-    second = next((page for page in others if page is not best), None)
-    room.words -= _OTHERS if second else 0
+    first_scores = fit.scores(()).tolist()
     scores: dict[int, dict[int, float]] = {}
-    for statement, score in zip(statements, fit.scores(()).tolist(), strict=True):
+    for statement, score in zip(statements, first_scores, strict=True):
         page_scores = scores.setdefault(statement.number, {})
         page_scores[statement.block] = max(score, page_scores.get(statement.block, score))
+    best = pages[chosen[0].number]
+    room = _Room(MAX_WORDS, MAX_CODE_LINES)
+    reserve = _OTHERS if {statement.number for statement in chosen[1:]} - {chosen[0].number} else 0
+    room.words -= reserve
     best.take(chosen, fit.question_roots, room)
     best.fill(scores[best.source.number], fit.question_roots, room)
-    room.words += _OTHERS if second else 0
+    room.words += reserve
+    shown = [best]
     below = next((page for page in pages.values() if page.is_below(best)), None)
     if below and room.words > MAX_WORDS - _OTHERS:
-        second = below
-        second.fill(scores.get(second.source.number, {}), fit.question_roots, room)
-    elif second:
-        second.take(chosen, fit.question_roots, room)
+        below.fill(scores.get(below.source.number, {}), fit.question_roots, room)
+        shown.append(below)
+    for statement in chosen[1:]:
+        page = pages[statement.number]
+        page.take([statement], fit.question_roots, room)
+        shown += [page] if page.is_shown and page not in shown else []
+    for statement in _rank_further(statements, first_scores):
+        page = pages[statement.number]
+        if page in shown or len(shown) < MAX_SECTIONS:
+            page.add(statement, fit.question_roots, room)
+            shown += [page] if page.is_shown and page not in shown else []
     marks = [statement.text for statement in chosen]
-    sentences = list(best.sentences(marks, fit.question_roots))
-    if second:
-        sentences += second.sentences(marks, fit.question_roots)
-    return tuple(sentences)
+    return tuple(chain.from_iterable(page.sentences(marks, fit.question_roots) for page in shown))
+
+
+def _rank_further(
+    statements: Sequence[_Statement], scores: Sequence[float]
+) -> Iterator[_Statement]:
+    """The statements that fit well enough to be shown where there is room, best first."""
+    least = _FURTHER * max(scores)
+    for place in sorted(range(len(statements)), key=lambda place: -scores[place]):
+        if scores[place] > least:
+            yield statements[place]
 
 
 def quote_opening(sources: Sequence[AnswerSource]) -> tuple[AnswerSentence, ...]:
@@ -190,6 +208,11 @@ class _Page:
                 )
                 is_first = is_first and not is_prose
 
+    @property
+    def is_shown(self) -> bool:
+        """Whether a block of it is."""
+        return bool(self._shown)
+
     def is_below(self, opener: _Page) -> bool:
         """Whether it goes on where a section that only opens it ends: as a section of that
         section.
@@ -208,13 +231,7 @@ class _Page:
             if statement.number != self.source.number or statement.block in self._shown:
                 continue
             for place in self._unit(statement.block):
-                block = self.blocks[place]
-                if block.kind is BlockKind.CODE:
-                    block = _cut_code(block, question_roots, room.lines)
-                elif place == statement.block and block.words > room.words:
-                    block = _cut_prose(block, statement.text, min(_LONG, room.words))
-                if place not in self._shown and room.holds([block]):
-                    self._show(place, block, room)
+                self._show(self._cut([place], question_roots, room, statement), room)
 
     def fill(self, scores: dict[int, float], question_roots: frozenset[str], room: _Room) -> None:
         """Show all of the page where it fits, else its blocks by how well they fit the question."""
@@ -222,15 +239,40 @@ class _Page:
         if not room.holds([self.blocks[place] for place in hidden]):
             hidden.sort(key=lambda place: (-scores.get(place, -1.0), place))
         for place in hidden:
-            unit: dict[int, Block] = {}
-            for part in self._unit(place):
-                block = self.blocks[part]
-                is_code = block.kind is BlockKind.CODE
-                if part not in self._shown:
-                    unit[part] = _cut_code(block, question_roots, room.lines) if is_code else block
-            if room.holds(list(unit.values())):
-                for part, block in unit.items():
-                    self._show(part, block, room)
+            self._show(self._cut(self._unit(place), question_roots, room), room)
+
+    def add(self, statement: _Statement, question_roots: frozenset[str], room: _Room) -> None:
+        """Show the block of a statement with what belongs to it, else alone where that says
+        enough.
+        """
+        block = self.blocks[statement.block]
+        if block.kind is BlockKind.CODE or block.words >= _LEAST_WORDS:
+            unit = self._unit(statement.block)
+            parts = self._cut(unit, question_roots, room, statement)
+            if not room.holds(list(parts.values())) and not _announces(block):
+                parts = self._cut(unit[:1], question_roots, room, statement)
+            self._show(parts, room)
+
+    def _cut(
+        self,
+        unit: Sequence[int],
+        question_roots: frozenset[str],
+        room: _Room,
+        statement: _Statement | None = None,
+    ) -> dict[int, Block]:
+        """The blocks of a unit that are not shown yet, code and the block of a statement no longer
+        than there is room.
+        """
+        parts: dict[int, Block] = {}
+        for place in unit:
+            block = self.blocks[place]
+            if block.kind is BlockKind.CODE:
+                block = _cut_code(block, question_roots, room.lines)
+            elif statement and place == statement.block and block.words > room.words:
+                block = _cut_prose(block, statement.text, min(_LONG, room.words))
+            if place not in self._shown:
+                parts[place] = block
+        return parts
 
     def _unit(self, place: int) -> list[int]:
         """A block with what it cannot stand without: the words before code or a list, the code or
@@ -250,9 +292,12 @@ class _Page:
             end += 1
         return sorted(range(begin, end + 1), key=lambda part: part != place)
 
-    def _show(self, place: int, block: Block, room: _Room) -> None:
-        self._shown[place] = block
-        room.spend(block)
+    def _show(self, parts: dict[int, Block], room: _Room) -> None:
+        """Show these blocks if there is room for all."""
+        if room.holds(list(parts.values())):
+            self._shown.update(parts)
+            for block in parts.values():
+                room.spend(block)
 
     def sentences(
         self, marks: Sequence[str], question_roots: frozenset[str]
@@ -319,12 +364,42 @@ def _shown_blocks(source: AnswerSource) -> Iterator[Block]:
     for block in read_blocks(source.text, source.begins_in_code):
         if block.kind is BlockKind.HEADING or block.markdown in heading_texts:
             continue
+        if block.kind is BlockKind.CODE and (options := list(_options(block))):
+            yield from options
+            continue
         first_line, _, below = block.source.partition("\n")
         # A word processor does not mark its headings.
         if below and " ".join(first_line.split()) in heading_texts:
             block = next(iter(read_blocks(below)), block)
         is_long = block.kind is BlockKind.ROW and len(block.markdown) > _LONGEST
         yield from _cells(block) if is_long and block.head else [block]
+
+
+_LEAST_OPTIONS = 3  # that make a block of code a usage message
+_OPTION = re.compile(r"(?P<margin>\s*)(?P<name>--?[A-Za-z].*?)(?:\s{2,}(?P<says>\S.*))?")
+
+
+def _options(listing: Block) -> Iterator[Block]:
+    """What stands before the options of a usage message, and each option with its description."""
+    opening, *lines, closing = listing.markdown.split("\n")
+    matches = [_OPTION.fullmatch(line) for line in lines]
+    starts = [place for place, match in enumerate(matches) if match]
+    if len(starts) < _LEAST_OPTIONS:
+        return
+    before = "\n".join(lines[: starts[0]])
+    if before.strip():
+        yield Block(BlockKind.CODE, "\n".join([opening, before.strip("\n"), closing]), before)
+    for start, end in zip(starts, [*starts[1:], len(lines)], strict=True):
+        match = matches[start]
+        assert match is not None
+        parts = [match["says"] or ""]
+        for line in lines[start + 1 : end]:
+            if line.strip() and not line.startswith(f"{match['margin']} "):
+                break
+            parts.append(line.strip())
+        name = " ".join(match["name"].split())
+        text = f"`{name}`: {' '.join(filter(None, parts))}".rstrip(": ")
+        yield Block(BlockKind.TERM, text, "\n".join(lines[start : start + len(parts)]))
 
 
 def _cells(row: Block) -> Iterator[Block]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from itertools import compress
@@ -27,6 +27,7 @@ from hades.retrieval.core.types import (
     blend,
 )
 from hades.retrieval.core.words import content_words, fitted_file, passage_body, stem, words
+from hades.retrieval.features.strangers import Strangers, find_strangers
 from hades.retrieval.ranking.judge import BY_HAND, Judge, rerank, rerank_paths
 from hades.retrieval.search.code_passages import passages_of
 from hades.retrieval.walks.flow import DECAY_RATE, PRUNING_THRESHOLD
@@ -67,12 +68,13 @@ def select(
     is_remembered: bool = False,
     anyway: bool = False,
     judge: Judge = BY_HAND,
+    is_common: Callable[[str], bool] = bool,
 ) -> Selection:
     """Rerank in the stage's time, then cut to `final_context`.
 
     `must_support`: where the passages are too weak to answer from, the nearest are shown with the
     doubt, without paths unless these are wanted `anyway`. Where memory answers (`is_remembered`),
-    weak documents are left out.
+    weak documents are left out. `is_common` says of a word whether any text may use it.
     """
     turn = view.turn
     with turn.stage("rerank", plan.reranker.timeout_ms) as stage:
@@ -85,7 +87,7 @@ def select(
         if paths and not has_order and not turn.expired():
             texts = _path_texts(view, paths[: plan.reranker.m])
             paths = rerank_paths(question, paths, texts)
-        support = _support(view, question, passages, judge) if must_support else None
+        support = _support(view, question, passages, judge, is_common) if must_support else None
         selection = _cut(turn, paths, passages, plan, max_paths)
         is_doubted = support is not None and not support.suffices
         verdict = Reason.UNFINISHED if turn.is_cut_short else Reason.ABSTAINED
@@ -169,7 +171,11 @@ def _level_scores(paths: Sequence[FoundPath]) -> tuple[FoundPath, ...]:
 
 
 def _support(
-    view: MeteredView, question: Question, passages: Sequence[FoundPassage], judge: Judge
+    view: MeteredView,
+    question: Question,
+    passages: Sequence[FoundPassage],
+    judge: Judge,
+    is_common: Callable[[str], bool],
 ) -> Support:
     """How far the best passages support an answer."""
     best = passages[:LOOKED_AT]
@@ -179,7 +185,18 @@ def _support(
     scores = [passage.score for passage in passages[:6]]
     lead = 1 - scores[-1] / scores[0] if len(scores) > 1 and scores[0] > 0 else 1.0
     unknown = _share_unknown(view, question.text)
-    return weigh_support(question, texts, best_cosine, unknown=unknown, lead=lead, judge=judge)
+    strangers = Strangers()
+    if not view.turn.expired():
+        strangers = find_strangers(question.text, texts, view.holds_word, is_common)
+    return weigh_support(
+        question,
+        texts,
+        best_cosine,
+        unknown=unknown,
+        lead=lead,
+        strangers=strangers,
+        judge=judge,
+    )
 
 
 def _share_unknown(view: MeteredView, text: str) -> float:
@@ -205,6 +222,8 @@ def _share_unknown(view: MeteredView, text: str) -> float:
 LOOKED_AT = 20  # passages; the rule was fitted on this number
 # Set by hand on seven manuals: what a question is worth of which the corpus knows all, or none.
 KNOWN, UNKNOWN = 1.0, -4.0
+# What it costs that a question is about something that no passage names, times how far it is.
+STRANGE = 14.0
 SUREST = 4.0  # margins flatten out towards this: more words of the question say no more
 # How much is lost where no title is about whom the question names, and where none is ahead.
 NAMED, AHEAD = 0.7, 0.3
@@ -245,6 +264,7 @@ def weigh_support(
     *,
     unknown: float = 0.0,
     lead: float = 1.0,
+    strangers: Strangers = Strangers(),
     judge: Judge = BY_HAND,
 ) -> Support:
     """What the best passages, given best first, say for an answer.
@@ -252,7 +272,7 @@ def weigh_support(
     `similarity` is the best cosine found, None without vectors.
 
     `unknown` is the share of the question's words that the whole corpus lacks, `lead` how far the
-    first is ahead.
+    first is ahead, `strangers` what it asks about that nothing names.
     """
     if not passages:
         return Support(0.0, 0.0, -1.0, "nothing was found")
@@ -267,7 +287,7 @@ def weigh_support(
     if is_calibrated and similarity is not None:
         margin += rule["similarity"] * similarity + KNOWN + UNKNOWN * unknown
     signals = np.array([similarity or 0.0, key_share, best_share, unknown, 1.0])
-    margin = judge.margin(margin, signals)
+    margin = judge.margin(margin, signals) - STRANGE * strangers.share
     if margin > 0:
         about_share = 1 - NAMED * (1 - _share_about(question.text, passages))
         ahead_share = 1 - AHEAD * (1 - lead)
@@ -276,6 +296,8 @@ def weigh_support(
     why = cosine + f"{key_share:.0%} of the key words found, {best_share:.0%} in one passage"
     if unknown:
         why += f", {unknown:.0%} of all words in no passage"
+    if strangers.words:
+        why += f", no passage names {', '.join(strangers.words)}"
     return Support(key_share, best_share, margin, why)
 
 
