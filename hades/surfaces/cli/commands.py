@@ -53,6 +53,8 @@ COMMANDS: Mapping[str, Mapping[str, str]] = {
     },
     "Nights and snapshots": {
         "run": "cli.build",
+        "plan": "cli.plan",
+        "apply": "cli.plan",
         "publish": "cli.ingest",
         "snapshots": "capabilities.graph",
         "compare": "capabilities.graph",
