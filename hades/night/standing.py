@@ -52,6 +52,7 @@ _UNHURRIED = Plan().model_copy(
 _AT = datetime(2000, 1, 1, tzinfo=UTC)  # of every turn: ids of turns are not compared
 _CANDIDATES = 12  # changed documents that are masked one by one to find a cause
 _SHOWN = 300  # characters of an answer in a report
+_SAME = "same"
 _MASKED = 5_000  # documents that are masked together
 _PARTS = {
     "weights": "the weights of edges",
@@ -170,12 +171,14 @@ def check_standing(
     new_view: GraphView,
     tools: Tools,
     old_tools: Tools | None = None,
+    *,
+    shows_all: bool = False,
 ) -> dict[str, Any]:
     """How many were asked, which answers changed and why, and which lack a source that they
     require.
 
     Where both graphs are the same only requirements are looked at. The former graph is asked with
-    `old_tools`, where its settings are others.
+    `old_tools`, where its settings are others. With `shows_all` answers that stay are among them.
     """
     began = time.perf_counter()
     is_same = old_view is None or old_view.info.snapshot == new_view.info.snapshot
@@ -189,6 +192,8 @@ def check_standing(
             old, new = asker.answers()
             if not old.says_the_same(new):
                 answers.append(_describe(question, old, new, changes.find_causes(asker, old, new)))
+            elif shows_all:
+                answers.append({**_describe(question, old, new, []), "change": _SAME})
         elif question.requires:
             new = Asker(question.question, tools, new_view, new_view).answers()[1]
         if question.requires:
@@ -204,7 +209,7 @@ def check_standing(
             )
     return {
         "asked": len(questions),
-        "changed": len(answers),
+        "changed": sum(answer["change"] != _SAME for answer in answers),
         "seconds": round(time.perf_counter() - began, 3),
         "answers": answers,
         "required": lacking,

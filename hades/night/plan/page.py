@@ -7,6 +7,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
+from hades.night.summary import markdown_table
 from hades.reports import page
 
 
@@ -67,6 +68,26 @@ def price_sentence(plan: Mapping[str, Any]) -> str:
         f"{embedded}, {cost['calls']:,} model calls, {money}, {_time(seconds['plan'])}; "
         f"to apply: 0 texts, 0 calls, about {_time(seconds['apply'])}"
     )
+
+
+def markdown(plan: Mapping[str, Any]) -> str:
+    """The plan as a page of the Prefect UI, for who approves it."""
+    lines = [f"### {plan['plan']}: {headline(plan)}", ""]
+    heads = ("", "added", "changed", "removed", "figures")
+    lines += [markdown_table(heads, kind_rows(plan)), ""]
+    standing = plan["standing"]
+    if standing and standing["answers"]:
+        lines += ["#### Standing questions whose answer changes", ""]
+        answers = [
+            [answer[name] or "none" for name in ("question", "before", "after", "source_after")]
+            for answer in standing["answers"]
+        ]
+        heads_of_answers = ("question", "now", "then", "source then")
+        lines += [markdown_table(heads_of_answers, answers), ""]
+    for rule in plan["contracts"]["broken"]:
+        lines.append(f"**{rule['rule']} would break**: {rule['sentence']}")
+    lines += [price_sentence(plan), "", f"Old and new side by side: `{plan['folder']}/plan.html`"]
+    return "\n".join(lines) + "\n"
 
 
 def _time(seconds: float) -> str:

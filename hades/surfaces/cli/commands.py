@@ -57,6 +57,7 @@ COMMANDS: Mapping[str, Mapping[str, str]] = {
         "apply": "cli.plan",
         "publish": "cli.ingest",
         "snapshots": "capabilities.graph",
+        "diff": "capabilities.graph",
         "compare": "capabilities.graph",
         "promote": "capabilities.graph",
         "rollback": "capabilities.graph",

@@ -13,10 +13,9 @@ from rich.text import Text
 
 from hades.errors import SettingsError
 from hades.files import write_whole
-from hades.ingest.manifest import known
-from hades.ingest.sources.files import SourceError
 from hades.night.plan import folder as plans
 from hades.night.plan.apply import apply_plan
+from hades.night.plan.find import find_corpus
 from hades.night.plan.make import make_plan
 from hades.night.plan.page import (
     from_difference,
@@ -25,8 +24,6 @@ from hades.night.plan.page import (
     price_sentence,
     write_page,
 )
-from hades.night.watch import source_kind_of
-from hades.ports.store import RowStore
 from hades.settings.load import load_settings
 from hades.surfaces.cli.output import (
     Answer,
@@ -37,7 +34,6 @@ from hades.surfaces.cli.output import (
     table,
 )
 from hades.wiring import hold_build, open_answers, open_hades, paid_models
-from schemas.sources import SourceKind, SourceSpec
 
 CHANGES = 2  # exit code of a plan that changes something
 _SHOWN = 3  # examples of a kind
@@ -87,17 +83,6 @@ def run_plan(
     document = {name: value for name, value in plan.items() if name not in plans.INNER}
     view = _plan_view(plan, html)
     return Answer(document, view, code=CHANGES if plan["changes"] else 0)
-
-
-def find_corpus(store: RowStore, path: Path) -> SourceSpec:
-    """The corpus at a path: as it was ingested, or a folder as `hades watch` would read it."""
-    if not path.exists():
-        raise SourceError(f"{path} is not there; expected a folder or a file to read")
-    place = str(path.resolve())
-    for spec in known(store):
-        if spec.path == place:
-            return spec
-    return SourceSpec(source=SourceKind(source_kind_of(path)), path=place)
 
 
 def _plan_view(plan: Mapping[str, Any], html: Path | None) -> Iterator[RenderableType]:
