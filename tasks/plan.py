@@ -38,8 +38,8 @@ def is_approved(plan: dict[str, Any]) -> bool:
         return False
     name = plan["plan"]
     refused = NotApproved(
-        f"nobody approved {name} in time; nothing was changed: `hades apply {name}` still does what "
-        "it says, or plan again"
+        f"nobody approved {name} in time; nothing was changed: `hades apply {name}` still does "
+        "what it says, or plan again"
     )
     artifacts.accept_or_raise(f"Apply {name}?", refused, markdown(plan))
     return True

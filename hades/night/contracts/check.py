@@ -258,14 +258,14 @@ def check_contracts(
     context: BuildContext, contracts: Sequence[str], engine: Engine | None = None
 ) -> Outcome:
     """Check every row of these contracts, with the home's own rules on what they are about, and
-    write the page.
+    write the page. `engine` is that of the contracts; own rules may need Great Expectations.
     """
     checked = [check_contract(context.store, name, engine=engine) for name in contracts]
     home_contract = own_contract(context.home)
     if home_contract is not None:  # on the collections that are complete after these contracts
         complete = [name.partition(":")[0] for name in contracts]
         result = check_frames(
-            OWN, home_contract, lambda: own_frames(context.store, home_contract, complete), engine
+            OWN, home_contract, lambda: own_frames(context.store, home_contract, complete)
         )
         checked += [result] if result.rules else []
     return Outcome(tuple(checked), write_page(checked, context.home / "reports"))

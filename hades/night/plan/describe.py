@@ -96,14 +96,14 @@ def _describe_kind(
     those that only count or are placed otherwise.
     """
     keys: dict[str, list[str]] = {"added": [], "changed": [], "removed": [], "figures": []}
-    for row in rows:
-        if row.collection == kind.collection:
-            is_quiet = row.change == "changed" and kind.quiet.issuperset(row.columns)
-            keys["figures" if is_quiet else row.change].append(row.key)
+    for change in rows:
+        if change.collection == kind.collection:
+            is_quiet = change.change == "changed" and kind.quiet.issuperset(change.columns)
+            keys["figures" if is_quiet else change.change].append(change.key)
     sides = {"added": new, "removed": old}
     examples = {
-        change: [_shown(kind, row, store) for row in _first_rows(kind, keys[change], store)]
-        for change, store in sides.items()
+        side: [_shown(kind, row, store) for row in _first_rows(kind, keys[side], store)]
+        for side, store in sides.items()
     }
     after = _first_rows(kind, keys["changed"], new)
     before = _rows(old, kind.collection, [row["_key"] for row in after], kind.shown)
@@ -118,7 +118,7 @@ def _describe_kind(
                 "after": {name: _excerpt(row[name]) for name in differing},
             }
         )
-    counts = {change: len(change_keys) for change, change_keys in keys.items()}
+    counts = {name: len(changed_keys) for name, changed_keys in keys.items()}
     return {**counts, "examples": {**examples, "changed": changed}}
 
 

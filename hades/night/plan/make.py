@@ -166,7 +166,7 @@ def _head(
     snapshot = following.snapshot
     return {
         "format": FORMAT,
-        "plan": f"{datetime.fromtimestamp(began, UTC):p%Y%m%dT%H%M%S}-{os.getpid() % 4096:03x}",
+        "plan": f"{datetime.fromtimestamp(began, UTC):p%Y%m%dT%H%M%S-%f}"[:-3],
         "created": iso(datetime.fromtimestamp(began, UTC)),
         "as_of": night.as_of.isoformat(),
         "applied": "",
