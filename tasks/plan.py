@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from hades.errors import NotApproved
 from hades.night.plan import folder as plans
 from hades.night.plan.apply import apply_plan
-from hades.night.plan.find import find_corpus
+from hades.night.plan.find import find_corpora
 from hades.night.plan.make import make_plan
 from hades.night.plan.page import headline, markdown
 from hades.settings.load import load_settings
@@ -23,7 +22,7 @@ def plan_build(path: str | None) -> dict[str, Any]:
     """What a build would change, as a page of the run; the plan is kept for its application."""
     settings = load_settings()
     with open_hades(settings, progress=progress_of("plan")) as hades:
-        specs = [] if path is None else [find_corpus(hades.store, Path(path))]
+        specs = find_corpora(hades.store, path)
         plan = make_plan(hades.build_context, settings, specs=specs, paid=paid_models(settings))
     artifacts.page("plan", markdown(plan), headline(plan))
     return {name: value for name, value in plan.items() if name not in plans.INNER}
@@ -34,15 +33,12 @@ def is_approved(plan: dict[str, Any]) -> bool:
 
     Raises `NotApproved` where nobody does in time, and changes nothing.
     """
-    if load_settings().approval_minutes <= 0:
-        return False
     name = plan["plan"]
     refused = NotApproved(
         f"nobody approved {name} in time; nothing was changed: `hades apply {name}` still does "
         "what it says, or plan again"
     )
-    artifacts.accept_or_raise(f"Apply {name}?", refused, markdown(plan))
-    return True
+    return artifacts.is_accepted(f"Apply {name}?", refused, markdown(plan))
 
 
 @unit("apply plan", policies.HEAVY, lambda report: f"{report['snapshot']} serves")

@@ -100,10 +100,9 @@ def _describe_kind(
         if change.collection == kind.collection:
             is_quiet = change.change == "changed" and kind.quiet.issuperset(change.columns)
             keys["figures" if is_quiet else change.change].append(change.key)
-    sides = {"added": new, "removed": old}
     examples = {
-        side: [_shown(kind, row, store) for row in _first_rows(kind, keys[side], store)]
-        for side, store in sides.items()
+        "added": _examples(kind, keys["added"], new),
+        "removed": _examples(kind, keys["removed"], old),
     }
     after = _first_rows(kind, keys["changed"], new)
     before = _rows(old, kind.collection, [row["_key"] for row in after], kind.shown)
@@ -144,6 +143,10 @@ def _rows(
         return {}
     rows = store.get(collection, keys, columns=["_key", *columns]).to_pylist()
     return {row["_key"]: row for row in rows}
+
+
+def _examples(kind: _Kind, keys: Sequence[str], store: RowStore) -> list[Row]:
+    return [_shown(kind, row, store) for row in _first_rows(kind, keys, store)]
 
 
 def _shown(kind: _Kind, row: Row, store: RowStore) -> Row:

@@ -1,4 +1,4 @@
-"""Which corpus a path means."""
+"""Which corpora a plan reads."""
 
 from __future__ import annotations
 
@@ -11,12 +11,17 @@ from hades.ports.store import RowStore
 from schemas.sources import SourceKind, SourceSpec
 
 
-def find_corpus(store: RowStore, path: Path) -> SourceSpec:
-    """The corpus at a path: as it was ingested, or a folder as `hades watch` would read it."""
+def find_corpora(store: RowStore, where: Path | str | None) -> list[SourceSpec]:
+    """The corpus at a path: as it was ingested, or a folder as `hades watch` would read it. Without
+    a path none, which means all that are known.
+    """
+    if where is None:
+        return []
+    path = Path(where)
     if not path.exists():
         raise SourceError(f"{path} is not there; expected a folder or a file to read")
     place = str(path.resolve())
     for spec in known(store):
         if spec.path == place:
-            return spec
-    return SourceSpec(source=SourceKind(source_kind_of(path)), path=place)
+            return [spec]
+    return [SourceSpec(source=SourceKind(source_kind_of(path)), path=place)]

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -207,8 +208,8 @@ def _contracts(following: _NextState, standing: dict[str, Any]) -> dict[str, Any
             }
             for finding in result.findings
         ]
-    checked = [outcome["contracts"] for outcome in following.report["contracts"]]
-    rules = sum(sum(result["rules"] for result in results) for results in checked)
+    checked = chain.from_iterable(outcome["contracts"] for outcome in following.report["contracts"])
+    rules = sum(result["rules"] for result in checked)
     return {"rules": rules, "broken": broken}
 
 

@@ -79,7 +79,7 @@ def markdown(plan: Mapping[str, Any]) -> str:
     if standing and standing["answers"]:
         lines += ["#### Standing questions whose answer changes", ""]
         answers = [
-            [answer[name] or "none" for name in ("question", "before", "after", "source_after")]
+            (answer["question"], answer["before"], answer["after"], answer["source_after"])
             for answer in standing["answers"]
         ]
         heads_of_answers = ("question", "now", "then", "source then")

@@ -45,13 +45,12 @@ def compare_said(
         now = list(_relations(new_view, edges, "weight_before", by))
         no_longer = list(_relations(old_view, edges, "weight_after", by))
     both = set(now).intersection(no_longer)  # a passage was cut otherwise and says the same
-    sides = {"now": now, "no_longer": no_longer}
+    new_statements = [statement for statement in now if statement not in both]
+    lost_statements = [statement for statement in no_longer if statement not in both]
     return {
         "by": by,
-        **{
-            side: _grouped((text for text in statements if text not in both), only)
-            for side, statements in sides.items()
-        },
+        "now": _grouped(new_statements, only),
+        "no_longer": _grouped(lost_statements, only),
     }
 
 

@@ -15,7 +15,7 @@ from hades.errors import SettingsError
 from hades.files import write_whole
 from hades.night.plan import folder as plans
 from hades.night.plan.apply import apply_plan
-from hades.night.plan.find import find_corpus
+from hades.night.plan.find import find_corpora
 from hades.night.plan.make import make_plan
 from hades.night.plan.page import (
     from_difference,
@@ -69,7 +69,7 @@ def run_plan(
         hold_build("hades plan"),
         open_hades(settings, progress=progress) as hades,
     ):
-        specs = [] if path is None else [find_corpus(hades.store, path)]
+        specs = find_corpora(hades.store, path)
         context, paid = hades.build_context, paid_models(settings)
         if settings_file is None:
             plan = make_plan(context, settings, specs=specs, paid=paid)
