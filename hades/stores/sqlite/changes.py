@@ -51,7 +51,10 @@ class SqliteState(StateFile):
         """See `StateFile.read_changes`."""
         with _opened(changes) as file:
             rows = file.execute("SELECT * FROM row_changes ORDER BY collection, key").fetchall()
-        return [RowChange(*row[:3], tuple(row[3].split())) for row in rows]
+        return [
+            RowChange(collection, key, change, tuple(columns.split()))
+            for collection, key, change, columns in rows
+        ]
 
     def replay(self, changes: Path, marks: Mapping[str, str]) -> None:
         """See `StateFile.replay`."""

@@ -126,7 +126,7 @@ def _line(row: Mapping[str, Any]) -> str:
         before, after = row["before"] or 0.0, row["after"] or 0.0
         return f"{row['from']} —{row['type']}→ {row['to']}: {before:.3f} → {after:.3f}"
     changed = [name for name in row.get("after", {}) if name != "text"]
-    line = row["name"][:_WIDTH]
+    line = str(row["name"])[:_WIDTH]
     for name in changed[:2]:
         before, after = from_difference(row["before"][name], row["after"][name], _VALUE)
         line += f"; {name}: {before or 'none'} → {after or 'none'}"
