@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from hades.errors import StoreError
+from hades.night.plan.make import make_plan
+from hades.settings.load import load_settings
+from hades.wiring import open_hades
 from tests.command_line import run, run_json
 from tests.homes import live_in
 
@@ -204,3 +209,10 @@ def test_a_plan_that_was_killed_after_its_rows_were_taken_goes_on_with_publishin
 
 def stop(*_: object) -> None:
     raise OSError("the machine stops here")
+
+
+def test_a_store_that_is_no_file_is_named_with_what_to_do_instead(pages: Path) -> None:
+    with open_hades() as hades:
+        context = replace(hades.build_context, state=None)
+        with pytest.raises(StoreError, match="expected HADES_STORE=sqlite: use `hades build --dry"):
+            make_plan(context, load_settings())
