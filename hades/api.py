@@ -21,6 +21,7 @@ from hades.ingest.phases import IngestContext, Phase
 from hades.ingest.stated_edges import estimate, extract
 from hades.memory.memory import Memory
 from hades.night.context import BuildContext, Mode
+from hades.night.plan.folder import remove_plans
 from hades.night.report import build
 from hades.night.stage import begin
 from hades.night.text_places import find_files, remove_files
@@ -103,7 +104,7 @@ class Hades:
             certificate = forget_documents(self.store, self.embedder, ids)
             retire_snapshots(self.home, utc_now())
             self.store.compact()
-            removed = remove_files(self.home, words)
+            removed = [*remove_plans(self.home), *remove_files(self.home, words)]
         return replace(
             certificate,
             answers_removed=self._answer_cache.forget_everything(),
@@ -123,6 +124,7 @@ class Hades:
         self._store.delete(QUERY_LOGS, keys=keys)
         self._store.compact()
         self._answer_cache.forget_everything()
+        remove_plans(self.home)
         return keys
 
     def publish(self) -> PublishReport:

@@ -123,6 +123,10 @@ class NotApproved(HadesError):
     """What a person was asked to approve and did not. Nothing was changed."""
 
 
+class PlanOutdated(HadesError):
+    """A plan of a state that is no more. Nothing was changed."""
+
+
 class CallsAboveCap(HadesError):
     """More calls of a language model than a stage may make, which a person may allow. Nothing was
     sent or changed.

@@ -34,6 +34,7 @@ from hades.settings.load import load_settings
 from hades.settings.tree import Settings
 from hades.snapshot.manifest import served
 from hades.snapshot.open import EmptyView, open_snapshot
+from hades.stores.sqlite.changes import SqliteState
 from hades.stores.sqlite.store import SqliteStore
 from hades.telemetry.logs import emitter, send_to
 from schemas.sources import SourceKind
@@ -84,6 +85,7 @@ def open_hades(
         emit_lineage=emitter(settings.home / "logs", settings.lineage_url),
         open_past=lambda folder: _open_past(settings, folder, progress, embedder),
         device=settings.device,
+        state=SqliteState(settings.home / "graph.db") if settings.store == "sqlite" else None,
     )
     return Hades(
         store,

@@ -121,6 +121,16 @@ def accept_or_raise(question: str, refused: Exception, figures: str = "") -> Non
         raise refused
 
 
+def is_accepted(question: str, refused: Exception, figures: str) -> bool:
+    """Whether a person accepts, raising where nobody does in time; False where the settings let
+    nobody be asked.
+    """
+    if load_settings().approval_minutes <= 0:
+        return False
+    accept_or_raise(question, refused, figures)
+    return True
+
+
 def settings_after(pays: bool | None) -> Settings:
     """The settings; once a person was asked, with every call of the language model or with none
     above its cap.

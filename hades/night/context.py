@@ -24,7 +24,7 @@ from hades.cache.tiers import CachePlace
 from hades.errors import HadesError, StoreBusy
 from hades.ingest import manifest
 from hades.ports.services import Dataset, LanguageModel, ProgressReport, Tracker, silent
-from hades.ports.store import GraphStore, Predicate, RowStore
+from hades.ports.store import GraphStore, Predicate, RowStore, StateFile
 from hades.settings.tree import LearningSettings, PathSettings
 from hades.telemetry.logs import Emit, emit_nothing
 from schemas.builds import StageRecord
@@ -49,7 +49,8 @@ class BuildContext:
     takes seconds.
 
     `open_tools` gives what asking questions needs, for the stage that learns from them; `open_past`
-    an empty graph in a folder, of the same settings, for a past night.
+    an empty graph in a folder, of the same settings, for a past night. `state` is the store as one
+    file, None for a store that is none.
     """
 
     store: GraphStore
@@ -65,6 +66,7 @@ class BuildContext:
     emit_lineage: Emit = emit_nothing
     device: str = "cpu"  # that states of nodes are fitted on, see HADES_DEVICE
     open_past: Callable[[Path], AbstractContextManager[tuple[BuildContext, Ingest]]] | None = None
+    state: StateFile | None = None
 
     @property
     def answer_cache(self) -> CachePlace:

@@ -4,7 +4,7 @@ cost.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -43,11 +43,18 @@ def forecast_cost(
         else ()
     )
     embedded = sum(tokens or 0 for tokens in texts)
-    prompts = _topic_prompts(store) if paid.writer and is_writing else []
+    prompts = topic_prompts(store) if paid.writer and is_writing else []
     prompt_tokens = sum(paid.count_tokens(prompt) for prompt in prompts)
-    written = len(prompts) * HierarchyRules().summary_tokens
+    return price_of(paid, embedded, len(prompts), prompt_tokens)
+
+
+def price_of(
+    paid: PaidModels, embedding_tokens: int, calls: int, prompt_tokens: int
+) -> dict[str, Any]:
+    """These tokens and calls of a language model with their price; None where one is not set."""
+    written = calls * HierarchyRules().summary_tokens
     parts = (
-        (embedded, paid.embedder_price),
+        (embedding_tokens, paid.embedder_price),
         (prompt_tokens, paid.input_price),
         (written, paid.output_price),
     )
@@ -55,20 +62,20 @@ def forecast_cost(
     known_prices = [price for price in prices if price is not None]
     price = round(sum(known_prices) / _MILLION, 6) if len(known_prices) == len(prices) else None
     return {
-        "embedding_tokens": embedded,
-        "calls": len(prompts),
+        "embedding_tokens": embedding_tokens,
+        "calls": calls,
         "prompt_tokens": prompt_tokens,
         "completion_tokens": written,
         "price": price,
     }
 
 
-def _topic_prompts(store: RowStore) -> list[str]:
-    """What the language model would be asked about the topics as they are now."""
+def topic_prompts(store: RowStore, keys: Set[str] | None = None) -> list[str]:
+    """What the language model would be asked about the topics as they are now, or about these."""
     prompts = []
-    for row in scan_rows(store, "clusters", columns=["name", "metadata"]):
+    for row in scan_rows(store, "clusters", columns=["_key", "name", "metadata"]):
         facts = orjson.loads(row["metadata"])
-        if facts["evidence"]:
+        if facts["evidence"] and (keys is None or row["_key"] in keys):
             prompts.append(
                 summary_prompt(
                     row["name"], facts["terms"], [quote["text"] for quote in facts["evidence"]]

@@ -23,6 +23,7 @@ from hades.errors import HadesError, NotProvisioned
 from hades.night.columns import Frames, kind_numbers
 from hades.night.contracts.check import check_frames, require_contracts
 from hades.night.contracts.outputs import STANDING_CONTRACT
+from hades.night.contracts.rule import ContractResult
 from hades.ports.graph import DocumentFilter, Kind
 from hades.ports.services import RememberingEmbedder
 from hades.ports.store import RowStore, scan_rows, scan_values
@@ -51,6 +52,7 @@ _UNHURRIED = Plan().model_copy(
 _AT = datetime(2000, 1, 1, tzinfo=UTC)  # of every turn: ids of turns are not compared
 _CANDIDATES = 12  # changed documents that are masked one by one to find a cause
 _SHOWN = 300  # characters of an answer in a report
+_SAME = "same"
 _MASKED = 5_000  # documents that are masked together
 _PARTS = {
     "weights": "the weights of edges",
@@ -168,25 +170,30 @@ def check_standing(
     old_view: GraphView | None,
     new_view: GraphView,
     tools: Tools,
+    old_tools: Tools | None = None,
+    *,
+    shows_all: bool = False,
 ) -> dict[str, Any]:
     """How many were asked, which answers changed and why, and which lack a source that they
     require.
 
-    Where both graphs are the same only requirements are looked at.
+    Where both graphs are the same only requirements are looked at. The former graph is asked with
+    `old_tools`, where its settings are others. With `shows_all` answers that stay are among them.
     """
     began = time.perf_counter()
     is_same = old_view is None or old_view.info.snapshot == new_view.info.snapshot
-    tools = replace(
-        tools, embedder=None if tools.embedder is None else RememberingEmbedder(tools.embedder)
-    )
+    tools = _remembering(tools)
+    old_tools = tools if old_tools is None else _remembering(old_tools)
     changes = None if is_same or old_view is None else GraphChanges(old_view, new_view)
     answers, lacking = [], []
     for question in questions:
         if changes is not None:
-            asker = Asker(question.question, tools, changes.before, changes.after)
+            asker = Asker(question.question, tools, changes.before, changes.after, old_tools)
             old, new = asker.answers()
             if not old.says_the_same(new):
                 answers.append(_describe(question, old, new, changes.find_causes(asker, old, new)))
+            elif shows_all:
+                answers.append({**_describe(question, old, new, []), "change": _SAME})
         elif question.requires:
             new = Asker(question.question, tools, new_view, new_view).answers()[1]
         if question.requires:
@@ -202,11 +209,18 @@ def check_standing(
             )
     return {
         "asked": len(questions),
-        "changed": len(answers),
+        "changed": sum(answer["change"] != _SAME for answer in answers),
         "seconds": round(time.perf_counter() - began, 3),
         "answers": answers,
         "required": lacking,
     }
+
+
+def _remembering(tools: Tools) -> Tools:
+    """The same tools, which embed a text once."""
+    if tools.embedder is None:
+        return tools
+    return replace(tools, embedder=RememberingEmbedder(tools.embedder))
 
 
 class Asker:
@@ -214,25 +228,37 @@ class Asker:
     by hand.
     """
 
-    def __init__(self, text: str, tools: Tools, old_view: GraphView, new_view: GraphView) -> None:
-        # No clock, no exploration and no memory: what differs is what the graphs say.
-        self._tools = replace(tools, clock=lambda: 0.0, swapping=ExplorationRules(), memory=None)
-        self._text, self._views = text, (old_view, new_view)
+    def __init__(
+        self,
+        text: str,
+        tools: Tools,
+        old_view: GraphView,
+        new_view: GraphView,
+        old_tools: Tools | None = None,
+    ) -> None:
+        self._text = text
+        self._asked = ((old_view, _still(old_tools or tools)), (new_view, _still(tools)))
 
     def answers(
         self, without: tuple[str, ...] = (), *, by_hand: bool = False
     ) -> tuple[StandingAnswer, StandingAnswer]:
         """What both graphs answer."""
-        tools = self._tools
-        if by_hand:
-            tools = replace(tools, judge=lambda view, question: BY_HAND)
-        old, new = (
-            replay_on(view, tools, self._text, _UNHURRIED, at=_AT)(without) for view in self._views
-        )
-        answer = _quote_answer(old, tools)
+        turns = []
+        for view, tools in self._asked:
+            if by_hand:
+                tools = replace(tools, judge=lambda view, question: BY_HAND)
+            turns.append(replay_on(view, tools, self._text, _UNHURRIED, at=_AT)(without))
+        (_, old_tools), (_, new_tools) = self._asked
+        old, new = turns
+        answer = _quote_answer(old, old_tools)
         if _shown(old) == _shown(new):
             return answer, answer
-        return answer, _quote_answer(new, tools)
+        return answer, _quote_answer(new, new_tools)
+
+
+def _still(tools: Tools) -> Tools:
+    """No clock, no exploration and no memory: what differs is what the graphs say."""
+    return replace(tools, clock=lambda: 0.0, swapping=ExplorationRules(), memory=None)
 
 
 def _quote_answer(retrieval: Retrieval, tools: Tools) -> StandingAnswer:
@@ -394,16 +420,19 @@ def ask_standing(
         return {}
     with closing(open_folder(folder)) as new_view:
         report = check_standing(questions, open_former(home), new_view, tools())
+    require_contracts([check_required(report)])
+    return report
+
+
+def check_required(report: Mapping[str, Any]) -> ContractResult:
+    """Check that answers cite the sources that they must."""
     rows = []
     for row in report["required"]:
         cited = row["cited"] or "nothing"
         sentence = f"{row['question']} It must cite {row['requires']} and cites {cited}"
         rows.append({**row, "_key": sentence})
     tables = {"questions": pa.Table.from_pylist(rows)} if rows else {}
-    require_contracts(
-        [check_frames(STANDING_CONTRACT.name, STANDING_CONTRACT, lambda: Frames(tables))]
-    )
-    return report
+    return check_frames(STANDING_CONTRACT.name, STANDING_CONTRACT, lambda: Frames(tables))
 
 
 def standing_rows(report: Mapping[str, Any]) -> list[dict[str, Any]]:

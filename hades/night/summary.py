@@ -52,7 +52,7 @@ def night_page(
     parts = [
         f"## {_title(report, former, error)}",
         *_section("Why", _reason(error)),
-        _table(("", ""), _facts(night, report, graph, former)),
+        markdown_table(("", ""), _facts(night, report, graph, former)),
         *_section("What changed", _changes(report)),
         *_section("Topics", _describe_topics(report)),
         *_section("What it cost", _costs(report)),
@@ -123,7 +123,7 @@ def _changes(report: Report) -> str:
         rows.append(("weights", "", weighed, "", ""))
     types = [f"{name} {kind['count']:,}" for name, kind in weights.get("types", {}).items()]
     relations = f"Relations by type: {', '.join(types)}" if types else ""
-    table = _table(("", *_CHANGES, "there now"), rows) or "No row of the graph."
+    table = markdown_table(("", *_CHANGES, "there now"), rows) or "No row of the graph."
     return "\n\n".join(filter(None, (table, relations)))
 
 
@@ -155,7 +155,7 @@ def _costs(report: Report) -> str:
     paid = f"{calls:,} calls of a language model"
     if not calls:
         paid = "no call of a language model, so nothing was paid"
-    table = _table(("stage", "seconds", "what it did"), rows)
+    table = markdown_table(("stage", "seconds", "what it did"), rows)
     return f"{table}\n\n{embedded:,} texts embedded; {paid}"
 
 
@@ -168,14 +168,14 @@ def _contracts(report: Report, error: BaseException | None) -> str:
 def _standing(released: Report) -> str:
     answers = standing_rows(released.get("standing", {}))
     names = tuple(answers[0]) if answers else ()
-    return _table(names, [list(answer.values()) for answer in answers])
+    return markdown_table(names, [list(answer.values()) for answer in answers])
 
 
 def _section(title: str, body: str) -> list[str]:
     return [f"### {title}", body] if body else []
 
 
-def _table(names: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+def markdown_table(names: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     """A table of Markdown; nothing where there are no rows."""
     if not rows:
         return ""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Literal, Protocol, TypeAlias, get_args
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, get_args
 
 import pyarrow as pa
 
@@ -217,6 +218,35 @@ class GraphStore(RowStore, Protocol):
 
     def close(self) -> None:
         """Give back files and connections; the handle is unusable afterwards."""
+
+
+class RowChange(NamedTuple):
+    """A row that two states of a store do not share; of a changed one, the columns that differ."""
+
+    collection: str
+    key: str
+    change: Literal["added", "changed", "removed"]
+    columns: tuple[str, ...] = ()
+
+
+class StateFile(Protocol):
+    """A store that is one file: its state can be copied, built further aside, and what came of it
+    taken over.
+    """
+
+    def copy(self, target: Path) -> int:
+        """Copy it as of one moment to a new file; the number of its last write."""
+
+    def write_changes(self, after: Path, since: int, target: Path) -> None:
+        """Keep in a new file what a copy of that write came to hold and this store does not."""
+
+    def read_changes(self, changes: Path) -> list[RowChange]:
+        """What such a file says, by collection and key."""
+
+    def replay(self, changes: Path, marks: Mapping[str, str]) -> None:
+        """Take the changes over in one transaction; `PlanOutdated` and nothing is done where a
+        collection has another mark and the changes are not here already.
+        """
 
 
 def scan_rows(

@@ -97,14 +97,18 @@ _FIELDS = {variable_of(name): name for name in Settings.model_fields}
 Section = TypeVar("Section", bound=BaseModel)
 
 
-def load_settings(env: Mapping[str, str] | None = None, cwd: Path | None = None) -> Settings:
+def load_settings(
+    env: Mapping[str, str] | None = None, cwd: Path | None = None, file: Path | None = None
+) -> Settings:
     """The effective settings, or `SettingsError` naming each key, its value and what was expected.
 
-    Relative paths are taken from `cwd`. An empty variable counts as not set.
+    Relative paths are taken from `cwd`. An empty variable counts as not set. `file` stands in the
+    place of the hades.yaml of the folder.
     """
     env = os.environ if env is None else env
     cwd = Path.cwd() if cwd is None else cwd
-    in_file = read_file(cwd / FILE_NAME)
+    file = cwd / FILE_NAME if file is None else file
+    in_file = read_file(file)
     in_environment = {
         name: env[variable]
         for variable, name in _FIELDS.items()
@@ -119,7 +123,7 @@ def load_settings(env: Mapping[str, str] | None = None, cwd: Path | None = None)
             "\n".join(_explain_setting(problem) for problem in error.errors())
         ) from None
     if not settings.trust_folder:
-        check_trust(cwd / FILE_NAME, in_file, in_environment, configuration_folder(env))
+        check_trust(file, in_file, in_environment, configuration_folder(env))
 
     def place(path: Path) -> Path:
         return Path(os.path.normpath(cwd / path.expanduser()))

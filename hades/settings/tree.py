@@ -510,6 +510,9 @@ class Settings(Section):
         ge=0.0,
         description="longest that a command waits for another that builds the same graph",
     )
+    plans_kept: int = harmless(
+        3, ge=1, le=100, description="newest plans that `hades plan` keeps for `hades apply`"
+    )
     approval_minutes: float = harmless(
         0.0,
         ge=0.0,

@@ -371,6 +371,30 @@ def test_a_rollback_waits_for_a_persons_approval_and_silence_refuses_it(
 
 
 @pytest.mark.usefixtures("prefect_server", "whole_installation")
+def test_a_plan_waits_for_a_persons_approval_and_is_then_applied(server, tmp_path, monkeypatch):
+    from flows.plan_then_apply import plan_then_apply
+
+    site, _ = server
+    publish(tmp_path, "one.md", "# Rivers\n\nThe Rhine flows to the North Sea.\n")
+    before = served(tmp_path / "home")
+    (tmp_path / "one.md").write_text("# Rivers\n\nThe Rhine flows through Basel.\n")
+    live_in(tmp_path / "home", monkeypatch)
+    unasked = plan_then_apply()
+    assert not unasked["applied"]
+    assert "HADES_APPROVAL_MINUTES is 0" in unasked["why"]
+    assert served(tmp_path / "home") == before
+    monkeypatch.setenv("HADES_APPROVAL_MINUTES", "5")
+    person = threading.Thread(target=approve_paused_run, args=(site,))
+    person.start()
+    applied = plan_then_apply()
+    person.join()
+    assert applied["applied"]
+    assert applied["as_planned"]
+    assert served(tmp_path / "home") == applied["snapshot"] != before
+    pages = [one["data"] for one in site.artifacts() if one["key"] == "plan"]
+    assert "documents: 1 changed" in str(pages)
+
+
 def test_a_person_may_accept_a_broken_contract(server, tmp_path, monkeypatch):
     from flows.publish import publish as publish_flow
 

@@ -100,6 +100,7 @@ VALID: dict[str, dict[str, Any]] = {
 }
 ELSEWHERE = {
     "compare": "needs two snapshots: tests/unit/hades/night/release/test_compare.py",
+    "diff": "needs two snapshots: tests/unit/hades/night/release/test_compare.py",
     "promote": "needs two snapshots: tests/unit/hades/night/release/test_compare.py",
     "discard": "needs two snapshots: tests/unit/hades/night/release/test_compare.py",
     "rollback": "needs two snapshots: tests/unit/hades/night/release",

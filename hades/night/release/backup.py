@@ -156,7 +156,9 @@ SaveStore = Callable[[Path], tuple[str, Mapping[str, int]]]
 CheckRows = Callable[[str, Mapping[str, int]], None]
 LoadRows = Callable[[str, Path, Mapping[str, int]], None]
 SNAPSHOTS = "snapshots"
-LEFT_OUT = frozenset({"graph.db", "cache", "prefect", "demo", "bench", "tenants", SNAPSHOTS})
+LEFT_OUT = frozenset(
+    {"graph.db", "cache", "plans", "prefect", "demo", "bench", "tenants", SNAPSHOTS}
+)
 LOGS = "logs"
 _PASSING = ("-wal", "-shm", "-journal", ".new", ".partial")
 _DATED = re.compile(r"hades-\d{8}T\d{6}Z")

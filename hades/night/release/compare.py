@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hades.night.columns import kind_numbers
+from hades.night.release.said import By, compare_said
 from hades.night.standing import GraphChanges, check_standing
 from hades.ports.graph import Kind, NodeFacts
 from hades.retrieval.pipeline import Tools
@@ -34,9 +35,14 @@ def compare_snapshots(
     new_view: GraphView,
     questions: Sequence[StandingQuestion] = (),
     tools: Tools | None = None,
+    by: By = "document",
+    only: str = "",
+    *,
+    shows_all: bool = False,
 ) -> dict[str, Any]:
-    """Everything that differs, `MAX_NAMED` names of each; standing questions are asked where
-    `tools` are given.
+    """Everything that differs, `MAX_NAMED` names of each; questions are asked where `tools` are
+    given, and answers that stay are shown with `shows_all`. What is said now and no longer is
+    listed by document, entity or topic, `only` of those with this in their name.
     """
     old_ids, new_ids = _ids(old_view), _ids(new_view)
     edges = _edges(old_view, old_ids).join(
@@ -48,7 +54,7 @@ def compare_snapshots(
     )
     standing: dict[str, Any] = {}
     if questions and tools is not None:
-        standing = check_standing(questions, old_view, new_view, tools)
+        standing = check_standing(questions, old_view, new_view, tools, shows_all=shows_all)
     return {
         "before": old_view.info.snapshot,
         "after": new_view.info.snapshot,
@@ -57,6 +63,7 @@ def compare_snapshots(
         "edges": _both(old_view.info.edges, new_view.info.edges, 0),
         "relations": _relations(edges),
         "weights": _weights(new_view, edges),
+        "said": compare_said(old_view, new_view, edges, by, only),
         "topics": _topics(_Topics.read(old_view, old_ids), _Topics.read(new_view, new_ids)),
         "standing": standing,
         "parts": _both(old_view.info.parts, new_view.info.parts, ""),

@@ -20,8 +20,9 @@ from hades.errors import HadesError, SnapshotError
 from hades.ingest.manifest import known as known_sources
 from hades.ingest.sources.confined import ConfinedPool, ParserStopped
 from hades.night.forecast import forecast_build
-from hades.night.release import publish
+from hades.night.release import publish, said
 from hades.night.release.compare import compare_snapshots
+from hades.night.release.names import resolve_snapshot
 from hades.night.report import last_runs
 from hades.night.standing import (
     add_standing,
@@ -59,7 +60,7 @@ from hades.surfaces.capabilities.capability import (
 from hades.wiring import hold_build, open_build_context, paid_models
 from schemas.builds import EditState, StandingQuestion
 from schemas.catalogue import ALL
-from schemas.ids import Mask
+from schemas.ids import Mask, content_key
 
 NodeId = Annotated[
     Id,
@@ -104,6 +105,49 @@ class ComparisonView(Request):
     )
 
 
+By = Annotated[
+    said.By,
+    Field(description="What is said now and no longer is listed by these."),
+]
+Only = Annotated[str, Field(description="Only documents, entities or topics with this name.")]
+Asked = Annotated[
+    tuple[Question, ...], Field(description="Questions that both graphs are asked.", max_length=500)
+]
+
+
+def read_asked(files: Sequence[str]) -> list[str]:
+    """The questions of files: one a line, as text or as JSON."""
+    return [text for file in files for text, _ in read_questions(Path(file))]
+
+
+@capability(
+    "diff",
+    Cli("before after", options=ComparisonView),
+    Rest("GET", "/snapshots/diff", "What a graph says that another did not"),
+)
+def diff(
+    context: CallContext,
+    *,
+    before: Id | None = field("Snapshot id, pin, night or day; by default the one before.", None),
+    after: Id | None = field("The same of the later one; by default the one that serves.", None),
+    by: By = "document",
+    only: Only = "",
+    questions: Asked = field(None, (), metavar="FILE", read=read_asked, is_list=True),
+    standing: bool = field("Also ask the standing questions of both.", False),
+) -> dict[str, Any]:
+    """Show what a graph says that another did not, and what it says no longer.
+
+    A day means the graph of the last night that stood at it or before.
+    """
+    at = utc_now()
+    asked = [
+        StandingQuestion(key=content_key("sq", text), question=text, added=at) for text in questions
+    ]
+    return compare_named(
+        context, before, after, asked, standing=standing, by=by, only=only, shows_all=True
+    )
+
+
 @capability(
     "compare",
     Cli(options=ComparisonView),
@@ -117,22 +161,41 @@ def compare(
     standing: bool = field("Also ask the standing questions of both.", False),
 ) -> dict[str, Any]:
     """Compare two graphs: which documents, names, edges, weights, topics and answers changed."""
+    return compare_named(context, before, after, [], standing=standing)
+
+
+def compare_named(
+    context: CallContext,
+    before: str | None,
+    after: str | None,
+    asked: Sequence[StandingQuestion],
+    *,
+    standing: bool = False,
+    by: said.By = "document",
+    only: str = "",
+    shows_all: bool = False,
+) -> dict[str, Any]:
+    """Compare the snapshots that these names mean, by default the one that served before and the
+    one that serves.
+    """
     home = context.settings.home
+    old_id = None if before is None else resolve_snapshot(home, before)
+    new_id = None if after is None else resolve_snapshot(home, after)
     readable = _readable_snapshots(home)
-    after = after or next(iter(readable), None)
-    before = before or next((snapshot for snapshot in readable if snapshot != after), None)
-    if after is None or before is None:
+    new_id = new_id or next(iter(readable), None)
+    old_id = old_id or next((snapshot for snapshot in readable if snapshot != new_id), None)
+    if new_id is None or old_id is None:
         raise SnapshotError(
             f"{len(readable)} snapshots can be read, expected two to compare; run `hades run "
             "nightly` again"
         )
-    questions = list_standing(context.readable) if standing else ()
+    questions = [*asked, *(list_standing(context.readable) if standing else ())]
     tools = context.answers.tools if questions else None
     with (
-        closing(published.open_snapshot(home, before)) as old,
-        closing(published.open_snapshot(home, after)) as new,
+        closing(published.open_snapshot(home, old_id)) as old,
+        closing(published.open_snapshot(home, new_id)) as new,
     ):
-        return compare_snapshots(old, new, questions, tools)
+        return compare_snapshots(old, new, questions, tools, by, only, shows_all=shows_all)
 
 
 def _readable_snapshots(home: Path) -> list[str]:

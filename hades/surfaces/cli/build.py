@@ -78,6 +78,7 @@ FLOWS = (
     "rollback",
     "reembed",
     "provision",
+    "plan_then_apply",
 )
 FlowName = Literal[FLOWS]  # type: ignore[valid-type]
 

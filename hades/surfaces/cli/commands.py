@@ -53,8 +53,11 @@ COMMANDS: Mapping[str, Mapping[str, str]] = {
     },
     "Nights and snapshots": {
         "run": "cli.build",
+        "plan": "cli.plan",
+        "apply": "cli.plan",
         "publish": "cli.ingest",
         "snapshots": "capabilities.graph",
+        "diff": "capabilities.graph",
         "compare": "capabilities.graph",
         "promote": "capabilities.graph",
         "rollback": "capabilities.graph",

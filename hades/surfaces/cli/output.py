@@ -73,7 +73,7 @@ class Answer:
     whether it is done.
 
     The view of a report tells of work done, not of an answer: `--quiet` leaves it out. A note
-    follows the view.
+    follows the view. `code` is the exit code of a command that is done.
     """
 
     document: Mapping[str, Any] | None
@@ -81,6 +81,7 @@ class Answer:
     ok: bool = True
     is_report: bool = False
     note: str = ""
+    code: int = 0
 
 
 LOCAL_COMMANDS: list[tuple[str, Callable[..., Answer], CallMode | None]] = []
@@ -139,7 +140,7 @@ def show_progress() -> Iterator[ProgressReport | None]:
 
 
 def answer_with(produce: Callable[[], Answer], *, as_json: bool, debug: bool) -> None:
-    """Run a command's body and leave with 0 when it is done, 1 when it failed."""
+    """Run a command's body and leave with its code when it is done, 1 when it failed."""
     try:
         # When the settings are wrong, the command reports it or does not need them.
         with suppress(SettingsError):
@@ -162,7 +163,7 @@ def answer_with(produce: Callable[[], Answer], *, as_json: bool, debug: bool) ->
             "what it shows"
         )
         _fail("Unexpected", message, error, as_json, debug)
-    raise typer.Exit(0 if answer.ok else 1)
+    raise typer.Exit(answer.code if answer.ok else 1)
 
 
 def _system_error(error: OSError) -> str:

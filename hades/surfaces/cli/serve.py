@@ -20,6 +20,7 @@ from hades.errors import NotProvisioned
 from hades.ingest.manifest import entries
 from hades.ingest.phases import Phase
 from hades.night.forecast import forecast_build
+from hades.night.plan.folder import describe_plans
 from hades.night.report import last_runs
 from hades.night.weights.feedback import tell as what_use_taught
 from hades.ports.graph import DocumentFilter
@@ -38,7 +39,15 @@ from hades.surfaces.access.limits import (
     unix_socket,
 )
 from hades.surfaces.capabilities.capability import AccessMode
-from hades.surfaces.cli.output import Answer, argument, list_records, local_command, option, table
+from hades.surfaces.cli.output import (
+    Answer,
+    argument,
+    day,
+    list_records,
+    local_command,
+    option,
+    table,
+)
 from hades.wiring import open_store, paid_models
 from schemas.catalogue import ALL, COLLECTIONS
 
@@ -282,6 +291,7 @@ def show_status() -> Answer:
         "stale": stale,
         "bytes": int(where["bytes"]) if "bytes" in where else None,
         "runs": last_runs(settings.home),
+        "plans": describe_plans(settings.home),
         "nightly": night,
     }
     return Answer(document, _status_view(document))
@@ -349,6 +359,9 @@ def _notes(document: Mapping[str, Any]) -> Iterator[str]:
         yield f"set aside: {document['quarantine']:,} (all of them with --json)"
     yield from (f"  {row['uri']}: {row['detail'] or row['reason']}" for row in rows_aside[:_SHOWN])
     yield from (f"waiting: {count:,} {work}" for work, count in document["stale"].items() if count)
+    for plan in document["plans"]:
+        state = f"applied {day(plan['applied'])}" if plan["applied"] else "waits for `hades apply`"
+        yield f"plan {plan['plan']}: {plan['bytes'] / _MEBIBYTE:,.1f} MiB, {state}"
     for run in document["runs"]:
         yield (
             f"build {run['build']}: {sum(run['seconds'].values()):.0f} s, snapshot "

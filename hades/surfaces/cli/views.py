@@ -12,7 +12,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from hades.reports.page import write_comparison_page
-from hades.surfaces.cli.output import day, list_records, table
+from hades.surfaces.cli.output import day, list_records, shorten, table
 from hades.surfaces.cli.show_answers import (
     Document,
     View,
@@ -25,6 +25,7 @@ from hades.surfaces.cli.show_answers import (
 
 _RANKED = 10
 _NAMED = 8
+_SHOWN_STATEMENTS = 4
 
 
 def _list_view(
@@ -107,6 +108,37 @@ def _compare_counts(document: Document) -> View:
     yield f"topics: {kinds}; {topics['moved']:,} entities moved"
     if standing:
         yield f"standing answers: {standing['changed']} of {standing['asked']} changed"
+
+
+def show_difference(document: Document, page: str | None = None) -> View:
+    """What is said now and no longer, the answers of both, then the counts."""
+    view = show_comparison(document, page)
+    return chain(_said(document["said"]), _both_answers(document["standing"]), view)
+
+
+def _said(said: Document) -> View:
+    for part, heading, mark, style in (
+        ("now", "says now", "+", "green"),
+        ("no_longer", "says no longer", "-", "red"),
+    ):
+        statements = said[part]
+        yield Text(f"{heading}: {statements['count']:,} statements", style="bold")
+        for group in statements["groups"]:
+            yield f"  {group['name']}"
+            shown = group["statements"][:_SHOWN_STATEMENTS]
+            yield from (Text(f"    {mark} {shorten(text)}", style=style) for text in shown)
+            if group["count"] > len(shown):
+                yield Text(f"    {mark} {group['count'] - len(shown):,} more", style="dim")
+
+
+def _both_answers(standing: Document) -> View:
+    for answer in standing.get("answers", ()):
+        yield Text(f"{answer['question']} ({answer['change']})", style="bold")
+        if answer["change"] == "same":
+            yield f"  {answer['after'] or 'no answer'} [{answer['source_after']}]"
+            continue
+        yield Text(f"  - {answer['before'] or 'no answer'} [{answer['source_before']}]", "red")
+        yield Text(f"  + {answer['after'] or 'no answer'} [{answer['source_after']}]", "green")
 
 
 def show_feedback(document: Document) -> View:
@@ -361,6 +393,7 @@ VIEWS: dict[str, Callable[..., Iterable[RenderableType]]] = {
     ),
     "overview": show_overview,
     "compare": show_comparison,
+    "diff": show_difference,
     "entity.edits": _list_view(
         "edits", "edit=_key entity state who approved_by says=fields why", "No entity was edited."
     ),

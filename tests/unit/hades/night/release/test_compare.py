@@ -11,6 +11,11 @@ from typing import Any
 
 import pytest
 
+from hades.night.release.names import resolve_snapshot
+from hades.night.report import last_runs
+from hades.ports.services import utc_now
+from hades.settings.load import load_settings
+from hades.snapshot.manifest import pin
 from tests.command_line import run
 from tests.homes import live_in
 
@@ -70,6 +75,59 @@ def test_a_comparison_counts_what_differs_and_a_page_shows_it(
     assert f"hades discard {two[1]}" in page
     same = hades("compare", "--before", two[0], "--after", two[0])
     assert (same["weights"]["moved"], same["topics"]["moved"], same["topics"]["came"]) == (0, 0, [])
+
+
+def test_a_difference_says_what_is_said_now_and_no_longer(two: tuple[str, str]) -> None:
+    found = hades("diff", *two)
+    assert (found["before"], found["after"]) == two
+    now = {group["name"]: group["statements"] for group in found["said"]["now"]["groups"]}
+    assert now["Elbe.md"] == ["The Elbe flows through Dresden."]
+    assert set(now) == {"Elbe.md", "Isar.md", "Main.md"}
+    gone = {group["name"]: group["statements"] for group in found["said"]["no_longer"]["groups"]}
+    assert set(gone) == {"Elbe.md", "Oder.md"}
+    assert "# Elbe" not in gone["Elbe.md"]  # which it still says
+    only = hades("diff", *two, "--only", "isar")["said"]["now"]["groups"]
+    assert [group["name"] for group in only] == ["Isar.md"]
+
+
+def test_a_difference_lists_relations_by_entity_and_by_topic(two: tuple[str, str]) -> None:
+    by_entity = hades("diff", *two, "--by", "entity")["said"]
+    names = [group["name"] for group in by_entity["no_longer"]["groups"]]
+    assert "Oder" in names
+    by_topic = hades("diff", *two, "--by", "topic")["said"]
+    for part in ("now", "no_longer"):
+        assert by_topic[part]["count"] == by_entity[part]["count"]
+        assert all("→" in group["statements"][0] for group in by_topic[part]["groups"])
+
+
+def test_both_graphs_are_asked_the_questions_of_a_file(
+    two: tuple[str, str], tmp_path: Path
+) -> None:
+    questions = tmp_path / "questions.txt"
+    questions.write_text("Where does the Elbe flow?\nWhere does the Weser flow?\n")
+    answers = hades("diff", *two, "--questions", str(questions))["standing"]["answers"]
+    assert [answer["change"] for answer in answers] == ["changed", "same"]
+    assert "North Sea" in answers[0]["before"]
+    assert "Dresden" in answers[0]["after"]
+    shown = run("diff", *two, "--questions", str(questions)).output
+    assert "+ The Elbe flows through Dresden." in shown
+
+
+def test_a_snapshot_is_named_by_pin_night_day_or_the_beginning_of_its_id(
+    two: tuple[str, str],
+) -> None:
+    home = load_settings().home
+    pin(home, "first", two[0])
+    night = next(build["build"] for build in last_runs(home) if build["snapshot"] == two[0])
+    for name in (two[0], two[0][:9], "first", night):
+        assert resolve_snapshot(home, name) == two[0]
+    today = f"{utc_now():%Y-%m-%d}"
+    for name in (today, "2100-01-01", f"{today}T23:00:00Z"):
+        assert resolve_snapshot(home, name) == two[1]
+    assert hades("compare", "--before", "first", "--after", today)["after"] == two[1]
+    pin(home, "first", None)
+    refused = hades("diff", "2000-01-01", "today", code=1)["problem"]
+    assert "names no snapshot; expected an id, a pin, a night or a day" in refused
 
 
 def test_a_snapshot_is_promoted_or_discarded(two: tuple[str, str]) -> None:

@@ -1,0 +1,253 @@
+"""Changed rows in the words of people: which documents, passages, entities, relations, topics and
+weights, with examples.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from typing import Any
+
+from hades.ports.store import RowChange, RowStore
+from schemas.ids import split_id
+
+EXAMPLES = 10  # of each kind of change
+_EXCERPT = 240  # characters of a value
+_CONTEXT = 1  # lines around a changed line
+_LINES = 60  # of a changed document
+_WEIGHTS = frozenset({"weight", "weight_components", "cost", "learned"})
+_FIGURES = frozenset({"embedding", "embedding_model", "metadata"})
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """What a collection means to people. A row that differs in `quiet` columns alone says the same
+    as before. `first` are the columns by which examples are chosen, the largest first.
+    """
+
+    name: str
+    collection: str
+    shown: tuple[str, ...]
+    quiet: frozenset[str] = frozenset()
+    first: str = ""
+
+
+_KINDS = (
+    _Kind(
+        "documents",
+        "documents",
+        ("origin", "title", "domains", "created"),
+        _FIGURES | {"facts"},
+    ),
+    _Kind("passages", "doc_chunks", ("title", "headings", "text"), _FIGURES | {"token_signs"}),
+    _Kind(
+        "entities",
+        "entities",
+        ("name", "type", "aliases", "summary", "domain"),
+        _FIGURES | {"frequency", "deg_out", "cluster_id", "prev_cluster_id", "vector_of", "layer"},
+        "frequency",
+    ),
+    _Kind(
+        "relations",
+        "relations",
+        ("_from", "type", "_to", "label", "evidence_count"),
+        _WEIGHTS | {"sim", "strength", "layer_bridge"},
+        "evidence_count",
+    ),
+    _Kind(
+        "topics",
+        "clusters",
+        ("name", "summary", "size", "level"),
+        _FIGURES | {"centroid", "centroid_version", "drift", "cluster_params"},
+        "size",
+    ),
+)
+
+
+def describe_changes(rows: Sequence[RowChange], old: RowStore, new: RowStore) -> dict[str, Any]:
+    """The changes by collection and column, and by kind with the first examples of each."""
+    counts: dict[str, Counter[str]] = {}
+    columns: dict[str, Counter[str]] = {}
+    for row in rows:
+        counts.setdefault(row.collection, Counter())[row.change] += 1
+        columns.setdefault(row.collection, Counter()).update(row.columns)
+    kinds = {kind.name: _describe_kind(kind, rows, old, new) for kind in _KINDS}
+    documents = kinds["documents"]
+    return {
+        "collections": {name: _in_full(count) for name, count in counts.items()},
+        "columns": {name: dict(count.most_common()) for name, count in columns.items() if count},
+        "kinds": {**kinds, "weights": _weights(rows, old, new)},
+        "renamed": _renamed(rows, old, new),
+        "texts": _texts(documents, old, new),
+    }
+
+
+def _in_full(counts: Mapping[str, int]) -> dict[str, int]:
+    return {change: counts.get(change, 0) for change in ("added", "changed", "removed")}
+
+
+def _describe_kind(
+    kind: _Kind, rows: Sequence[RowChange], old: RowStore, new: RowStore
+) -> dict[str, Any]:
+    """How many rows of a kind came, went and say something else, with examples; `figures` are
+    those that only count or are placed otherwise.
+    """
+    keys: dict[str, list[str]] = {"added": [], "changed": [], "removed": [], "figures": []}
+    for change in rows:
+        if change.collection == kind.collection:
+            is_quiet = change.change == "changed" and kind.quiet.issuperset(change.columns)
+            keys["figures" if is_quiet else change.change].append(change.key)
+    examples = {
+        "added": _examples(kind, keys["added"], new),
+        "removed": _examples(kind, keys["removed"], old),
+    }
+    after = _first_rows(kind, keys["changed"], new)
+    before = _rows(old, kind.collection, [row["_key"] for row in after], kind.shown)
+    changed = []
+    for row in after:
+        former = before[row["_key"]]
+        differing = [name for name in kind.shown if row[name] != former[name]]
+        changed.append(
+            {
+                **_shown(kind, row, new),
+                "before": {name: _excerpt(former[name]) for name in differing},
+                "after": {name: _excerpt(row[name]) for name in differing},
+            }
+        )
+    counts = {name: len(changed_keys) for name, changed_keys in keys.items()}
+    return {**counts, "examples": {**examples, "changed": changed}}
+
+
+def _first_rows(kind: _Kind, keys: Sequence[str], store: RowStore) -> list[Row]:
+    """The rows that are shown of these: the largest first, else in the order of what they say."""
+    order = (kind.first or kind.shown[0],)
+    ordered = _rows(store, kind.collection, keys, order)
+    chosen = sorted(
+        ordered.values(), key=lambda row: (-row[kind.first] if kind.first else 0, row["_key"])
+    )
+    if not kind.first:
+        chosen = sorted(ordered.values(), key=lambda row: (str(row[order[0]]), row["_key"]))
+    first_keys = [row["_key"] for row in chosen[:EXAMPLES]]
+    full = _rows(store, kind.collection, first_keys, kind.shown)
+    return [full[key] for key in first_keys]
+
+
+def _rows(
+    store: RowStore, collection: str, keys: Sequence[str], columns: Iterable[str]
+) -> dict[str, Row]:
+    """The rows of these keys that are there, by key."""
+    if not keys:
+        return {}
+    rows = store.get(collection, keys, columns=["_key", *columns]).to_pylist()
+    return {row["_key"]: row for row in rows}
+
+
+def _examples(kind: _Kind, keys: Sequence[str], store: RowStore) -> list[Row]:
+    return [_shown(kind, row, store) for row in _first_rows(kind, keys, store)]
+
+
+def _shown(kind: _Kind, row: Row, store: RowStore) -> Row:
+    """An example: its key and a line that names it."""
+    return {"key": row["_key"], "name": _excerpt(_name(kind, row, store))}
+
+
+def _name(kind: _Kind, row: Row, store: RowStore) -> str:
+    if kind.name == "documents":
+        return str(row["origin"])
+    if kind.name == "passages":
+        place = " › ".join(filter(None, [row["title"], *row["headings"][-1:]]))
+        return f"{place}: {row['text']}"
+    if kind.name == "relations":
+        names = names_of(store, [row["_from"], row["_to"]])
+        return f"{names[row['_from']]} —{row['type']}→ {names[row['_to']]}"
+    if kind.name == "topics":
+        return f"{row['name']} ({row['size']})"
+    return f"{row['name']} ({row['type']})"
+
+
+def names_of(store: RowStore, ids: Sequence[str]) -> dict[str, str]:
+    """The names of entities by their `_id`."""
+    keys = {identifier: split_id(identifier)[1] for identifier in ids}
+    rows = _rows(store, "entities", sorted(set(keys.values())), ("name",))
+    return {
+        identifier: rows[key]["name"] if key in rows else key for identifier, key in keys.items()
+    }
+
+
+def _excerpt(value: object) -> str:
+    if isinstance(value, list | tuple):
+        value = ", ".join(map(str, value))
+    text = " ".join(str("" if value is None else value).split())
+    return text if len(text) <= _EXCERPT else f"{text[: _EXCERPT - 1].rstrip()}…"
+
+
+def _weights(rows: Sequence[RowChange], old: RowStore, new: RowStore) -> dict[str, Any]:
+    """How many edges weigh otherwise, and the relations whose weight moved most."""
+    moved = [row for row in rows if row.change == "changed" and _WEIGHTS.intersection(row.columns)]
+    keys = [row.key for row in moved if row.collection == "relations" and "weight" in row.columns]
+    columns = ("_from", "type", "_to", "weight")
+    before, after = (_rows(store, "relations", keys, columns) for store in (old, new))
+    distances = {
+        key: abs((row["weight"] or 0.0) - (before[key]["weight"] or 0.0))
+        for key, row in after.items()
+    }
+    examples = []
+    for key in sorted(distances, key=lambda key: (-distances[key], key))[:EXAMPLES]:
+        row = after[key]
+        names = names_of(new, [row["_from"], row["_to"]])
+        examples.append(
+            {
+                "key": key,
+                "from": names[row["_from"]],
+                "type": row["type"],
+                "to": names[row["_to"]],
+                "before": before[key]["weight"],
+                "after": row["weight"],
+            }
+        )
+    return {"changed": len(moved), "examples": {"changed": examples}}
+
+
+def _renamed(rows: Sequence[RowChange], old: RowStore, new: RowStore) -> list[dict[str, str]]:
+    """Documents that went and came back under another name with the same text."""
+    texts: dict[str, str] = {}
+    for change, store in (("removed", old), ("added", new)):
+        keys = [row.key for row in rows if row[0] == "documents" and row.change == change]
+        documents = _rows(store, "documents", keys, ("origin", "sha256")).values()
+        if change == "removed":
+            texts = {row["sha256"]: row["origin"] for row in documents}
+            continue
+        pairs = [(texts.get(row["sha256"]), row["origin"]) for row in documents]
+        return [{"from": source, "to": target} for source, target in pairs if source]
+    return []
+
+
+def _texts(documents: Mapping[str, Any], old: RowStore, new: RowStore) -> list[dict[str, Any]]:
+    """The lines of changed documents as they were and will be, side by side."""
+    keys = [example["key"] for example in documents["examples"]["changed"]]
+    before, after = (_rows(store, "documents", keys, ("origin", "text")) for store in (old, new))
+    return [
+        {"document": after[key]["origin"], "lines": beside(before[key]["text"], after[key]["text"])}
+        for key in keys
+    ]
+
+
+def beside(old: str, new: str) -> list[list[str]]:
+    """The changed lines of two texts with a line around them: a mark, the old line, the new
+    line.
+    """
+    old_lines, new_lines = old.splitlines(), new.splitlines()
+    pairs: list[list[str]] = []
+    matcher = SequenceMatcher(None, old_lines, new_lines, autojunk=False)
+    for group in matcher.get_grouped_opcodes(_CONTEXT):
+        if pairs:
+            pairs.append(["gap", "…", "…"])
+        for tag, old_start, old_end, new_start, new_end in group:
+            for offset in range(max(old_end - old_start, new_end - new_start)):
+                left = old_lines[old_start + offset] if old_start + offset < old_end else ""
+                right = new_lines[new_start + offset] if new_start + offset < new_end else ""
+                pairs.append(["same" if tag == "equal" else "changed", left, right])
+    return pairs[:_LINES]
