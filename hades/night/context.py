@@ -32,6 +32,7 @@ from schemas.catalogue import COLLECTIONS, columns_schema
 
 if TYPE_CHECKING:
     from hades.ingest.ingest import Ingest
+    from hades.night.contracts.rule import Engine
     from hades.retrieval.pipeline import Tools
 
 
@@ -49,7 +50,8 @@ class BuildContext:
     takes seconds.
 
     `open_tools` gives what asking questions needs, for the stage that learns from them; `open_past`
-    an empty graph in a folder, of the same settings, for a past night.
+    an empty graph in a folder, of the same settings, for a past night. `engine` evaluates the
+    contracts; None: the best that is installed.
     """
 
     store: GraphStore
@@ -64,6 +66,7 @@ class BuildContext:
     open_tools: Callable[[], Tools] | None = None
     emit_lineage: Emit = emit_nothing
     open_past: Callable[[Path], AbstractContextManager[tuple[BuildContext, Ingest]]] | None = None
+    engine: Engine | None = None
 
     @property
     def answer_cache(self) -> CachePlace:

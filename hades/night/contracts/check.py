@@ -258,7 +258,7 @@ def check_contracts(context: BuildContext, contracts: Sequence[str]) -> Outcome:
     """Check every row of these contracts, with the home's own rules on what they are about, and
     write the page.
     """
-    checked = [check_contract(context.store, name) for name in contracts]
+    checked = [check_contract(context.store, name, engine=context.engine) for name in contracts]
     home_contract = own_contract(context.home)
     if home_contract is not None:  # on the collections that are complete after these contracts
         complete = [name.partition(":")[0] for name in contracts]
