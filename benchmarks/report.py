@@ -26,6 +26,9 @@ WHAT = {
     "bridges": "Bridges, built whole and after a change (`benchmarks/bench_bridges.py`).",
     "nightly": "A first night and one after 1% of the papers changed "
     "(`benchmarks/bench_nightly.py`).",
+    "first_answer": "An answer in a new process with and without the warm process of `hades "
+    "watch`, and a saved page until it can be asked and until its graph is there, the quiet second "
+    "included (`benchmarks/bench_first_answer.py`).",
     "nights": "Nights after no change and after one, and forgetting one document "
     "(`benchmarks/bench_nights.py`).",
     "ppr": "Personalized PageRank by push beside networkx and igraph (`benchmarks/bench_ppr.py`).",

@@ -5,7 +5,7 @@ line all call.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import cached_property
@@ -17,24 +17,34 @@ from hades.errors import HadesError, SettingsError
 from hades.ingest.edges import derive_edges
 from hades.ingest.forget import Certificate, find_own_words, forget_documents
 from hades.ingest.ingest import Ingest
+from hades.ingest.manifest import ManifestEntry, entries
 from hades.ingest.phases import IngestContext, Phase
 from hades.ingest.stated_edges import estimate, extract
 from hades.memory.memory import Memory
 from hades.night.context import BuildContext, Mode
+from hades.night.contracts.check import (
+    CHUNK_VECTORS,
+    check_contract,
+    check_contracts,
+    require_contracts,
+)
 from hades.night.plan.folder import remove_plans
 from hades.night.report import build
 from hades.night.stage import begin
+from hades.night.standing import STANDING
 from hades.night.text_places import find_files, remove_files
 from hades.ports.services import Embedder, LanguageModel, Tokenizer, utc_now
 from hades.ports.store import GraphStore
 from hades.retrieval.answers import Answers
 from hades.retrieval.pipeline import Tools
 from hades.retrieval.turn_result import QUERY_LOGS, TurnLog, log_of
-from hades.snapshot.manifest import served
-from hades.snapshot.open import open_snapshot, retire_snapshots
+from hades.snapshot.manifest import newer_documents, served
+from hades.snapshot.open import discard, open_snapshot, retire_snapshots
 from hades.snapshot.publish import PublishReport, publish
 from hades.snapshot.view import GraphView
 from schemas.answer import Retrieval
+
+_BEFORE_EDGES = (Phase.NODES, Phase.CHUNKS, Phase.EMBEDDINGS)
 
 
 class Hades:
@@ -149,21 +159,54 @@ class Hades:
         """Ingest a folder as `documents` or as `workspace`, build and publish, as `hades watch`
         does.
 
-        Where nothing is published yet its words are, first; `when_ready` hears how long that took.
+        Pages are published before the graph that follows from them: the words of a folder where
+        nothing is published yet, else words and vectors. `when_ready` hears how long that took.
         """
         began = time.perf_counter()
         is_first = not served(self.home)
         ingest_folder = self.ingest.workspace if kind == "workspace" else self.ingest.documents
+        phases = [Phase.NODES, Phase.CHUNKS] if is_first else _BEFORE_EDGES
+        # A person waits: Arrow finds the same broken rows as Great Expectations, sooner.
+        context = replace(self.build_context, engine="arrow")
         with self._context.hold("refresh"):
-            report = ingest_folder(path, [Phase.NODES, Phase.CHUNKS]).as_dict()
+            known = entries(self._store)
+            report = ingest_folder(path, phases).as_dict()
+            pages = "" if is_first else self._publish_pages(context, known)
             if is_first:
                 self.publish()
+            if is_first or pages:
                 when_ready(time.perf_counter() - began)
             night = begin(keep=1) if is_first else begin()
-            # The folder was read just now, and a person waits.
+            # The folder was read just now.
             short_night = replace(night, sources=(), learns=False)
-            night_report = build(self.build_context, self.ingest, short_night)
-        return {**report, "snapshot": night_report["released"]["snapshot"]}
+            snapshot = build(context, self.ingest, short_night)["released"]["snapshot"]
+            if pages not in ("", snapshot):
+                discard(self.home, pages)  # no graph to go back to
+        return {**report, "snapshot": snapshot}
+
+    def _publish_pages(self, context: BuildContext, known: Mapping[str, ManifestEntry]) -> str:
+        """Publish the texts of the store with the graph as it was; the snapshot's id, empty where
+        no document differs from the known ones.
+
+        Standing questions are compared from one whole graph to the next, so with them there is
+        nothing between.
+        """
+        now = entries(self._store)
+        newer = {
+            entry.document
+            for key, entry in now.items()
+            if key not in known or known[key].sha256 != entry.sha256
+        }
+        if not (newer or known.keys() - now.keys()) or self._store.count(STANDING):
+            return ""
+        check_contracts(context, ("nodes", "chunks", CHUNK_VECTORS)).require()
+
+        def approve(folder: Path) -> None:
+            check = check_contract(self._store, "snapshot", snapshot=folder, engine=context.engine)
+            require_contracts([check])
+
+        newer |= newer_documents(self.home)
+        return publish(self._store, self.home, approve=approve, newer=newer).snapshot
 
     @property
     def build_context(self) -> BuildContext:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Set
 from contextlib import ExitStack, closing, contextmanager
 from contextvars import ContextVar
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -286,10 +286,32 @@ def _known_workspaces(settings: Settings) -> list[SourceSpec]:
         return []
 
 
+@dataclass(frozen=True)
+class _OpenedGraph:
+    """What a process opened before a question came: the model, and the snapshot that served."""
+
+    embedder: Embedder
+    view: OpenView
+
+
+_opened_graph: ContextVar[_OpenedGraph | None] = ContextVar("opened graph", default=None)
+
+
+def lend_graph(embedder: Embedder, view: OpenView) -> None:
+    """Use these from now on, in place of opening them again: the view while its snapshot serves.
+
+    Only for a process that answers questions of one home, with the same settings each time.
+    """
+    _opened_graph.set(_OpenedGraph(embedder, view))
+
+
 def open_view(settings: Settings, snapshot: str | None = None) -> OpenView:
     """The graph as questions read it: the published snapshot or one that is named, or the live one
     over AQL.
     """
+    opened = _opened_graph.get()
+    if opened is not None and (snapshot or served(settings.home)) == opened.view.info.snapshot:
+        return opened.view
     if settings.view == "arango":
         from hades.stores.arango.neighbourhood import ArangoView
 
@@ -357,6 +379,8 @@ def open_written_store(settings: Settings, mode: Mode = Mode.READ_WRITE) -> Grap
 
 def open_embedder(settings: Settings) -> Embedder:
     """What turns text into vectors."""
+    if (opened := _opened_graph.get()) is not None:
+        return opened.embedder
     if settings.embedder == "hashing":
         return HashingEmbedder()
     if settings.embedder == "minilm":

@@ -87,6 +87,11 @@ class Reason(StrEnum):
         "not_built",
         "nothing was published yet; the files of the workspace were searched by words and names",
     )
+    GRAPH_FOLLOWS = (
+        "graph_follows",
+        "a page that is cited was saved after the graph was built: its words and vectors were "
+        "searched, its connections follow",
+    )
     TOPICS_LATER = (
         "topics_later",
         "topics also speak of texts later than as_of or known_at, so none is shown",

@@ -42,6 +42,7 @@ QUIET = {
     "HF_HUB_OFFLINE": "1",
     "TRANSFORMERS_OFFLINE": "1",
     "TOKENIZERS_PARALLELISM": "false",
+    "HADES_WARM": "0",  # `hades watch` and `serve` start no further process; one file has it
 }
 
 ROOM_BYTES = 4 << 30

@@ -11,11 +11,9 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
-from typing import Any
 
 from hades import wiring
 from hades.night.contracts import rule
-from hades.surfaces.cli.commands import DeferredCommand
 from hades.telemetry import turn
 from tests import registry_template
 
@@ -23,21 +21,8 @@ from tests import registry_template
 def set_up_process() -> None:
     """The base installation, registries copied from a template, turns that count processor time."""
     registry_template.copy_new_registries()
-    keep_commands()
     turn.read_clock = time.process_time
     rule.find_spec = wiring.find_spec = lambda _: None
-
-
-def keep_commands() -> None:
-    """A process of the tests calls many commands: each group of them is put together once."""
-    load, loaded = DeferredCommand.load, {}
-
-    def load_once(command: DeferredCommand) -> Any:
-        if command.name not in loaded:
-            loaded[command.name] = load(command)
-        return loaded[command.name]
-
-    DeferredCommand.load = load_once  # type: ignore[method-assign]
 
 
 @contextmanager

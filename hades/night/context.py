@@ -32,6 +32,7 @@ from schemas.catalogue import COLLECTIONS, columns_schema
 
 if TYPE_CHECKING:
     from hades.ingest.ingest import Ingest
+    from hades.night.contracts.rule import Engine
     from hades.retrieval.pipeline import Tools
 
 
@@ -50,7 +51,8 @@ class BuildContext:
 
     `open_tools` gives what asking questions needs, for the stage that learns from them; `open_past`
     an empty graph in a folder, of the same settings, for a past night. `state` is the store as one
-    file, None for a store that is none.
+    file, None for a store that is none. `engine` evaluates the contracts; None: the best that is
+    installed.
     """
 
     store: GraphStore
@@ -67,6 +69,7 @@ class BuildContext:
     device: str = "cpu"  # that states of nodes are fitted on, see HADES_DEVICE
     open_past: Callable[[Path], AbstractContextManager[tuple[BuildContext, Ingest]]] | None = None
     state: StateFile | None = None
+    engine: Engine | None = None
 
     @property
     def answer_cache(self) -> CachePlace:

@@ -84,6 +84,7 @@ from hades.retrieval.search.seeds import (
 )
 from hades.retrieval.turn_result import AskedQuestion, TurnResult, query_id_of, report
 from hades.settings.tree import HippoSettings, HiragPathrag
+from hades.snapshot.manifest import NEWER
 from hades.snapshot.remote import (
     HOPS,
     QUESTIONS,
@@ -281,6 +282,9 @@ def _answer(
     shown_nodes = np.array([passage.node for passage in selected.passages], np.int64)
     if not question.mask.is_open and metered.shows_undated(shown_nodes):
         turn.because(Reason.UNDATED)
+    newer = info.parts.get(NEWER, "").split()
+    if any(passage.document_id in newer for passage in turn_result.shown.passages):
+        turn.because(Reason.GRAPH_FOLLOWS)
     absence = stages.certify(seed_hits, result, turn_result)
     if isinstance(view, PartView) and view.missing():
         turn.trimmed(Reason.CAP_EXCEEDED)

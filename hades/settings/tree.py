@@ -533,6 +533,11 @@ class Settings(Section):
     serve_kept_mib: int = harmless(
         64, ge=0, description="memory for answers kept while their snapshot serves"
     )
+    warm: bool = harmless(
+        True,
+        description="whether `hades watch` and `hades serve` keep a process that answers "
+        "questions of new commands at once, and whether these ask it; 0: no",
+    )
     trust_folder: bool = environment_only(
         False,
         description="1: the hades.yaml of the working directory may name endpoints, stores and "

@@ -101,6 +101,18 @@ RANKER = "ranker"
 PARTS = (build_state.HIERARCHY, build_state.WEIGHTS, build_state.BRIDGES, RANKER)
 
 
+NEWER = "newer"  # the part that names documents whose edges were not derived yet
+
+
+def newer_documents(home: Path) -> set[str]:
+    """Documents (ids) of the snapshot that serves that are newer than its graph."""
+    try:
+        contents, _ = load(root_of(home) / served(home))
+    except SnapshotError:
+        return set()
+    return set(contents.parts.get(NEWER, "").split())
+
+
 def parts_of(store: RowStore) -> dict[str, str]:
     """The generation of each thing that was built into the store, empty where it never was."""
     done = {stage: build_state.complete(store, stage) for stage in PARTS}

@@ -8,7 +8,7 @@ import json
 import logging
 import os
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -24,6 +24,7 @@ from hades.snapshot.lexical import PartWords, WordCounts
 from hades.snapshot.manifest import (
     ABOUT,
     MANIFEST,
+    NEWER,
     RANKER,
     Manifest,
     catalogue_hash,
@@ -76,6 +77,7 @@ def publish(
     *,
     created_at: datetime | None = None,
     approve: Callable[[Path], None] = lambda folder: None,
+    newer: Iterable[str] = (),
 ) -> PublishReport:
     """Write the store's graph as a snapshot under `home/snapshots` and let it serve.
 
@@ -83,6 +85,7 @@ def publish(
     others may go on writing. An edge that lost its end refuses the whole. Killed at any moment, the
     snapshot that served before still does. `created_at` is kept beside, unhashed. `approve` sees
     the finished folder before it serves; what it raises, the caller gets, and the pointer stays.
+    `newer` are documents whose edges are yet to be derived: answers that cite them say so.
     """
     root = manifest.root_of(home)
     with manifest.changing(root):
@@ -94,7 +97,10 @@ def publish(
         building.mkdir()
         try:
             with store.reading() as rows:
-                contents, words = build(rows, Folder(building), parts_of(rows))
+                parts = parts_of(rows)
+                if names := " ".join(sorted(newer)):
+                    parts[NEWER] = names
+                contents, words = build(rows, Folder(building), parts)
             contents, no_ranker = add_ranker(contents, building, home)
             body = contents.to_bytes()
             manifest_hash = manifest.hash_of(body)

@@ -254,13 +254,11 @@ def rules_accepted(outcome: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(finding["rule"] for finding in findings)
 
 
-def check_contracts(
-    context: BuildContext, contracts: Sequence[str], engine: Engine | None = None
-) -> Outcome:
+def check_contracts(context: BuildContext, contracts: Sequence[str]) -> Outcome:
     """Check every row of these contracts, with the home's own rules on what they are about, and
-    write the page. `engine` is that of the contracts; own rules may need Great Expectations.
+    write the page. Own rules may need Great Expectations, whatever engine the context names.
     """
-    checked = [check_contract(context.store, name, engine=engine) for name in contracts]
+    checked = [check_contract(context.store, name, engine=context.engine) for name in contracts]
     home_contract = own_contract(context.home)
     if home_contract is not None:  # on the collections that are complete after these contracts
         complete = [name.partition(":")[0] for name in contracts]

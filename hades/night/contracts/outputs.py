@@ -29,6 +29,7 @@ from hades.night.contracts.rule import (
 )
 from hades.ports.store import GraphStore, RowStore
 from hades.snapshot.files import hash_file
+from hades.snapshot.manifest import NEWER
 from schemas.edges import NEVER_BRIDGES
 
 MAX_BRIDGE_EDGES = 5
@@ -285,17 +286,16 @@ def snapshot_frames(store: GraphStore, folder: Path) -> Frames:
     manifest, state = _manifest(folder)
     frames = {"manifest": pa.Table.from_pylist([state])}
     if manifest is not None:
-        counts, parts = (
-            store.counts(),
-            {part: build_state.complete(store, part) for part in manifest["parts"]},
-        )
+        counts = store.counts()
+        parts = {name: part for name, part in manifest["parts"].items() if name != NEWER}
+        done = {name: build_state.complete(store, name) for name in parts}
         generations = {
-            name: "" if done is None else done.generation for name, done in parts.items()
+            name: "" if record is None else record.generation for name, record in done.items()
         }
         frames["nodes"] = _beside(dict(manifest["nodes"]), counts, pa.int64())
         frames["edges"] = _beside(dict(manifest["edges"]), counts, pa.int64())
         frames["documents"] = _beside({"documents": manifest["documents"]}, counts, pa.int64())
-        frames["parts"] = _beside(manifest["parts"], generations, pa.string())
+        frames["parts"] = _beside(parts, generations, pa.string())
         frames["files"] = _files(folder, manifest["files"])
     return Frames(frames)
 

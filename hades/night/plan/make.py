@@ -73,7 +73,7 @@ class _NextState:
 
     def _check(self, contracts: Sequence[str]) -> dict[str, Any]:
         began = time.perf_counter()
-        outcome = check_contracts(self.context, contracts, "arrow")
+        outcome = check_contracts(self.context, contracts)
         self.broken += [result for result in outcome.checked if result.findings]
         checked = outcome.require().as_dict()
         return {**checked, "took": round(time.perf_counter() - began, 3)}
@@ -116,7 +116,7 @@ def make_plan(
         assert context.open_past is not None
         with context.open_past(aside) as (side, ingest):
             marks = store_marks(side.store)
-            following = _NextState(side, ingest)
+            following = _NextState(replace(side, engine="arrow"), ingest)
             following.build(night)
             state.write_changes(aside / "graph.db", since, kept / plans.CHANGES)
             rows = state.read_changes(kept / plans.CHANGES)

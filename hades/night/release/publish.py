@@ -79,7 +79,9 @@ def release(
     standing: dict[str, Any] = {}
 
     def approve(folder: Path) -> None:
-        require_contracts([check_contract(context.store, "snapshot", snapshot=folder)])
+        require_contracts(
+            [check_contract(context.store, "snapshot", snapshot=folder, engine=context.engine)]
+        )
         standing.update(ask_standing(context.store, context.open_tools, context.home, folder))
         if accepted:
             path = folder / manifest.ABOUT

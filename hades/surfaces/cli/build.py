@@ -8,7 +8,7 @@ import logging
 import sys
 import time
 from collections.abc import Callable, Mapping
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from datetime import datetime, timedelta
 from functools import partial
 from importlib import import_module
@@ -52,6 +52,7 @@ from hades.surfaces.cli.output import (
     show_progress,
 )
 from hades.surfaces.cli.serve import cost_sentence, forecast_table
+from hades.surfaces.cli.warm import keep_warm
 from hades.telemetry.logs import span
 from hades.wiring import (
     hold_build,
@@ -357,7 +358,8 @@ def run_watch(
     source_kind = source_kind_of(path) if kind == "auto" else kind
     updates = 0
     failures = 0
-    is_first = not served(load_settings().home)
+    settings = load_settings()
+    is_first = not served(settings.home)
     published_vectors = 0
 
     def publish_while_embedding(stage: str, done: int, total: int | None) -> None:
@@ -373,9 +375,12 @@ def run_watch(
             hades.publish()
 
     def say_ready(seconds: float) -> None:
-        sys.stderr.write(
-            f"ready to be asked by words after {seconds:.1f} s; vectors and the graph follow\n"
-        )
+        is_by_words = is_first and not updates
+        if is_by_words and not once:
+            warm.enter_context(keep_warm(settings))
+        subject = "ready to be asked by words" if is_by_words else "what changed can be asked"
+        follows = "vectors and the graph follow" if is_by_words else "the graph follows"
+        sys.stderr.write(f"{subject} after {seconds:.1f} s; {follows}\n")
 
     def update_graph() -> dict[str, Any]:
         with hold_build("hades watch"):
@@ -383,9 +388,12 @@ def run_watch(
 
     with (
         show_progress() as bars,
-        open_hades(progress=publish_while_embedding) as hades,
+        open_hades(settings, progress=publish_while_embedding) as hades,
+        ExitStack() as warm,
         suppress(KeyboardInterrupt),
     ):
+        if not (is_first or once):
+            warm.enter_context(keep_warm(settings))
         for update in watch_folder(
             path, update_graph, quiet_seconds=quiet_seconds, ignored=hades.home
         ):

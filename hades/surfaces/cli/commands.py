@@ -113,6 +113,15 @@ def lines_of_help(module: str) -> dict[str, str]:
     return {name: " ".join(sentence.split()) for name, sentence in sentences}
 
 
+@cache
+def load_command(name: str, modules: str, group_help: str | None) -> TyperCommand | TyperGroup:
+    """The command or group that these modules declare."""
+    from hades.surfaces.cli.parameters import command_of
+
+    declaring = [import_module(f"hades.surfaces.{module}") for module in modules.split()]
+    return command_of(name, declaring, group_help)
+
+
 class DeferredCommand(TyperCommand):
     """A command or group of which only the line of help is known: parsing its arguments imports
     what declares it.
@@ -131,10 +140,7 @@ class DeferredCommand(TyperCommand):
 
     def load(self) -> TyperCommand | TyperGroup:
         """The command itself, or the group."""
-        from hades.surfaces.cli.parameters import command_of
-
-        modules = [import_module(f"hades.surfaces.{name}") for name in self._modules.split()]
-        return command_of(str(self.name), modules, self._group_help)
+        return load_command(str(self.name), self._modules, self._group_help)
 
     def make_context(self, *arguments: Any, **options: Any) -> Any:
         """The context of the command itself."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import webbrowser
 from collections.abc import Iterator, Mapping
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
@@ -48,6 +48,7 @@ from hades.surfaces.cli.output import (
     option,
     table,
 )
+from hades.surfaces.cli.warm import keep_warm
 from hades.wiring import open_store, paid_models
 from schemas.catalogue import ALL, COLLECTIONS
 
@@ -118,7 +119,8 @@ def run_serve(
     if open_page:  # the socket listens already, so that the page waits for the service
         webbrowser.open(address)
     try:
-        serve_with_workers(settings, door, listening, limits_of(settings), workers)
+        with keep_warm(settings) if uds is None else nullcontext():
+            serve_with_workers(settings, door, listening, limits_of(settings), workers)
     finally:
         listening.close()
         if uds is not None and not activation:

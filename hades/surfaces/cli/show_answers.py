@@ -49,6 +49,7 @@ ACTIONS = {
     Reason.NOT_BUILT: "`hades ingest workspace PATH` and `hades build` add vectors, paths and "
     "topics.",
     Reason.RANKER_UNAVAILABLE: "Nothing: weights rank. `hades run train_ranker` fits a new one.",
+    Reason.GRAPH_FOLLOWS: "Ask again when `hades watch` says that the graph was updated.",
     Reason.TOPICS_LATER: "Build the graph of that moment: `hades run nightly --as-of TIME`.",
     Reason.UNDATED: "Give the documents a date, or limit the question with `--until`.",
     Reason.ABSTAINED: "Bring documents that hold the answer.",
