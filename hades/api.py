@@ -21,6 +21,7 @@ from hades.ingest.phases import IngestContext, Phase
 from hades.ingest.stated_edges import estimate, extract
 from hades.memory.memory import Memory
 from hades.night.context import BuildContext, Mode
+from hades.night.history import forget_history, keep_history
 from hades.night.report import build
 from hades.night.stage import begin
 from hades.night.text_places import find_files, remove_files
@@ -34,6 +35,7 @@ from hades.snapshot.open import open_snapshot, retire_snapshots
 from hades.snapshot.publish import PublishReport, publish
 from hades.snapshot.view import GraphView
 from schemas.answer import Retrieval
+from schemas.ids import node_id
 
 
 class Hades:
@@ -101,6 +103,8 @@ class Hades:
         with self._context.hold("forget"):
             words = find_own_words(self.store, ids)
             certificate = forget_documents(self.store, self.embedder, ids)
+            forgotten = [node_id("documents", row["key"]) for row in certificate.documents]
+            forget_history(self.home, forgotten, words)
             retire_snapshots(self.home, utc_now())
             self.store.compact()
             removed = remove_files(self.home, words)
@@ -130,7 +134,10 @@ class Hades:
         contracts first.
         """
         with self._context.hold("publish"):
-            return publish(self.store, self.home)
+            if self._build_context is None:
+                return publish(self.store, self.home)
+            with keep_history(self._build_context):
+                return publish(self.store, self.home)
 
     def build(
         self, *, as_of: datetime | None = None, mode: Mode = "auto", keep: int = 7

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from hades.cache.stores import MIB
 from hades.cache.tiers import CachePlace
 from hades.errors import NothingPublished, NotProvisioned, SettingsError, SnapshotError, StoreError
 from hades.files import FileLock, make_private_folder
@@ -31,7 +32,7 @@ from hades.retrieval.pipeline import Tools
 from hades.retrieval.ranking.feedback import StoredBeliefs
 from hades.retrieval.ranking.select import ExplorationRules
 from hades.settings.load import load_settings
-from hades.settings.tree import Settings
+from hades.settings.tree import Settings, shaping_settings
 from hades.snapshot.manifest import served
 from hades.snapshot.open import EmptyView, open_snapshot
 from hades.stores.sqlite.store import SqliteStore
@@ -84,6 +85,8 @@ def open_hades(
         open_tools=lambda: answers().tools,
         emit_lineage=emitter(settings.home / "logs", settings.lineage_url),
         open_past=lambda folder: _open_past(settings, folder, progress, embedder),
+        history_bytes=settings.history_mib * MIB,
+        shaping_settings=shaping_settings(settings),
     )
     return Hades(
         store,

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -49,7 +49,8 @@ class BuildContext:
     takes seconds.
 
     `open_tools` gives what asking questions needs, for the stage that learns from them; `open_past`
-    an empty graph in a folder, of the same settings, for a past night.
+    an empty graph in a folder, of the same settings, for a past night. `history_bytes` bound what
+    is kept of each night's changes, with the settings that shape a graph.
     """
 
     store: GraphStore
@@ -63,6 +64,8 @@ class BuildContext:
     cache: CachePlace | None = None
     open_tools: Callable[[], Tools] | None = None
     emit_lineage: Emit = emit_nothing
+    history_bytes: int = 0
+    shaping_settings: Mapping[str, Any] = field(default_factory=dict)
     open_past: Callable[[Path], AbstractContextManager[tuple[BuildContext, Ingest]]] | None = None
 
     @property

@@ -538,6 +538,12 @@ class Settings(Section):
         description="personalized PageRank: where it starts over, when it stops",
     )
     plan: Plan = harmless(default_factory=Plan, description="what one turn may spend")
+    history_mib: int = harmless(
+        64,
+        ge=0,
+        description="disk for what each published graph changed, for `hades log` and `hades "
+        "blame`; 0: nothing is kept",
+    )
     history: HistorySettings = harmless(
         default_factory=HistorySettings, description="how much of a repository's history is read"
     )
@@ -604,6 +610,23 @@ class Settings(Section):
         """
         values = self.model_dump(mode="json", by_alias=True)
         return {variable_of(name): without_credentials(value) for name, value in values.items()}
+
+
+SHAPING = (
+    "embedder",
+    "embedder_model",
+    "llm_model",
+    "hirag_pathrag",
+    "hipporag",
+    "plan",
+    "history",
+    "learning",
+)
+
+
+def shaping_settings(settings: Settings) -> dict[str, Any]:
+    """The settings that shape a graph and its answers, ready for JSON."""
+    return settings.model_dump(mode="json", by_alias=True, include=set(SHAPING))
 
 
 def variable_of(field: str) -> str:

@@ -25,6 +25,7 @@ from hades.snapshot.manifest import (
     ABOUT,
     MANIFEST,
     RANKER,
+    RETIRED,
     Manifest,
     catalogue_hash,
     edge_types,
@@ -33,7 +34,6 @@ from hades.snapshot.manifest import (
     stamps_of,
     verify,
 )
-from hades.snapshot.open import RETIRED
 from hades.snapshot.view import GraphView
 from hades.snapshot.write_graph import (
     Documents,

@@ -20,6 +20,7 @@ from hades.errors import HadesError, SnapshotError
 from hades.ingest.manifest import known as known_sources
 from hades.ingest.sources.confined import ConfinedPool, ParserStopped
 from hades.night.forecast import forecast_build
+from hades.night.history import resolve_snapshot
 from hades.night.release import publish
 from hades.night.release.compare import compare_snapshots
 from hades.night.report import last_runs
@@ -112,14 +113,18 @@ class ComparisonView(Request):
 def compare(
     context: CallContext,
     *,
-    before: Id | None = field("Snapshot id; by default the one that served before.", None),
-    after: Id | None = field("Snapshot id; by default the one that serves.", None),
+    before: Id | None = field(
+        "Snapshot id, tag or day; by default the one that served before.", None
+    ),
+    after: Id | None = field("Snapshot id, tag or day; by default the one that serves.", None),
     standing: bool = field("Also ask the standing questions of both.", False),
 ) -> dict[str, Any]:
     """Compare two graphs: which documents, names, edges, weights, topics and answers changed."""
     home = context.settings.home
     readable = _readable_snapshots(home)
-    after = after or next(iter(readable), None)
+    after = resolve_snapshot(home, after) if after else next(iter(readable), None)
+    if before:
+        before = resolve_snapshot(home, before)
     before = before or next((snapshot for snapshot in readable if snapshot != after), None)
     if after is None or before is None:
         raise SnapshotError(
@@ -423,7 +428,8 @@ def rollback(
         "What to roll back.", "graph", metavar="[weights|ranker|graph]"
     ),
     to: Annotated[str, Field(max_length=64, pattern=r"^[A-Za-z0-9._-]+$")] | None = field(
-        "Snapshot id, or version (of a ranker also `none`); by default the previous one.",
+        "Snapshot id, tag or day, or version (of a ranker also `none`); by default the previous "
+        "one.",
         None,
         metavar="VERSION",
     ),
@@ -434,9 +440,9 @@ def rollback(
 
 
 SnapshotId = Annotated[
-    Annotated[str, Field(pattern=r"^g[0-9a-f]{24}$")],
+    Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")],
     Shell(metavar="SNAPSHOT"),
-    Field(description="Id of the snapshot, as `hades snapshots` lists it."),
+    Field(description="Id of the snapshot, as `hades snapshots` lists it, or its tag."),
 ]
 
 
@@ -460,7 +466,9 @@ def promote(context: CallContext, *, snapshot: SnapshotId) -> dict[str, Any]:
 )
 def discard(context: CallContext, *, snapshot: SnapshotId) -> dict[str, Any]:
     """Remove a snapshot that does not serve, with its pins."""
-    published.discard(context.settings.home, snapshot)
+    home = context.settings.home
+    snapshot = resolve_snapshot(home, snapshot)
+    published.discard(home, snapshot)
     return {"discarded": snapshot}
 
 
@@ -597,7 +605,9 @@ def run(context: CallContext, *, before: Before = None) -> dict[str, Any]:
     if not readable:
         raise SnapshotError("nothing is published that could be asked; run `hades build`")
     newest = readable[0]
-    older = before or next(iter(readable[1:]), newest)
+    older = next(iter(readable[1:]), newest)
+    if before:
+        older = resolve_snapshot(home, before)
     with (
         closing(published.open_snapshot(home, older)) as old,
         closing(published.open_snapshot(home, newest)) as new,

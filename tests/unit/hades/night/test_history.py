@@ -1,0 +1,196 @@
+"""The log of nights, tags, and the sentences that nights changed: kept, bounded, forgotten."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from hades.errors import ContractBroken, SnapshotError
+from hades.night.history import (
+    FOLDER,
+    bound_history,
+    changes_of,
+    moves_of,
+    resolve_snapshot,
+    size_of_history,
+)
+from hades.night.night_log import night_log
+from hades.night.release.publish import release
+from hades.snapshot.manifest import pins, root_of, served
+from hades.wiring import open_hades
+from tests.command_line import run, run_json
+from tests.homes import live_in, settings_of
+from tests.unit.hades.night.release.small_graphs import MONDAY, ingested
+
+FIRST = datetime(2026, 3, 1, tzinfo=UTC)
+
+
+class Place:
+    """A folder of pages and its home, published a day at a time."""
+
+    def __init__(self, folder: Path) -> None:
+        self.pages = folder / "pages"
+        self.pages.mkdir()
+        self.settings = settings_of(folder / "home")
+        self.home = self.settings.home
+        self.day = 0
+
+    def write(self, name: str, text: str) -> None:
+        (self.pages / name).write_text(f"# {name}\n\n{text}\n", "utf-8")
+
+    def publish(self, keep: int = 7) -> str:
+        with open_hades(self.settings) as hades:
+            hades.ingest.documents(self.pages)
+            report = release(hades.build_context, FIRST + timedelta(days=self.day), keep)
+        self.day += 1
+        return str(report["snapshot"])
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
+    live_in(tmp_path / "home", monkeypatch)
+    place = Place(tmp_path)
+    place.write("port.md", "The port of the service is 8377. It listens on every address.")
+    place.write("owner.md", "Ada Holm owns the billing service.")
+    return place
+
+
+def test_the_log_says_what_each_night_changed_and_what_serves(place: Place) -> None:
+    first = place.publish()
+    place.write("port.md", "The port of the service is 9000. It listens on every address.")
+    place.write("cat.md", "Mia Falk feeds the office cat.")
+    (place.pages / "owner.md").unlink()
+    second = place.publish()
+    newest, oldest = run_json("log")["nights"]
+    assert (newest["snapshot"], newest["serves"]) == (second, True)
+    assert newest["documents"] == {"added": 1, "changed": 1, "removed": 1}
+    assert (oldest["snapshot"], oldest["serves"]) == (first, False)
+    assert "documents +1 ~1 -1" in run("log", "-n", "1").output
+    rows = {row.name: row for row in changes_of(place.home, moves_of(place.home)[-1])}
+    assert rows["port.md"].gone == ("The port of the service is 8377.",)
+    assert rows["port.md"].came == ("The port of the service is 9000.",)
+
+
+def test_a_night_that_changes_nothing_and_one_that_fails_have_lines(tmp_path: Path) -> None:
+    with ingested(tmp_path) as hades:
+        hades.build(as_of=MONDAY)
+        nights = night_log(hades.home, 9)
+        assert [night["kind"] for night in nights] == ["night"]
+        assert nights[0]["seconds"] > 0
+        (key, *_) = next(hades.store.scan("relations"))["_key"].to_pylist()
+        hades.store.patch("relations", pa.table({"_key": [key], "weight": [0.9876]}))
+        with pytest.raises(ContractBroken):
+            hades.build(as_of=MONDAY)
+        failed = night_log(hades.home, 9)[0]
+    assert failed["kind"] == "failed"
+    assert "ContractBroken" in failed["problem"]
+    assert not failed["serves"]
+
+
+def test_a_tag_keeps_its_snapshot_and_every_command_knows_it(place: Place) -> None:
+    first = place.publish()
+    assert run_json("tag", "release-1") == {"tag": "release-1", "snapshot": first}
+    for number in range(4):
+        place.write("port.md", f"The port of the service is 900{number}.")
+        newest = place.publish(keep=2)
+    assert (root_of(place.home) / first).is_dir()
+    assert run_json("compare", "--before", "release-1")["before"] == first
+    assert run_json("rollback", "--to", "release-1")["snapshot"] == first
+    assert run_json("log", "-n", "1")["nights"][0]["kind"] == "rollback"
+    assert run_json("promote", newest[:12])["snapshot"] == newest
+    assert run_json("tag", "--list")["tags"] == {"release-1": first}
+    run_json("tag", "--remove", "release-1")
+    place.write("port.md", "The port of the service is 1.")
+    place.publish(keep=2)
+    assert not (root_of(place.home) / first).exists()
+    assert run("tag", "--remove", "release-1").exit_code == 1
+
+
+def test_names_of_snapshots(place: Place) -> None:
+    first = place.publish()
+    place.write("port.md", "The port of the service is 9000.")
+    second = place.publish()
+    home = place.home
+    names = {"current": second, first: first, first[:8]: first, "2026-03-01": first}
+    names |= {"2026-03-02": second, "2026-07-01": second}
+    assert {name: resolve_snapshot(home, name) for name in names} == names
+    for name in ("2026-02-01", "2026-02-31", "nothing", "../current", "g"):
+        with pytest.raises(SnapshotError):
+            resolve_snapshot(home, name)
+    for name in ("current", "2026-03-01", "gabc", "a/b"):
+        assert run("tag", name).exit_code == 1, name
+    assert run("tag").exit_code == 2
+    assert pins(root_of(home)) == {}
+
+
+def test_the_history_is_bounded_and_said_by_status(place: Place) -> None:
+    place.publish()
+    for number in range(6):
+        place.write("port.md", " ".join(f"Port {number}{port} is open." for port in range(500)))
+        place.publish()
+    size = size_of_history(place.home)
+    assert run_json("status")["history"] == {**size, "limit": 64 * 2**20}
+    assert size["texts_since"] == "2026-03-02"
+    bound_history(place.home, size["bytes"] // 2)
+    after = size_of_history(place.home)
+    assert after["moves"] == 7
+    assert after["bytes"] <= size["bytes"] // 2
+    assert after["texts_since"] > "2026-03-02"
+    bound_history(place.home, 5000)
+    assert size_of_history(place.home)["bytes"] <= 5000
+    assert moves_of(place.home)[-1].snapshot == served(place.home)
+
+
+SECRET = "Quintus Farnaby hid the marmalade of Zanzibar below the vermilion gate."
+FORMER = "Quintus Farnaby hid the xylophones of Zanzibar below the cobalt gate."
+WORDS = re.compile(rb"quintus|farnaby|marmalade|zanzibar|vermilion|xylophon|cobalt", re.IGNORECASE)
+
+
+def test_forgetting_leaves_no_word_in_the_history_or_in_a_tagged_snapshot(place: Place) -> None:
+    place.publish()
+    place.write("old-name.md", FORMER)
+    place.publish()
+    place.write("old-name.md", SECRET)
+    place.publish()
+    run_json("tag", "with-the-secret")
+    (place.pages / "old-name.md").rename(place.pages / "new-name.md")
+    place.write("port.md", "The port of the service is 9000.")
+    place.publish()
+    assert _files_with_words(place.home / FOLDER)
+    (place.pages / "new-name.md").unlink()
+    run_json("forget", "new-name.md")
+    assert _files_with_words(place.home / FOLDER) == []
+    run_json("publish", "--prune", "1")
+    assert _files_with_words(place.home) == []
+    assert pins(root_of(place.home)) == {}
+    ports = [row.came for move in moves_of(place.home) for row in changes_of(place.home, move)]
+    assert ("The port of the service is 9000.",) in ports
+
+
+def _files_with_words(folder: Path) -> list[str]:
+    paths = [path for path in folder.rglob("*") if path.is_file()]
+    return [str(path) for path in paths if WORDS.search(path.read_bytes())]
+
+
+def test_a_backup_brings_the_history_and_the_tags_back(place: Place, tmp_path: Path) -> None:
+    place.publish()
+    place.write("port.md", "The port of the service is 9000.")
+    place.publish()
+    run_json("tag", "release-1")
+    run_json("backup", str(tmp_path / "safe"))
+    run_json("restore", str(tmp_path / "safe"), HADES_HOME=str(tmp_path / "other"))
+    assert moves_of(tmp_path / "other") == moves_of(place.home)
+    log = run_json("log", HADES_HOME=str(tmp_path / "other"))
+    assert log["nights"][0]["tags"] == ["release-1"]
+
+
+def test_without_a_limit_nothing_is_kept(place: Place) -> None:
+    place.settings = settings_of(place.home, HADES_HISTORY_MIB="0")
+    place.publish()
+    assert not (place.home / FOLDER).exists()
+    assert json.loads(run("log", "--json").stdout)["nights"][0]["serves"]
