@@ -231,9 +231,10 @@ def _explain_by_texts(walk: _Walk, moves: Sequence[Move], oldest: Move) -> Repor
     """Where every kept snapshot has the answer: the night that brought its sentence."""
     source = walk.now.source
     older_moves = list(moves[: moves.index(oldest) + 1])
+    known = [move for move in older_moves if move.has_texts]
     report: Report = {
         "certainty": "unknown",
-        "night": _night(oldest),
+        "night": _night(known[0] if known and source is not None else oldest),
         "not_before": "",
         "before": "",
         "causes": [],

@@ -21,6 +21,7 @@ from hades.files import write_whole
 from hades.ingest.forget import words_of
 from hades.night.columns import kind_numbers
 from hades.night.context import BuildContext
+from hades.night.release.branch import snapshot_of_branch
 from hades.night.standing import GraphChanges
 from hades.ports.graph import Kind, Passage
 from hades.ports.services import utc_now
@@ -282,8 +283,8 @@ def is_renamed(gone: Sequence[str], came: AbstractSet[str]) -> bool:
 
 
 def resolve_snapshot(home: Path, name: str) -> str:
-    """The id of the snapshot that a name stands for: `current`, a tag, an id or the beginning of
-    one, or a day, which stands for what served at its end.
+    """The id of the snapshot that a name stands for: `current`, a tag, a branch, an id or the
+    beginning of one, or a day, which stands for what served at its end.
     """
     root = root_of(home)
     present = manifest.folders(root) if root.is_dir() else set()
@@ -292,12 +293,16 @@ def resolve_snapshot(home: Path, name: str) -> str:
         return served(home)
     if name in present or name in tags:
         return tags.get(name, name)
+    if (in_branch := snapshot_of_branch(home, name)) is not None:
+        return in_branch
     if _DAY.fullmatch(name):
         return _served_on(home, name, present)
     alike = [snapshot for snapshot in present if snapshot.startswith(name)]
     if len(name) >= _SHORTEST_PREFIX and len(alike) == 1:
         return alike[0]
-    problem = f"{len(alike)} snapshots begin with" if alike else "there is no snapshot or tag"
+    problem = (
+        f"{len(alike)} snapshots begin with" if alike else "there is no snapshot, tag or branch"
+    )
     raise SnapshotError(f"{problem} {name[:80]} in {root}; `hades log` shows days, ids and tags")
 
 

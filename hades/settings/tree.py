@@ -372,6 +372,10 @@ class Settings(Section):
         description="namespace with its own store, snapshots, caches and registry; 1 to 63 of a-z, "
         "0-9, _ and -",
     )
+    branch: str | None = harmless(
+        None,
+        description="branch of the home that every command works in; `hades branch` makes one",
+    )
     store: Literal["sqlite", "arango"] = outside("sqlite", description="where the graph is kept")
     arango_url: str | None = outside(
         None, description="TCP endpoint of ArangoDB, for example http://127.0.0.1:8529"
@@ -589,15 +593,20 @@ class Settings(Section):
             )
         return self
 
-    @field_validator("tenant")
+    @field_validator("tenant", "branch")
     @classmethod
-    def _is_not_set_by_hand(cls, tenant: str | None) -> str | None:
-        if tenant is not None:
+    def _is_not_set_by_hand(cls, name: str | None) -> str | None:
+        if name is not None:
             raise ValueError(
-                "a tenant alone would share every file; `hades.settings.for_tenant` moves them as "
-                "well"
+                "a tenant or a branch alone would share every file; `for_tenant` and `for_branch` "
+                "of `hades.settings.load` move them as well"
             )
-        return tenant
+        return name
+
+    @property
+    def trunk(self) -> Path:
+        """The home that the branch is of; the home itself where there is no branch."""
+        return self.home if self.branch is None else self.home.parents[1]
 
     def secrets(self) -> list[str]:
         """Every secret in plain text, for whoever must keep them out of what is written."""

@@ -4,6 +4,7 @@ when it is called.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from functools import cache
@@ -17,6 +18,8 @@ from typer.completion import completion_init  # type: ignore[attr-defined]
 from typer.core import TyperCommand, TyperGroup
 
 from hades.errors import plain_message
+
+_BRANCH = "HADES_BRANCH"
 
 
 def main() -> None:
@@ -58,6 +61,7 @@ COMMANDS: Mapping[str, Mapping[str, str]] = {
         "log": "capabilities.history",
         "tag": "cli.history",
         "blame": "capabilities.history",
+        "branch": "cli.history",
         "compare": "capabilities.graph",
         "promote": "capabilities.graph",
         "rollback": "capabilities.graph",
@@ -182,6 +186,14 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
+def _enter_branch(context: typer.Context, name: str | None) -> None:
+    """Let the settings of this command be those of a branch."""
+    if name is not None:
+        before = os.environ.get(_BRANCH, "")
+        os.environ[_BRANCH] = name
+        context.call_on_close(lambda: os.environ.update({_BRANCH: before}))
+
+
 def root(
     version: Annotated[
         bool,
@@ -195,6 +207,15 @@ def root(
             "--quiet", help="No progress and no report of work done, whichever command follows."
         ),
     ] = False,
+    branch: Annotated[
+        str | None,
+        typer.Option(
+            "--branch",
+            help="Work in this branch of the home, as with HADES_BRANCH.",
+            callback=_enter_branch,
+            metavar="NAME",
+        ),
+    ] = None,
 ) -> None:
     """Documents, papers and code as a knowledge graph that answers with short, cited paths."""
 

@@ -1,4 +1,4 @@
-"""`hades tag`: names of snapshots that are kept."""
+"""`hades tag` and `hades branch`: snapshots with names, and homes beside the home."""
 
 from __future__ import annotations
 
@@ -6,10 +6,21 @@ from typing import Annotated
 
 import typer
 
+from hades.errors import SettingsError
 from hades.night.history import CURRENT, remove_tag, resolve_snapshot, set_tag
+from hades.night.release.branch import create_branch, drop_branch, list_branches
+from hades.ports.services import utc_now
 from hades.settings.load import load_settings
-from hades.snapshot.manifest import pins, root_of
-from hades.surfaces.cli.output import Answer, argument, local_command, option, table
+from hades.snapshot.manifest import pins, root_of, served
+from hades.surfaces.cli.output import (
+    Answer,
+    argument,
+    list_records,
+    local_command,
+    option,
+    table,
+)
+from hades.wiring import hold_build
 
 
 @local_command("tag", "RW")
@@ -41,3 +52,35 @@ def tag_snapshot(
     tags = pins(root_of(home))
     view = table(("tag", "snapshot"), tags.items()) if tags else "there is no tag"
     return Answer({"tags": tags}, (view,))
+
+
+@local_command("branch", "RW")
+def branch_home(
+    name: Annotated[str | None, argument("Name of the new branch.", "[NAME]")] = None,
+    list_all: Annotated[bool, option("List the branches.", "--list")] = False,
+    drop: Annotated[
+        str | None, option("Remove a branch with all that was built there.", metavar="NAME")
+    ] = None,
+) -> Answer:
+    """Begin a branch of the home at what serves, to build and ask there.
+
+    `hades --branch NAME` before any command, or HADES_BRANCH=NAME, works in it. It costs next to
+    nothing until one of both is written; `hades compare --before NAME` compares it with the home.
+    """
+    if (name is not None) + list_all + (drop is not None) != 1:
+        raise typer.BadParameter("give a NAME, --list or --drop NAME")
+    settings = load_settings()
+    if settings.branch is not None:
+        raise SettingsError(f"this is the branch {settings.branch}; unset HADES_BRANCH first")
+    if name is not None:
+        with hold_build("hades branch", settings):
+            folder = create_branch(settings.home, name, utc_now())
+        document = {"branch": name, "folder": str(folder), "snapshot": served(folder)}
+        return Answer(document, (f"{name} begins at {served(folder)}: hades --branch {name} ...",))
+    if drop is not None:
+        drop_branch(settings.home, drop)
+        return Answer({"dropped": drop}, (f"the branch {drop} is gone",))
+    rows = list_branches(settings.home)
+    columns = "branch created from serves own_store=has_own_store own_bytes"
+    view = list_records(rows, columns) if rows else "there is no branch"
+    return Answer({"branches": rows}, (view,))

@@ -144,7 +144,7 @@ _CERTAINTY = {
     "asked": "the snapshots before and after it were asked",
     "text": "by its sentence; the snapshots of that time are gone",
     "likely": "likely: what went fits the question better; the snapshots of that time are gone",
-    "unknown": "it had this answer in everything that is kept",
+    "unknown": "its sentence is older than all that is kept",
 }
 
 
@@ -168,7 +168,7 @@ def show_blame(document: Document) -> View:
         yield Text(f"   before: {document['before']}", style="dim")
     dates = document["sentences"]
     if len({row["day"] for row in dates}) > 1:
-        yield from (f"   {row['day'] or 'earlier':<10}  {row['text']}" for row in dates)
+        yield from (f"   {row['day']}  {row['text']}" for row in dates if row["day"])
     if commit := document["git"]:
         named = f"{commit['commit'][:12]} {commit['author']}, {day(commit['at'])}: "
         yield f"   git: {named if commit['commit'] else ''}{commit['subject']}"
