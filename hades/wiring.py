@@ -19,6 +19,7 @@ from hades.files import FileLock, hold_lock, make_private_folder
 from hades.ingest.manifest import known
 from hades.memory.memory import Memory
 from hades.memory.recall.search import NOTHING_REMEMBERED, StoredMemorySearch
+from hades.night.release.merge import write_base
 from hades.ports.services import Embedder, LanguageModel, Tracker, silent
 from hades.ports.store import GraphStore, Mode
 from hades.providers.file_registry import FileTracker
@@ -344,6 +345,8 @@ def _copy_store(home: Path, branch: Path) -> None:
             half = branch / f".{_STORE}.copy"
             half.unlink(missing_ok=True)
             copy_database(home / _STORE, half)
+            with closing(SqliteStore.open(half, Mode.READ_ONLY)) as store:
+                write_base(branch, store)
             half.rename(branch / _STORE)
 
 

@@ -36,6 +36,7 @@ from schemas.sources import SourceSpec
 _ALIKE = 0.5  # two sentences that share so much are versions of each other
 _NEARER = 0.02  # by how much a sentence that went must be nearer to the question
 _LONGEST = 300
+_STOPS = (".", "!", "?", "。")
 Report = dict[str, Any]
 
 
@@ -68,6 +69,7 @@ def blame(home: Path, question: str, tools: Tools, sources: Sequence[SourceSpec]
         "source": "" if walk.now.source is None else walk.now.source.document,
         **report,
         "sentences": _date_sentences(walk, moves),
+        "former_names": _names_of_source(walk, moves),
         "asked_snapshots": len(walk.answers),
         "kept_since": kept[0].day,
         "texts_since": next((move.day for move in moves if move.has_texts), ""),
@@ -117,11 +119,14 @@ class _Walk:
 
     @cached_property
     def key(self) -> str:
-        """The sentence that answers: the one nearest to the question."""
-        if self.tools.embedder is None or not self.parts:
-            return next(iter(self.parts), "")
-        vectors = self.tools.embedder.embed([self.question, *self.parts])
-        return self.parts[int(np.argmax(vectors[1:] @ vectors[0]))]
+        """The sentence that answers: the one nearest to the question, prose before lines of tables
+        and code.
+        """
+        parts = [part for part in self.parts if part.endswith(_STOPS)] or self.parts
+        if self.tools.embedder is None or not parts:
+            return next(iter(parts), "")
+        vectors = self.tools.embedder.embed([self.question, *parts])
+        return parts[int(np.argmax(vectors[1:] @ vectors[0]))]
 
     @cached_property
     def _changes(self) -> dict[str, list[DocumentChange]]:
@@ -321,12 +326,32 @@ def _date_sentences(walk: _Walk, moves: Sequence[Move]) -> list[dict[str, str]]:
     day where that was before everything that is kept.
     """
     document = "" if walk.now.source is None else walk.now.source.document_id
-    days = dict.fromkeys(walk.parts, "")
-    for move in moves:
-        for row in walk.changes(move):
-            if row.document == document:
-                days |= {part: move.day for part in walk.parts if _brought(row, part)}
-    return [{"text": _excerpt((part,)), "day": day} for part, day in days.items()]
+    days: dict[str, str] = {}
+    for move in reversed(moves):
+        rows = walk.changes(move)
+        for row in [row for row in rows if row.document == document]:
+            former = _former_name(row, rows)
+            if former is not None:
+                document = former.document
+                continue
+            for part in walk.parts:
+                if part not in days and _brought(row, part):
+                    days[part] = move.day
+    return [{"text": _excerpt((part,)), "day": days.get(part, "")} for part in walk.parts]
+
+
+def _names_of_source(walk: _Walk, moves: Sequence[Move]) -> list[dict[str, str]]:
+    """The names that the answer's document had before, newest first, with the last day of each."""
+    document = "" if walk.now.source is None else walk.now.source.document_id
+    names = []
+    for move in reversed(moves):
+        rows = walk.changes(move)
+        for row in [row for row in rows if row.document == document]:
+            former = _former_name(row, rows)
+            if former is not None:
+                document = former.document
+                names.append({"name": former.name, "until": move.day})
+    return names
 
 
 def _describe_change(row: DocumentChange, key: str, old_answer: Sequence[str]) -> Report:

@@ -102,6 +102,16 @@ def for_branch(settings: Settings, name: str) -> Settings:
     return settings.model_copy(update={**changes, "lineage_url": None})
 
 
+def enter_branch(name: str) -> Callable[[], None]:
+    """Let this process work in a branch, as if its environment said so; what it calls when it
+    leaves.
+    """
+    variable = variable_of("branch")
+    before = os.environ.get(variable, "")
+    os.environ[variable] = name
+    return lambda: os.environ.update({variable: before})
+
+
 def branches(home: Path) -> list[str]:
     """The branches of a home, by name."""
     return _folders_named(home / BRANCHES)

@@ -4,7 +4,6 @@ when it is called.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Mapping
 from functools import cache
@@ -18,8 +17,6 @@ from typer.completion import completion_init  # type: ignore[attr-defined]
 from typer.core import TyperCommand, TyperGroup
 
 from hades.errors import plain_message
-
-_BRANCH = "HADES_BRANCH"
 
 
 def main() -> None:
@@ -62,6 +59,7 @@ COMMANDS: Mapping[str, Mapping[str, str]] = {
         "tag": "cli.history",
         "blame": "capabilities.history",
         "branch": "cli.history",
+        "merge": "cli.history",
         "compare": "capabilities.graph",
         "promote": "capabilities.graph",
         "rollback": "capabilities.graph",
@@ -189,9 +187,7 @@ def _version(wanted: bool) -> None:
 def _enter_branch(context: typer.Context, name: str | None) -> None:
     """Let the settings of this command be those of a branch."""
     if name is not None:
-        before = os.environ.get(_BRANCH, "")
-        os.environ[_BRANCH] = name
-        context.call_on_close(lambda: os.environ.update({_BRANCH: before}))
+        context.call_on_close(import_module("hades.settings.load").enter_branch(name))
 
 
 def root(

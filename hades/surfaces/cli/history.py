@@ -1,16 +1,20 @@
-"""`hades tag` and `hades branch`: snapshots with names, and homes beside the home."""
+"""`hades tag`, `branch` and `merge`: snapshots with names, and homes beside the home."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from contextlib import closing
+from dataclasses import asdict
+from typing import Annotated, Literal
 
 import typer
 
 from hades.errors import SettingsError
 from hades.night.history import CURRENT, remove_tag, resolve_snapshot, set_tag
 from hades.night.release.branch import create_branch, drop_branch, list_branches
+from hades.night.release.merge import merge_branch
 from hades.ports.services import utc_now
-from hades.settings.load import load_settings
+from hades.ports.store import Mode
+from hades.settings.load import for_branch, load_settings
 from hades.snapshot.manifest import pins, root_of, served
 from hades.surfaces.cli.output import (
     Answer,
@@ -20,7 +24,7 @@ from hades.surfaces.cli.output import (
     option,
     table,
 )
-from hades.wiring import hold_build
+from hades.wiring import hold_build, open_store, open_written_store
 
 
 @local_command("tag", "RW")
@@ -84,3 +88,33 @@ def branch_home(
     columns = "branch created from serves own_store=has_own_store own_bytes"
     view = list_records(rows, columns) if rows else "there is no branch"
     return Answer({"branches": rows}, (view,))
+
+
+@local_command("merge", "RW")
+def merge_into_home(
+    name: Annotated[str, argument("Branch to merge.", "NAME")],
+    take: Annotated[
+        Literal["home", "branch"] | None,
+        option("Whose version counts of a document that both changed."),
+    ] = None,
+) -> Answer:
+    """Bring the documents that a branch added, changed or removed into the home.
+
+    Both are compared with what the branch began with. Where both changed a document, it is named
+    and nothing is merged, unless --take says whose version counts. `hades build` publishes the
+    result; the branch stays until it is dropped.
+    """
+    settings = load_settings()
+    if settings.branch is not None:
+        raise SettingsError(f"this is the branch {settings.branch}; unset HADES_BRANCH first")
+    branch = for_branch(settings, name)
+    with (
+        hold_build("hades merge", settings),
+        hold_build("hades merge", branch),
+        closing(open_written_store(settings)) as home_store,
+        closing(open_store(branch, Mode.READ_ONLY)) as branch_store,
+    ):
+        report = merge_branch(home_store, branch_store, branch.home, take)
+    document = asdict(report)
+    counts = ", ".join(f"{len(documents):,} {kind}" for kind, documents in document.items())
+    return Answer(document, (f"documents: {counts}", "run `hades build` to publish them"))

@@ -166,9 +166,9 @@ def show_blame(document: Document) -> View:
         yield Text(f"   + {changed['now'] or 'nothing'}", style="green")
     elif document["before"]:
         yield Text(f"   before: {document['before']}", style="dim")
-    dates = document["sentences"]
-    if len({row["day"] for row in dates}) > 1:
-        yield from (f"   {row['day']}  {row['text']}" for row in dates if row["day"])
+    yield from (f"   until {row['until']}: {row['name']}" for row in document["former_names"])
+    dates = [row for row in document["sentences"] if row["day"] not in ("", night["day"])]
+    yield from (f"   since {row['day']}: {row['text']}" for row in dates[:_NAMED])
     if commit := document["git"]:
         named = f"{commit['commit'][:12]} {commit['author']}, {day(commit['at'])}: "
         yield f"   git: {named if commit['commit'] else ''}{commit['subject']}"

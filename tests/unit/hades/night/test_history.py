@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -194,3 +195,74 @@ def test_without_a_limit_nothing_is_kept(place: Place) -> None:
     place.publish()
     assert not (place.home / FOLDER).exists()
     assert json.loads(run("log", "--json").stdout)["nights"][0]["serves"]
+
+
+QUESTION = "Which port has the service?"
+
+
+def test_blame_shows_both_sentences_and_the_commit(place: Place) -> None:
+    _git(place.pages, "init", "--quiet")
+    _commit(place.pages, "first pages")
+    place.publish()
+    place.write("port.md", "The port of the service is 9000. It listens on every address.")
+    _commit(place.pages, "move the service to port 9000")
+    second = place.publish()
+    place.write("owner.md", "Ivo Kern owns the billing service.")
+    place.publish()
+    report = run_json("blame", QUESTION)
+    assert (report["night"]["snapshot"], report["certainty"]) == (second, "asked")
+    assert report["causes"][0]["sentence"] == "port.md was changed"
+    assert report["document"]["before"] == "The port of the service is 8377."
+    assert report["document"]["now"] == "The port of the service is 9000."
+    assert report["git"]["subject"] == "move the service to port 9000"
+    assert "because port.md was changed" in run("blame", QUESTION).output
+
+
+def _git(folder: Path, *words: str) -> None:
+    names = ("-c", "user.name=Ada", "-c", "user.email=ada@example.org")
+    subprocess.run(["git", *names, *words], cwd=folder, check=True, capture_output=True)
+
+
+def _commit(folder: Path, subject: str) -> None:
+    _git(folder, "add", "--all")
+    _git(folder, "commit", "--quiet", "-m", subject)
+
+
+def test_blame_goes_on_by_sentences_where_snapshots_are_gone(place: Place) -> None:
+    place.publish(keep=1)
+    place.write("old.md", "The port of the service is 9000. Nobody else may take it.")
+    (place.pages / "port.md").unlink()
+    second = place.publish(keep=1)
+    (place.pages / "old.md").rename(place.pages / "new.md")
+    place.publish(keep=1)
+    place.write("owner.md", "Ivo Kern owns the billing service.")
+    place.publish(keep=1)
+    report = run_json("blame", QUESTION)
+    assert (report["night"]["snapshot"], report["certainty"]) == (second, "text")
+    assert (report["document"]["name"], report["document"]["change"]) == ("old.md", "added")
+    assert report["former_names"] == [{"name": "old.md", "until": "2026-03-03"}]
+    older = run_json("blame", "Who owns the billing service?")
+    assert (older["night"]["day"], older["document"]["name"]) == ("2026-03-04", "owner.md")
+
+
+def test_blame_says_how_far_back_it_can_see(place: Place) -> None:
+    place.publish(keep=1)
+    place.write("owner.md", "Ivo Kern owns the billing service.")
+    place.publish(keep=1)
+    report = run_json("blame", QUESTION)
+    assert report["certainty"] == "unknown"
+    assert (report["kept_since"], report["texts_since"]) == ("2026-03-02", "2026-03-02")
+    assert "at least since" in run("blame", QUESTION).output
+
+
+def test_the_settings_that_a_night_changed_are_named(place: Place) -> None:
+    place.publish()
+    place.write("port.md", "The port of the service is 9000. It listens on every address.")
+    place.settings = place.settings.model_copy(
+        update={"hipporag": place.settings.hipporag.model_copy(update={"damping": 0.7})}
+    )
+    place.publish()
+    (change,) = run_json("log")["nights"][0]["changed_settings"]
+    assert re.fullmatch(r"hipporag\.damping: [0-9.]+ -> 0\.7", change)
+    assert run_json("blame", QUESTION)["settings_of_night"] == [change]
+    assert run("blame", "").exit_code == 1
