@@ -5,7 +5,7 @@ line all call.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import cached_property
@@ -15,13 +15,19 @@ from typing import Any, Self
 from hades.cache.tiers import CachePlace
 from hades.errors import HadesError, SettingsError
 from hades.ingest.edges import derive_edges
-from hades.ingest.forget import Certificate, find_own_words, forget_documents
+from hades.ingest.forget import (
+    Certificate,
+    UnknownDocument,
+    find_own_words,
+    forget_documents,
+    resolve,
+)
 from hades.ingest.ingest import Ingest
 from hades.ingest.phases import IngestContext, Phase
 from hades.ingest.stated_edges import estimate, extract
 from hades.memory.memory import Memory
 from hades.night.context import BuildContext, Mode
-from hades.night.history import forget_history, keep_history
+from hades.night.history import forget_history, keep_history, past_documents
 from hades.night.report import build
 from hades.night.stage import begin
 from hades.night.text_places import find_files, remove_files
@@ -101,10 +107,12 @@ class Hades:
         The graph that serves answers from them until the next one is published.
         """
         with self._context.hold("forget"):
-            words = find_own_words(self.store, ids)
-            certificate = forget_documents(self.store, self.embedder, ids)
+            past = past_documents(self.home, ids)
+            stored = [identifier for identifier in ids if not self._is_past(identifier, past)]
+            words = find_own_words(self.store, stored)
+            certificate = forget_documents(self.store, self.embedder, stored)
             forgotten = [node_id("documents", row["key"]) for row in certificate.documents]
-            forget_history(self.home, forgotten, words)
+            forget_history(self.home, [*forgotten, *past.values()], words)
             retire_snapshots(self.home, utc_now())
             self.store.compact()
             removed = remove_files(self.home, words)
@@ -114,6 +122,16 @@ class Hades:
             files_removed=removed,
             files_left=find_files(self.home, words),
         )
+
+    def _is_past(self, identifier: str, past: Mapping[str, str]) -> bool:
+        """Whether a document went long ago and only the history still has sentences of it."""
+        try:
+            resolve(self.store, identifier)
+        except UnknownDocument:
+            if identifier not in past:
+                raise
+            return True
+        return False
 
     def forget_questions(self, ids: Sequence[str]) -> list[str]:
         """Remove questions from the log, with what was answered and judged; the ids that went."""

@@ -17,7 +17,7 @@ import numpy as np
 
 from hades.errors import NothingPublished, SnapshotError
 from hades.ingest.sources.git import blame_sentence
-from hades.night.history import DocumentChange, Move, changes_of, is_renamed, moves_of, plain
+from hades.night.history import DocumentChange, Move, changes_of, former_of, moves_of, plain
 from hades.night.night_log import changed_settings
 from hades.night.standing import Asker, GraphChanges, StandingAnswer
 from hades.ports.services import RememberingEmbedder
@@ -66,6 +66,7 @@ def blame(home: Path, question: str, tools: Tools, sources: Sequence[SourceSpec]
     return {
         "question": question,
         "answer": _excerpt(walk.now.text),
+        "sentence": _excerpt((walk.key,)),
         "source": "" if walk.now.source is None else walk.now.source.document,
         **report,
         "sentences": _date_sentences(walk, moves),
@@ -119,14 +120,17 @@ class _Walk:
 
     @cached_property
     def key(self) -> str:
-        """The sentence that answers: the one nearest to the question, prose before lines of tables
-        and code.
-        """
-        parts = [part for part in self.parts if part.endswith(_STOPS)] or self.parts
-        if self.tools.embedder is None or not parts:
-            return next(iter(parts), "")
-        vectors = self.tools.embedder.embed([self.question, *parts])
-        return parts[int(np.argmax(vectors[1:] @ vectors[0]))]
+        """The sentence that answers; prose before lines of tables and code."""
+        return self.nearest([part for part in self.parts if part.endswith(_STOPS)] or self.parts)
+
+    def nearest(self, sentences: Sequence[str]) -> str:
+        """The sentence that fits the question best, by its vector and the words they share."""
+        if self.tools.embedder is None or not sentences:
+            return next(iter(sentences), "")
+        vectors = self.tools.embedder.embed([self.question, *sentences])
+        asked = _stems(self.question)
+        shares = [len(asked & _stems(text)) / max(1, len(asked)) for text in sentences]
+        return sentences[int(np.argmax(vectors[1:] @ vectors[0] + np.array(shares)))]
 
     @cached_property
     def _changes(self) -> dict[str, list[DocumentChange]]:
@@ -200,7 +204,7 @@ def _explain_asked(walk: _Walk, moves: Sequence[Move], former: int, first: int) 
         "not_before": older.day if hit is None and len(between) > 1 else move.day,
         "before": _excerpt(old_text),
         "causes": causes,
-        "document": None if hit is None else _describe_change(hit[1], walk.key, old_text),
+        "document": None if hit is None else _describe_change(walk, hit[1], old_text),
         "settings_of_night": _settings_between(moves, move),
     }
 
@@ -252,7 +256,7 @@ def _explain_by_texts(walk: _Walk, moves: Sequence[Move], oldest: Move) -> Repor
     if hit is None:
         return report
     move, row, certainty = hit
-    described = _describe_change(row, walk.key, ())
+    described = _describe_change(walk, row)
     sentence = f"{row.name} was {row.change}"
     return report | {
         "certainty": certainty,
@@ -274,7 +278,7 @@ def _walk_back(
         rows = walk.changes(move)
         brought = [row for row in rows if row.document == document and _brought(row, walk.key)]
         if brought:
-            former = _former_name(brought[0], rows)
+            former = former_of(brought[0], rows)
             if former is None:
                 return move, brought[0], "text"
             document = former.document
@@ -285,20 +289,11 @@ def _walk_back(
     return None
 
 
-def _former_name(row: DocumentChange, rows: Sequence[DocumentChange]) -> DocumentChange | None:
-    """The page that went when this one came with its sentences: it got another name."""
-    if row.change != "added":
-        return None
-    came = set(row.came)
-    former = [other for other in rows if other.change == "removed" and is_renamed(other.gone, came)]
-    return former[0] if former else None
-
-
 def _better_gone(walk: _Walk, rows: Sequence[DocumentChange]) -> DocumentChange | None:
     """The change that took away a sentence which has every word of the question that the answer
     has, and more of them or is nearer to it; the nearest of these.
     """
-    asked = set(map(stem, content_words(walk.question)))
+    asked = _stems(walk.question)
     answered = asked & _stems(walk.key)
     texts = []
     for row in rows:
@@ -330,7 +325,7 @@ def _date_sentences(walk: _Walk, moves: Sequence[Move]) -> list[dict[str, str]]:
     for move in reversed(moves):
         rows = walk.changes(move)
         for row in [row for row in rows if row.document == document]:
-            former = _former_name(row, rows)
+            former = former_of(row, rows)
             if former is not None:
                 document = former.document
                 continue
@@ -347,30 +342,30 @@ def _names_of_source(walk: _Walk, moves: Sequence[Move]) -> list[dict[str, str]]
     for move in reversed(moves):
         rows = walk.changes(move)
         for row in [row for row in rows if row.document == document]:
-            former = _former_name(row, rows)
+            former = former_of(row, rows)
             if former is not None:
                 document = former.document
                 names.append({"name": former.name, "until": move.day})
     return names
 
 
-def _describe_change(row: DocumentChange, key: str, old_answer: Sequence[str]) -> Report:
+def _describe_change(walk: _Walk, row: DocumentChange, old_answer: Sequence[str] = ()) -> Report:
     """A document's change with the sentence that answers and the one that it replaced."""
-    came = [sentence for sentence in row.came if _word_text(key) in _word_text(sentence)]
-    shown = came or list(row.came[:1])
+    came = [text for text in row.came if _word_text(walk.key) in _word_text(text)]
+    shown = walk.key if row.change == "removed" else next(iter(came or row.came), "")
     old_text = _word_text(" ".join(old_answer))
-    former = [sentence for sentence in row.gone if _word_text(sentence) in old_text]
-    if not former and shown:
-        former = [sentence for sentence in row.gone if _share(sentence, shown[0]) >= _ALIKE]
-        former.sort(key=lambda sentence: -_share(sentence, shown[0]))
-    if not shown and not former:
-        former = list(row.gone[:1])
+    former = walk.nearest([text for text in row.gone if _word_text(text) in old_text])
+    if not former and row.change == "changed":
+        former = max(row.gone, key=lambda text: _share(text, shown), default="")
+        former = former if _share(former, shown) >= _ALIKE else ""
+    if not former and not came:
+        former = walk.nearest(row.gone)
     return {
         "id": row.document,
         "name": row.name,
         "change": row.change,
-        "before": _excerpt(former[:1]),
-        "now": _excerpt(shown[:1]),
+        "before": _excerpt((former,)),
+        "now": _excerpt((shown,)),
     }
 
 

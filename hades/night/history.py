@@ -235,6 +235,15 @@ def moves_of(home: Path) -> list[Move]:
     return earlier + moves
 
 
+def past_documents(home: Path, names: Sequence[str]) -> dict[str, str]:
+    """The ids of documents that the history has changes of, by their names."""
+    known: dict[str, str] = {}
+    for row in chain.from_iterable(changes_of(home, move) for move in _read_moves(home)):
+        if row.name in names:
+            known[row.name] = row.document
+    return known
+
+
 def forget_history(home: Path, documents: Sequence[str], words: AbstractSet[str]) -> None:
     """Take documents (ids) out of the history: what is kept of them, also from when they had other
     names, and every sentence with one of the words.
@@ -274,6 +283,29 @@ def _follow_names(changes: Sequence[DocumentChange], gone: set[str]) -> None:
     for row in changes:
         if row.change == "removed" and is_renamed(row.gone, came):
             gone.add(row.document)
+
+
+def former_of(row: DocumentChange, rows: Sequence[DocumentChange]) -> DocumentChange | None:
+    """The page that went when this one came with its sentences: it got another name."""
+    if row.change != "added":
+        return None
+    came = set(row.came)
+    for former in rows:
+        if former.change == "removed" and is_renamed(former.gone, came):
+            return former
+    return None
+
+
+def other_names(home: Path, names: Sequence[str]) -> list[str]:
+    """The names with those that the same pages had before and after."""
+    known = {*names}
+    contents = [changes_of(home, move) for move in _read_moves(home)]
+    for changes in (*reversed(contents), *contents):
+        for row in changes:
+            former = former_of(row, changes)
+            if former is not None and not known.isdisjoint((row.name, former.name)):
+                known.update((row.name, former.name))
+    return sorted(known)
 
 
 def is_renamed(gone: Sequence[str], came: AbstractSet[str]) -> bool:

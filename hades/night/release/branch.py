@@ -19,7 +19,7 @@ from hades.snapshot.manifest import root_of, served
 from schemas.ids import iso
 
 _ABOUT = "branch.json"
-_LINKED = ("exam", build_state.FOLDER)  # files that are replaced whole, never changed
+_LINKED = ("exam", "history", build_state.FOLDER)  # files that are replaced whole
 _STORE = "graph.db"
 
 

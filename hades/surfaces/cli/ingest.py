@@ -28,6 +28,7 @@ from hades.ingest.forget import UnknownDocument
 from hades.ingest.phases import Phase
 from hades.ingest.sources.workspace import WorkspaceSource
 from hades.memory.conversations import ingest_conversation
+from hades.night.history import other_names
 from hades.night.release.publish import publish_now
 from hades.night.report import summary_lines
 from hades.ports.services import utc_now
@@ -206,6 +207,7 @@ def run_forget(
     if not ids and not query:
         raise HadesError("nothing was named; give a document id, or --query with a question's id")
     with hold_build("hades forget"), open_hades() as hades:
+        names = other_names(hades.home, ids or ())
         questions = hades.forget_questions(query) if query else []
         certificate = hades.forget(ids).as_dict() if ids else {"complete": True}
         published = publish_now(hades.build_context, utc_now(), 1) if publish else None
@@ -213,7 +215,7 @@ def run_forget(
             path.name for path in (hades.home / "snapshots").glob("*/") if path.is_dir()
         )
         pages = sorted(path.name for path in (hades.home / "reports").glob("*") if path.is_file())
-    in_branches = _forget_in_branches(ids or (), publish)
+    in_branches = _forget_in_branches(names if ids else (), publish)
     document = {
         **certificate,
         "questions_removed": questions,
@@ -233,7 +235,7 @@ def _forget_in_branches(ids: Sequence[str], publish: bool) -> list[str]:
         own_settings = for_branch(settings, name)
         with hold_build("hades forget", own_settings), open_hades(own_settings) as hades:
             had_one = False
-            for identifier in ids:
+            for identifier in other_names(own_settings.home, ids):
                 with suppress(UnknownDocument):
                     hades.forget([identifier])
                     had_one = True

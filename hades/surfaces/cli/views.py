@@ -119,7 +119,10 @@ def show_log(document: Document) -> View:
         marks += [] if night["is_kept"] or not night["snapshot"] else ["pruned"]
         seconds = "" if night["seconds"] is None else f"  {night['seconds']:,.1f} s"
         mark = f"  ({', '.join(marks)})" if marks else ""
-        head = f"{day(night['at'])}  {night['kind']:<8}  {night['snapshot'][:12]}{seconds}{mark}"
+        built = day(night["at"])
+        if night["as_of"][:10] not in ("", built[:10]):
+            built += f" for {night['as_of'][:10]}"
+        head = f"{built}  {night['kind']:<8}  {night['snapshot'][:12]}{seconds}{mark}"
         yield Text(head, style="red" if night["problem"] else "bold")
         yield f"    {night['problem'] or _changes_of_night(night)}"
         yield from (f"    {setting}" for setting in night["changed_settings"])
@@ -151,11 +154,11 @@ _CERTAINTY = {
 def show_blame(document: Document) -> View:
     """The answer, since when, by what, and what it said before."""
     night, changed = document["night"], document["document"]
-    yield Text(document["answer"] or "no answer", style="bold")
+    yield Text(document["sentence"] or "no answer", style="bold")
     yield Text(f"   {document['source']}", style="dim")
     since = "since" if document["certainty"] != "unknown" else "at least since"
     yield (
-        f"{since} {day(night['at'])}, {night['act']} {night['snapshot'][:12]} "
+        f"{since} {night['day']}, {night['act']} {night['snapshot'][:12]} of {day(night['at'])} "
         f"({_CERTAINTY[document['certainty']]})"
     )
     if document["not_before"] and document["not_before"] != night["day"]:
@@ -166,7 +169,7 @@ def show_blame(document: Document) -> View:
         yield Text(f"   + {changed['now'] or 'nothing'}", style="green")
     elif document["before"]:
         yield Text(f"   before: {document['before']}", style="dim")
-    yield from (f"   until {row['until']}: {row['name']}" for row in document["former_names"])
+    yield from (f"   named {row['name']} until {row['until']}" for row in document["former_names"])
     dates = [row for row in document["sentences"] if row["day"] not in ("", night["day"])]
     yield from (f"   since {row['day']}: {row['text']}" for row in dates[:_NAMED])
     if commit := document["git"]:

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 from hades.errors import ContractBroken, SnapshotError
 from hades.night.history import (
@@ -266,3 +268,53 @@ def test_the_settings_that_a_night_changed_are_named(place: Place) -> None:
     assert re.fullmatch(r"hipporag\.damping: [0-9.]+ -> 0\.7", change)
     assert run_json("blame", QUESTION)["settings_of_night"] == [change]
     assert run("blame", "").exit_code == 1
+
+
+STEPS = st.lists(
+    st.sampled_from(["edit", "rename", "remove", "tag", "branch", "other page"]),
+    min_size=2,
+    max_size=5,
+)
+
+
+@pytest.mark.slow
+@settings(max_examples=5)
+@example(steps=["branch", "rename"], rule=1)
+@example(steps=["edit", "tag", "rename", "remove"], rule=2)
+@given(steps=STEPS, rule=st.integers(1, 3))
+def test_after_forgetting_no_byte_of_the_text_is_left(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[str], rule: int
+) -> None:
+    folder = tmp_path_factory.mktemp("forgotten")
+    with pytest.MonkeyPatch.context() as patch:
+        live_in(folder / "home", patch)
+        place = Place(folder)
+        place.write("port.md", "The port of the service is 8377.")
+        name = "secret0.md"
+        place.write(name, SECRET)
+        place.publish(keep=rule)
+        for number, step in enumerate(steps, 1):
+            name = take_step(place, step, number, name)
+            place.publish(keep=rule)
+        (place.pages / name).unlink(missing_ok=True)
+        run_json("forget", name, "--publish")
+        assert _files_with_words(place.home) == []
+        assert "8377" in run("answer", QUESTION).output
+
+
+def take_step(place: Place, step: str, number: int, name: str) -> str:
+    """Change the folder or the home; the name that the secret page has then."""
+    page = place.pages / name
+    if step == "edit":
+        place.write(name, f"{FORMER} That was in the year {1800 + number}.")
+    elif step == "rename" and page.exists():
+        return page.rename(place.pages / f"secret{number}.md").name
+    elif step == "remove":
+        page.unlink(missing_ok=True)
+    elif step == "tag":
+        run_json("tag", f"tag-{number}")
+    elif step == "branch":
+        run_json("branch", f"branch-{number}")
+    else:
+        place.write("other.md", f"Nothing was written in the year {number}.")
+    return name
