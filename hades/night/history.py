@@ -321,7 +321,9 @@ def resolve_snapshot(home: Path, name: str) -> str:
     root = root_of(home)
     present = manifest.folders(root) if root.is_dir() else set()
     tags = manifest.pins(root)
-    if name == CURRENT and served(home):
+    if name == CURRENT:
+        if not served(home):
+            raise SnapshotError("nothing is published yet; run `hades build`")
         return served(home)
     if name in present or name in tags:
         return tags.get(name, name)

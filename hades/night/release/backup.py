@@ -310,7 +310,7 @@ def _copy_rest(home: Path, into: Path, copy_file: CopyFile, left_out: frozenset[
 # Restoring: a backup is read through first, laid out beside, and only then takes the place of what
 # was there.
 _STAGE = ".restoring"
-_KEPT_ENTRIES = frozenset({"cache", "prefect", "demo", "bench", "tenants", "branches"})
+_KEPT_ENTRIES = frozenset({"cache", "prefect", "demo", "bench", "tenants"})
 
 
 def restore(

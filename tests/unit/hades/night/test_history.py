@@ -247,6 +247,22 @@ def test_blame_goes_on_by_sentences_where_snapshots_are_gone(place: Place) -> No
     assert (older["night"]["day"], older["document"]["name"]) == ("2026-03-04", "owner.md")
 
 
+def test_blame_explains_an_answer_that_is_lost(place: Place) -> None:
+    question = "Who feeds the office cat?"
+    place.write("cat.md", "Mia Falk feeds the office cat.")
+    place.publish()
+    (place.pages / "cat.md").unlink()
+    second = place.publish()
+    place.write("port.md", "The port of the service is 9000.")
+    place.publish()
+    report = run_json("blame", question)
+    assert (report["sentence"], report["source"]) == ("", "")
+    assert (report["night"]["snapshot"], report["certainty"]) == (second, "asked")
+    assert (report["document"]["name"], report["document"]["change"]) == ("cat.md", "removed")
+    assert report["document"]["before"] == "Mia Falk feeds the office cat."
+    assert "no answer" in run("blame", question).output
+
+
 def test_blame_says_how_far_back_it_can_see(place: Place) -> None:
     place.publish(keep=1)
     place.write("owner.md", "Ivo Kern owns the billing service.")

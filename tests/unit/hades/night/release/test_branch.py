@@ -108,3 +108,14 @@ def test_a_branch_that_is_not_there_is_named(pages: Path, tmp_path: Path) -> Non
     assert run("branch", "here").exit_code == 1
     assert run("--branch", "here", "branch", "inner").exit_code == 1
     assert sorted(path.name for path in root_of(tmp_path / "home").glob(".linking*")) == []
+
+
+def test_a_backup_is_of_the_home_or_of_one_branch(pages: Path, tmp_path: Path) -> None:
+    run_json("branch", "other")
+    run_json("backup", str(tmp_path / "safe"))
+    assert not (tmp_path / "safe" / "home" / "branches").exists()
+    run_json("--branch", "other", "backup", str(tmp_path / "of-branch"))
+    run_json("restore", str(tmp_path / "of-branch"), HADES_HOME=str(tmp_path / "restored"))
+    assert run_json("status", HADES_HOME=str(tmp_path / "restored"))["counts"]["documents"] == 2
+    run_json("restore", str(tmp_path / "safe"), "--force")
+    assert run_json("branch", "--list")["branches"] == []
