@@ -15,7 +15,13 @@ from typing import Any, Self
 from hades.cache.tiers import CachePlace
 from hades.errors import HadesError, SettingsError
 from hades.ingest.edges import derive_edges
-from hades.ingest.forget import Certificate, find_own_words, forget_documents
+from hades.ingest.forget import (
+    Certificate,
+    UnknownDocument,
+    find_own_words,
+    forget_documents,
+    resolve,
+)
 from hades.ingest.ingest import Ingest
 from hades.ingest.manifest import ManifestEntry, entries
 from hades.ingest.phases import IngestContext, Phase
@@ -28,6 +34,7 @@ from hades.night.contracts.check import (
     check_contracts,
     require_contracts,
 )
+from hades.night.history import forget_history, keep_history, past_documents
 from hades.night.plan.folder import remove_plans
 from hades.night.report import build
 from hades.night.stage import begin
@@ -43,6 +50,7 @@ from hades.snapshot.open import discard, open_snapshot, retire_snapshots
 from hades.snapshot.publish import PublishReport, publish
 from hades.snapshot.view import GraphView
 from schemas.answer import Retrieval
+from schemas.ids import node_id
 
 _BEFORE_EDGES = (Phase.NODES, Phase.CHUNKS, Phase.EMBEDDINGS)
 
@@ -110,8 +118,12 @@ class Hades:
         The graph that serves answers from them until the next one is published.
         """
         with self._context.hold("forget"):
-            words = find_own_words(self.store, ids)
-            certificate = forget_documents(self.store, self.embedder, ids)
+            past = past_documents(self.home, ids)
+            stored = [identifier for identifier in ids if not self._is_past(identifier, past)]
+            words = find_own_words(self.store, stored)
+            certificate = forget_documents(self.store, self.embedder, stored)
+            forgotten = [node_id("documents", row["key"]) for row in certificate.documents]
+            forget_history(self.home, [*forgotten, *past.values()], words)
             retire_snapshots(self.home, utc_now())
             self.store.compact()
             removed = [*remove_plans(self.home), *remove_files(self.home, words)]
@@ -121,6 +133,16 @@ class Hades:
             files_removed=removed,
             files_left=find_files(self.home, words),
         )
+
+    def _is_past(self, identifier: str, past: Mapping[str, str]) -> bool:
+        """Whether a document went long ago and only the history still has sentences of it."""
+        try:
+            resolve(self.store, identifier)
+        except UnknownDocument:
+            if identifier not in past:
+                raise
+            return True
+        return False
 
     def forget_questions(self, ids: Sequence[str]) -> list[str]:
         """Remove questions from the log, with what was answered and judged; the ids that went."""
@@ -142,7 +164,10 @@ class Hades:
         contracts first.
         """
         with self._context.hold("publish"):
-            return publish(self.store, self.home)
+            if self._build_context is None:
+                return publish(self.store, self.home)
+            with keep_history(self._build_context):
+                return publish(self.store, self.home)
 
     def build(
         self, *, as_of: datetime | None = None, mode: Mode = "auto", keep: int = 7

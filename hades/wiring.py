@@ -12,12 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from hades.cache.stores import MIB
 from hades.cache.tiers import CachePlace
 from hades.errors import NothingPublished, NotProvisioned, SettingsError, SnapshotError, StoreError
-from hades.files import FileLock, make_private_folder
+from hades.files import FileLock, hold_lock, make_private_folder
 from hades.ingest.manifest import known
 from hades.memory.memory import Memory
 from hades.memory.recall.search import NOTHING_REMEMBERED, StoredMemorySearch
+from hades.night.release.merge import write_base
 from hades.ports.services import Embedder, LanguageModel, PaidModels, Tracker, silent
 from hades.ports.store import GraphStore, Mode
 from hades.providers.file_registry import FileTracker
@@ -30,12 +32,12 @@ from hades.retrieval.answers import Answers
 from hades.retrieval.pipeline import Tools
 from hades.retrieval.ranking.feedback import StoredBeliefs
 from hades.retrieval.ranking.select import ExplorationRules
-from hades.settings.load import load_settings
-from hades.settings.tree import Settings
+from hades.settings.load import BRANCHES, branches, load_settings
+from hades.settings.tree import Settings, shaping_settings
 from hades.snapshot.manifest import served
 from hades.snapshot.open import EmptyView, open_snapshot
 from hades.stores.sqlite.changes import SqliteState
-from hades.stores.sqlite.store import SqliteStore
+from hades.stores.sqlite.store import SqliteStore, copy_database
 from hades.telemetry.logs import emitter, send_to
 from schemas.sources import SourceKind
 
@@ -86,6 +88,8 @@ def open_hades(
         open_past=lambda folder: _open_past(settings, folder, progress, embedder),
         device=settings.device,
         state=SqliteState(settings.home / "graph.db") if settings.store == "sqlite" else None,
+        history_bytes=settings.history_mib * MIB,
+        shaping_settings=shaping_settings(settings),
     )
     return Hades(
         store,
@@ -187,7 +191,7 @@ def open_memory(
     To read, the store is opened to read alone; an embedded one that is not there yet is made.
     """
     settings = settings or load_settings()
-    is_there = settings.store == "arango" or (settings.home / "graph.db").exists()
+    is_there = settings.store == "arango" or store_file(settings).exists()
     if mode is Mode.READ_ONLY and is_there:
         memory_store = _open_memory_to_read(settings)
     else:
@@ -243,7 +247,7 @@ def _open_memory_to_read(settings: Settings) -> GraphStore:
         store.count("memory_states")
     except NotProvisioned:
         store.close()
-        if not (settings.home / "graph.db").exists():
+        if not store_file(settings).exists():
             raise
         open_written_store(settings).close()
         return open_store(settings, Mode.READ_ONLY)
@@ -342,7 +346,32 @@ def open_store(settings: Settings, mode: Mode, busy_seconds: float | None = None
     """
     if settings.store == "arango":
         return _open_arango(settings, mode)
-    return SqliteStore.open(settings.home / "graph.db", mode, busy_seconds)
+    if settings.branch is not None and mode is not Mode.READ_ONLY:
+        _copy_store(settings.trunk, settings.home)
+    return SqliteStore.open(store_file(settings), mode, busy_seconds)
+
+
+_STORE = "graph.db"
+
+
+def store_file(settings: Settings) -> Path:
+    """The file of the embedded store: of a branch that nobody wrote to yet, that of its home."""
+    own = settings.home / _STORE
+    return own if own.exists() else settings.trunk / _STORE
+
+
+def _copy_store(home: Path, branch: Path) -> None:
+    """Give a branch the store as it is now, if it has none of its own yet."""
+    if (branch / _STORE).exists() or not (home / _STORE).exists():
+        return
+    with hold_lock(branch / ".store.lock"):
+        if not (branch / _STORE).exists():
+            half = branch / f".{_STORE}.copy"
+            half.unlink(missing_ok=True)
+            copy_database(home / _STORE, half)
+            with closing(SqliteStore.open(half, Mode.READ_ONLY)) as store:
+                write_base(branch, store)
+            half.rename(branch / _STORE)
 
 
 def open_briefly(
@@ -372,6 +401,8 @@ def open_written_store(settings: Settings, mode: Mode = Mode.READ_WRITE) -> Grap
     make_private_folder(settings.home)
     if settings.store != "sqlite":
         return open_store(settings, mode)
+    for name in branches(settings.home):  # which begin as the store is before this write
+        _copy_store(settings.home, settings.home / BRANCHES / name)
     store = open_store(settings, Mode.ADMIN)
     store.provision()
     return store
@@ -433,10 +464,11 @@ def open_language_model(settings: Settings) -> LanguageModel | None:
 def open_tracker(settings: Settings) -> Tracker:
     """The registry of weights and models: the server the settings name, or files under HADES_HOME.
 
-    Without MLflow (extra `flows`) the registry is one file and a folder.
+    Without MLflow (extra `flows`), and in a branch, the registry is one file and a folder.
     """
     home = settings.home.resolve()
-    if settings.mlflow_uri is None and find_spec("mlflow") is None:
+    is_plain = settings.branch is not None or find_spec("mlflow") is None
+    if settings.mlflow_uri is None and is_plain:
         return FileTracker(home / "registry.db", home / "artifacts")
     uri = settings.mlflow_uri or f"sqlite:///{home / 'mlflow.db'}"
     is_served = urlsplit(uri).scheme in ("http", "https")

@@ -314,11 +314,16 @@ def remove_documents(store: GraphStore, keys: Sequence[str]) -> None:
     if not keys:
         return
     with store.bulk(NAMES) as inside:
-        for collection in OWNED_BY_DOCUMENT:
-            remove_nodes(inside, collection, sorted(keys_of_documents(inside, collection, keys)))
-        inside.delete("documents", keys=keys)
-        inside.delete("ingest_manifest", keys=keys)
+        take_out(inside, keys)
         remove_unused(inside)
+
+
+def take_out(store: RowStore, keys: Sequence[str]) -> None:
+    """Delete documents with the rows that belong to them, inside a transaction."""
+    for collection in OWNED_BY_DOCUMENT:
+        remove_nodes(store, collection, sorted(keys_of_documents(store, collection, keys)))
+    store.delete("documents", keys=keys)
+    store.delete("ingest_manifest", keys=keys)
 
 
 def resolve(store: RowStore, identifier: str) -> str:

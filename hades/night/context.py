@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -52,7 +52,8 @@ class BuildContext:
     `open_tools` gives what asking questions needs, for the stage that learns from them; `open_past`
     an empty graph in a folder, of the same settings, for a past night. `state` is the store as one
     file, None for a store that is none. `engine` evaluates the contracts; None: the best that is
-    installed.
+    installed. `history_bytes` bound what is kept of each night's changes, with the settings that
+    shape a graph.
     """
 
     store: GraphStore
@@ -67,6 +68,8 @@ class BuildContext:
     open_tools: Callable[[], Tools] | None = None
     emit_lineage: Emit = emit_nothing
     device: str = "cpu"  # that states of nodes are fitted on, see HADES_DEVICE
+    history_bytes: int = 0
+    shaping_settings: Mapping[str, Any] = field(default_factory=dict)
     open_past: Callable[[Path], AbstractContextManager[tuple[BuildContext, Ingest]]] | None = None
     state: StateFile | None = None
     engine: Engine | None = None

@@ -27,6 +27,7 @@ from hades.night.contracts.check import rules_accepted, write_page
 from hades.night.contracts.rule import ContractResult
 from hades.night.exam.stage import taken_exam
 from hades.night.model_versions import RANKER_MODEL, version_of
+from hades.night.night_log import REPORTS, write_stopped
 from hades.night.release.publish import MODELS, warn_not_registered
 from hades.night.stage import TEXTS, Night, Report, Rows
 from hades.night.stages import NIGHT, STAGE_NAMES, STAGES, run_here
@@ -47,7 +48,6 @@ from hades.snapshot.open import snapshots
 from hades.snapshot.publish import adopt
 from schemas.ids import iso
 
-REPORTS = "reports"
 _PATTERN = "nightly-*.json"
 _MOVES = 14  # that are shown
 _GONE = "a topic that is gone"
@@ -171,6 +171,7 @@ def _summarise(
     seconds["contracts"] = round(sum(check["took"] for check in report["contracts"]), 3)
     return {
         "build": night.name,
+        "began": iso(datetime.fromtimestamp(night.began, UTC)),
         "as_of": night.as_of.isoformat(),
         "snapshot": report["released"]["snapshot"],
         "derived_from": derivation(context),
@@ -243,8 +244,9 @@ def log_stopped_night(
     context: BuildContext, night: Night, report: Report, error: BaseException
 ) -> None:
     """The run of a night that an error or a person ended: when it worked, and the stages that
-    completed.
+    completed; `hades log` shows it.
     """
+    write_stopped(context.home, night, report, error)
     status: RunStatus = "FAILED" if isinstance(error, Exception) else "KILLED"
     now = utc_now()
     stages = _stage_records(context, report, derive_digest(context.store) or "")
@@ -370,6 +372,12 @@ def last_runs(home: Path, limit: int = 5) -> Rows:
     """The newest builds first; a report that cannot be read is passed over."""
     paths = sorted((home / REPORTS).glob(_PATTERN), reverse=True)[:limit]
     return [_status(body) for body in map(_body, paths) if body]
+
+
+def snapshot_of_night(home: Path, name: str) -> str:
+    """The snapshot of a night (`nightly-20260131T020000`); empty where no report has this name."""
+    paths = (path for path in (home / REPORTS).glob(_PATTERN) if path.stem == name)
+    return "".join(_status(_body(path))["snapshot"] for path in paths)
 
 
 def _status(body: Report) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from hades.night.columns import Frames, kind_numbers
 from hades.night.contracts.check import check_frames, require_contracts
 from hades.night.contracts.outputs import STANDING_CONTRACT
 from hades.night.contracts.rule import ContractResult
-from hades.ports.graph import DocumentFilter, Kind
+from hades.ports.graph import DocumentFilter, Kind, Passage
 from hades.ports.services import RememberingEmbedder
 from hades.ports.store import RowStore, scan_rows, scan_values
 from hades.retrieval.necessity import passages_by_number, quote, replay_on
@@ -239,6 +239,12 @@ class Asker:
         self._text = text
         self._asked = ((old_view, _still(old_tools or tools)), (new_view, _still(tools)))
 
+    def answer(self, view: GraphView) -> StandingAnswer:
+        """What one graph answers."""
+        _, tools = self._asked[1]
+        replay = replay_on(view, tools, self._text, _UNHURRIED, at=_AT)
+        return _quote_answer(replay(()), tools)
+
     def answers(
         self, without: tuple[str, ...] = (), *, by_hand: bool = False
     ) -> tuple[StandingAnswer, StandingAnswer]:
@@ -259,6 +265,11 @@ class Asker:
 def _still(tools: Tools) -> Tools:
     """No clock, no exploration and no memory: what differs is what the graphs say."""
     return replace(tools, clock=lambda: 0.0, swapping=ExplorationRules(), memory=None)
+
+
+def answer_of(text: str, tools: Tools, view: GraphView) -> StandingAnswer:
+    """What a graph answers, as standing questions see it."""
+    return Asker(text, tools, view, view).answer(view)
 
 
 def _quote_answer(retrieval: Retrieval, tools: Tools) -> StandingAnswer:
@@ -313,6 +324,14 @@ def _numbers_of_passages(view: GraphView) -> dict[str, int]:
     return dict(zip(view.ids(numbers), numbers.tolist(), strict=True))
 
 
+def _only_in(
+    view: GraphView, numbers: Mapping[str, int], known: Mapping[str, int]
+) -> list[Passage]:
+    """The passages of a graph, by id, that the other one does not have."""
+    passage_ids = sorted(numbers.keys() - known.keys())
+    return view.passages(np.array([numbers[passage_id] for passage_id in passage_ids], np.int64))
+
+
 class GraphChanges:
     """What differs between two graphs; which of it changes an answer is asked of both without
     it.
@@ -323,16 +342,18 @@ class GraphChanges:
         self.names: dict[str, str] = {}  # of `documents`, once they were asked for
 
     @cached_property
+    def passages(self) -> tuple[list[Passage], list[Passage]]:
+        """The passages that only the former graph has, and those that only the next one has."""
+        old, new = _numbers_of_passages(self.before), _numbers_of_passages(self.after)
+        return _only_in(self.before, old, new), _only_in(self.after, new, old)
+
+    @cached_property
     def documents(self) -> dict[str, str]:
         """The `_id` of every document that was added, changed or removed, and which of these it
         was.
         """
-        old, new = _numbers_of_passages(self.before), _numbers_of_passages(self.after)
-        for view, numbers, known in ((self.before, old, new), (self.after, new, old)):
-            passage_ids = sorted(numbers.keys() - known.keys())
-            differing = np.array([numbers[passage_id] for passage_id in passage_ids], np.int64)
-            for passage in view.passages(differing):
-                self.names[passage.document_id] = passage.document
+        for passage in chain(*self.passages):
+            self.names[passage.document_id] = passage.document
         ids = sorted(self.names)
         was_there = self.before.selects_documents(ids, DocumentFilter())
         is_there = self.after.selects_documents(ids, DocumentFilter())

@@ -40,6 +40,8 @@ PLACES = (
     TextPlace("cache/models/", "exported models", Treatment.LEFT),
     TextPlace("cache/", "answers, their plans, and graphs of past nights", Treatment.EMPTIED),
     TextPlace("plans/", "rows, answers and lines of plans", Treatment.EMPTIED),
+    TextPlace("history/", "sentences that each night changed", Treatment.CORRECTED),
+    TextPlace("branches/", "graphs of their own; forgotten in them too", Treatment.CORRECTED),
     TextPlace("exam/", "questions made of passages", Treatment.SEARCHED),
     TextPlace("artifacts/", "exams, topics and pages of registered versions", Treatment.SEARCHED),
     TextPlace("reports/", "pages that name topics, entities and questions", Treatment.SEARCHED),

@@ -72,6 +72,56 @@ def for_tenant(settings: Settings, name: str) -> Settings:
     return settings.model_copy(update=changes)
 
 
+BRANCHES = "branches"
+
+
+def check_branch(name: str) -> str:
+    """The name of a branch, which becomes a folder."""
+    if not _NAME.fullmatch(name):
+        raise SettingsError(
+            f"{variable_of('branch')} is {name!r}; a branch's name has 1 to 63 of a-z, 0-9, _ and "
+            "-, for example try-new-chunking"
+        )
+    return name
+
+
+def for_branch(settings: Settings, name: str) -> Settings:
+    """The same settings in a branch of the home, with a registry of its own."""
+    home = settings.home / BRANCHES / check_branch(name)
+    if settings.store != "sqlite":
+        raise SettingsError(
+            "branches need the embedded store; unset HADES_BRANCH, or use HADES_STORE=sqlite"
+        )
+    if not home.is_dir():
+        raise SettingsError(
+            f"there is no branch {name!r} in {settings.home}; `hades branch {name}` without "
+            "HADES_BRANCH makes it"
+        )
+    cache = _move_cache_folders(settings.cache, lambda path: path / BRANCHES / name)
+    changes = {"branch": name, "home": home, "cache": cache, "mlflow_uri": None}
+    return settings.model_copy(update={**changes, "lineage_url": None})
+
+
+def enter_branch(name: str) -> Callable[[], None]:
+    """Let this process work in a branch, as if its environment said so; what it calls when it
+    leaves.
+    """
+    variable = variable_of("branch")
+    before = os.environ.get(variable, "")
+    os.environ[variable] = name
+    return lambda: os.environ.update({variable: before})
+
+
+def branches(home: Path) -> list[str]:
+    """The branches of a home, by name."""
+    return _folders_named(home / BRANCHES)
+
+
+def _folders_named(folder: Path) -> list[str]:
+    entries = folder.iterdir() if folder.is_dir() else ()
+    return sorted(path.name for path in entries if path.is_dir() and _NAME.fullmatch(path.name))
+
+
 def _move_cache_folders(cache: CacheSettings, move: Callable[[Path], Path]) -> CacheSettings:
     """The same with every folder that is named moved."""
     folders = cache.model_dump(
@@ -82,9 +132,7 @@ def _move_cache_folders(cache: CacheSettings, move: Callable[[Path], Path]) -> C
 
 def tenants(home: Path) -> list[str]:
     """Tenants that have a folder under the home of all, by name."""
-    folder = home / FOLDER
-    entries = folder.iterdir() if folder.is_dir() else ()
-    return sorted(path.name for path in entries if path.is_dir() and _NAME.fullmatch(path.name))
+    return _folders_named(home / FOLDER)
 
 
 def inside(path: Path | str, name: str) -> Path:
@@ -116,6 +164,7 @@ def load_settings(
     }
     values = in_file | in_environment
     tenant = values.pop("tenant", None)
+    branch = values.pop("branch", None)
     try:
         settings = Settings.model_validate(values)
     except ValidationError as error:
@@ -134,7 +183,9 @@ def load_settings(
         "cache": _move_cache_folders(settings.cache, place),
     }
     settings = settings.model_copy(update=paths)
-    return settings if tenant is None else for_tenant(settings, check_name(tenant))
+    if tenant is not None:
+        settings = for_tenant(settings, check_name(tenant))
+    return settings if branch is None else for_branch(settings, str(branch))
 
 
 def configuration_folder(env: Mapping[str, str] | None = None) -> Path | None:

@@ -372,6 +372,10 @@ class Settings(Section):
         description="namespace with its own store, snapshots, caches and registry; 1 to 63 of a-z, "
         "0-9, _ and -",
     )
+    branch: str | None = harmless(
+        None,
+        description="branch of the home that every command works in; `hades branch` makes one",
+    )
     store: Literal["sqlite", "arango"] = outside("sqlite", description="where the graph is kept")
     arango_url: str | None = outside(
         None, description="TCP endpoint of ArangoDB, for example http://127.0.0.1:8529"
@@ -551,6 +555,12 @@ class Settings(Section):
         description="personalized PageRank: where it starts over, when it stops",
     )
     plan: Plan = harmless(default_factory=Plan, description="what one turn may spend")
+    history_mib: int = harmless(
+        64,
+        ge=0,
+        description="disk for what each published graph changed, for `hades log` and `hades "
+        "blame`; 0: nothing is kept",
+    )
     history: HistorySettings = harmless(
         default_factory=HistorySettings, description="how much of a repository's history is read"
     )
@@ -596,15 +606,20 @@ class Settings(Section):
             )
         return self
 
-    @field_validator("tenant")
+    @field_validator("tenant", "branch")
     @classmethod
-    def _is_not_set_by_hand(cls, tenant: str | None) -> str | None:
-        if tenant is not None:
+    def _is_not_set_by_hand(cls, name: str | None) -> str | None:
+        if name is not None:
             raise ValueError(
-                "a tenant alone would share every file; `hades.settings.for_tenant` moves them as "
-                "well"
+                "a tenant or a branch alone would share every file; `for_tenant` and `for_branch` "
+                "of `hades.settings.load` move them as well"
             )
-        return tenant
+        return name
+
+    @property
+    def trunk(self) -> Path:
+        """The home that the branch is of; the home itself where there is no branch."""
+        return self.home if self.branch is None else self.home.parents[1]
 
     def secrets(self) -> list[str]:
         """Every secret in plain text, for whoever must keep them out of what is written."""
@@ -617,6 +632,23 @@ class Settings(Section):
         """
         values = self.model_dump(mode="json", by_alias=True)
         return {variable_of(name): without_credentials(value) for name, value in values.items()}
+
+
+SHAPING = (
+    "embedder",
+    "embedder_model",
+    "llm_model",
+    "hirag_pathrag",
+    "hipporag",
+    "plan",
+    "history",
+    "learning",
+)
+
+
+def shaping_settings(settings: Settings) -> dict[str, Any]:
+    """The settings that shape a graph and its answers, ready for JSON."""
+    return settings.model_dump(mode="json", by_alias=True, include=set(SHAPING))
 
 
 def variable_of(field: str) -> str:

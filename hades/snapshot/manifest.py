@@ -221,6 +221,7 @@ def note(folder: Path, stamps: Mapping[str, Stamp]) -> None:
 CURRENT = "current"
 PREVIOUS = "previous"  # its former contents
 PINS = "pins"  # named snapshots that are kept
+RETIRED = "retired"  # in the folder of a snapshot from before something was forgotten
 _LOCK = ".lock"  # held by whoever changes any of these
 _REMEMBERED = 32
 _SNAPSHOT_ID = re.compile(r"g[0-9a-f]{24}")
@@ -364,7 +365,9 @@ def prune(home: Path, *, keep: int = 3) -> list[str]:
         recent = [served_id for served_id in (now.snapshot, *now.before) if served_id in present][
             :keep
         ]
-        gone = sorted(present - set(recent) - set(pins(root).values()))
+        # A tag does not keep what was forgotten.
+        pinned = {name for name in pins(root).values() if not (root / name / RETIRED).exists()}
+        gone = sorted(present - set(recent) - pinned)
         for snapshot in gone:
             remove(root, snapshot)
     return gone

@@ -17,11 +17,10 @@ from hades.errors import NothingPublished, SnapshotError
 from hades.ports.graph import EDGES, KINDS, Kind
 from hades.snapshot import manifest
 from hades.snapshot.files import Columns, read_files
-from hades.snapshot.manifest import Manifest, edge_types, sound
+from hades.snapshot.manifest import RETIRED, Manifest, edge_types, sound
 from hades.snapshot.view import GraphView
 
 logger = logging.getLogger(__name__)
-RETIRED = "retired"
 
 
 def open_snapshot(home: Path, snapshot: str | None = None, *, replaces: str = "") -> GraphView:

@@ -26,6 +26,7 @@ from hades.snapshot.manifest import (
     MANIFEST,
     NEWER,
     RANKER,
+    RETIRED,
     Manifest,
     catalogue_hash,
     edge_types,
@@ -34,7 +35,6 @@ from hades.snapshot.manifest import (
     stamps_of,
     verify,
 )
-from hades.snapshot.open import RETIRED
 from hades.snapshot.view import GraphView
 from hades.snapshot.write_graph import (
     Documents,

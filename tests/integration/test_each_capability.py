@@ -61,6 +61,8 @@ VALID: dict[str, dict[str, Any]] = {
     "standing.run": {},
     "standing.remove": {"id": "STANDING_ID"},
     "snapshots": {},
+    "log": {"limit": 2},
+    "blame": {"question": QUESTION},
     "runs": {"limit": 1},
     "memory.add": {"topic": "plan/ferry", "content": "The ferry runs daily.", "tags": ["ferry"]},
     "memory.topics": {"prefix": "bugs/"},

@@ -429,3 +429,70 @@ def _parse_patches(output: IO[bytes], commit_ids: set[str]) -> dict[str, dict[st
             defined = _DEFINED.match(code)  # around the changed lines, or in one of them
             names += [defined.group(1).decode("utf-8", "replace")] if defined else []
     return names_of
+
+
+# Which commit wrote a sentence: `git blame` of the lines that hold most of its words.
+_LEAST_SHARE = 0.8  # of a line's words that the sentence must have
+_LINES_APART = 4  # of one sentence, from the line that holds most of it
+_UNCOMMITTED = "0" * 40
+
+
+@dataclass(frozen=True)
+class BlamedLine:
+    """A line of a file with the commit that wrote it."""
+
+    number: int
+    commit: str
+    seconds: int
+    text: str
+
+
+def blame_sentence(path: Path, sentence: str) -> Commit | None:
+    """The newest commit that wrote a part of a sentence of a file, or that removed a file that is
+    gone; None where no repository knows it. A commit without an id is still to be made.
+    """
+    try:
+        if not path.is_file():
+            options = ("log", "-z", "--max-count=1", "--diff-filter=D", _FORMAT)
+            record = run_git(path.parent, *options, "--", path.name)
+            return _commit(record.lstrip(_MARK.encode()), keep_emails=False) if record else None
+        output = run_git(path.parent, "blame", "--line-porcelain", "--", path.name)
+        lines = _lines_of_sentence(list(_blamed(output)), sentence)
+        if not lines:
+            return None
+        newest = max(lines, key=lambda line: line.seconds)
+        if newest.commit == _UNCOMMITTED:
+            return Commit("", datetime.fromtimestamp(newest.seconds, UTC), "", "not committed yet")
+        return next(_read_commits(path.parent, ["--no-walk", newest.commit], keep_emails=False))
+    except GitError:
+        return None
+
+
+def _blamed(output: bytes) -> Iterator[BlamedLine]:
+    commit, seconds, number = "", 0, 0
+    for line in output.decode("utf-8", "replace").split("\n"):
+        if line.startswith("\t"):
+            number += 1
+            yield BlamedLine(number, commit, seconds, line[1:])
+        elif re.match(r"[0-9a-f]{40} ", line):
+            commit = line[:40]
+        elif line.startswith("committer-time "):
+            seconds = int(line.split()[1])
+
+
+def _lines_of_sentence(lines: Sequence[BlamedLine], sentence: str) -> list[BlamedLine]:
+    """The lines around the one that holds most words of a sentence, as far as they are of it."""
+    words = set(re.findall(r"\w+", sentence.casefold()))
+    shared: dict[int, int] = {}
+    for line in lines:
+        line_words = set(re.findall(r"\w+", line.text.casefold()))
+        common = len(line_words & words)
+        is_part = common >= _LEAST_SHARE * len(line_words) or common >= _LEAST_SHARE * len(words)
+        if common and is_part:
+            shared[line.number] = common
+    if not shared:
+        return []
+    best = max(shared, key=lambda number: (shared[number], -number))
+    return [
+        line for line in lines if line.number in shared and abs(line.number - best) < _LINES_APART
+    ]

@@ -204,6 +204,8 @@ def _removal_commands(rows: dict[str, list[str]], files: Iterable[str]) -> list[
                 "hades publish, then remove the old snapshot: rm -r "
                 f"{'/'.join(name.split('/')[:2])}"
             )
+        elif name.startswith("branches/"):
+            commands.append(f"hades branch --drop {name.split('/')[1]}")
         elif not name.startswith("graph.db"):
             commands.append(f"rm {name}")
     return list(dict.fromkeys(commands))

@@ -148,7 +148,8 @@ def _some(names: list[str]) -> str:
 # Backups: the store, the snapshots that readers see, the registry's files; written beside, sealed,
 # then named. A service may ask and write meanwhile: SQLite files are copied as of one moment,
 # snapshot folders never change once they have a name. What can be made again (cache, locks,
-# half-built folders) stays out, and so do tenants: each has backups of its own.
+# half-built folders) stays out, and so do tenants and
+# branches: each has backups of its own.
 CopyFile = Callable[[Path, Path], None]  # of any kind; a database as of one moment
 # Into a folder: how its rows are kept, and how many.
 SaveStore = Callable[[Path], tuple[str, Mapping[str, int]]]
@@ -157,7 +158,7 @@ CheckRows = Callable[[str, Mapping[str, int]], None]
 LoadRows = Callable[[str, Path, Mapping[str, int]], None]
 SNAPSHOTS = "snapshots"
 LEFT_OUT = frozenset(
-    {"graph.db", "cache", "plans", "prefect", "demo", "bench", "tenants", SNAPSHOTS}
+    {"graph.db", "cache", "plans", "prefect", "demo", "bench", "tenants", "branches", SNAPSHOTS}
 )
 LOGS = "logs"
 _PASSING = ("-wal", "-shm", "-journal", ".new", ".partial")

@@ -27,6 +27,7 @@ from hades.night.contracts.check import (
     require_contracts,
 )
 from hades.night.exam import stage as exam
+from hades.night.history import keep_history, resolve_snapshot
 from hades.night.stage import EDGES as EDGE_COLLECTIONS
 from hades.night.stage import TEXTS, TOPICS, Report, Stage
 from hades.night.standing import ask_standing
@@ -88,7 +89,8 @@ def release(
             about = {**json.loads(path.read_bytes()), "accepted": [*accepted]}
             write_whole(path, json.dumps(about))
 
-    published = publish(context.store, context.home, created_at=as_of, approve=approve)
+    with keep_history(context, "night", iso(as_of)):
+        published = publish(context.store, context.home, created_at=as_of, approve=approve)
     removed = prune(context.home, keep=keep) if keep is not None else []
     if removed:
         # or they would go on saying what the removed snapshots said
@@ -262,13 +264,15 @@ class RollbackReport:
     bridges: int | None = None
 
 
-def roll_back_graph(context: BuildContext, to: str | None) -> RollbackReport:
+def roll_back_graph(context: BuildContext, to: str | None, act: str = "rollback") -> RollbackReport:
     """Let an older snapshot serve at once; then give the store the weights and the ranker it was
     published with.
     """
-    began = time.perf_counter()
-    snapshot = rollback(context.home, to)
-    seconds = time.perf_counter() - began
+    snapshot = None if to is None else resolve_snapshot(context.home, to)
+    with keep_history(context, act):
+        began = time.perf_counter()
+        snapshot = rollback(context.home, snapshot)
+        seconds = time.perf_counter() - began
     tracker = context.open_tracker()
     ranker = _restore_ranker(context, tracker, snapshot)
     version = versions.version_of(tracker, snapshot)
@@ -286,9 +290,10 @@ def roll_back_graph(context: BuildContext, to: str | None) -> RollbackReport:
 def promote_snapshot(context: BuildContext, snapshot: str) -> RollbackReport:
     """Let a snapshot that is there serve, if its files are sound; it needs no pin any more."""
     root = root_of(context.home)
+    snapshot = resolve_snapshot(context.home, snapshot)
     folder = manifest.folder_of(root, snapshot)
     manifest.verify(folder, manifest.load(folder)[0].files)
-    restored = roll_back_graph(context, snapshot)
+    restored = roll_back_graph(context, snapshot, "promote")
     for name in [name for name, pinned in manifest.pins(root).items() if pinned == snapshot]:
         manifest.pin(context.home, name, None)
     return restored
@@ -330,9 +335,10 @@ def _publish_again(
     """Publish and register what the store holds now; the snapshot, and how long readers waited for
     it.
     """
-    began = time.perf_counter()
-    published = publish(context.store, context.home)
-    seconds = time.perf_counter() - began
+    with keep_history(context):
+        began = time.perf_counter()
+        published = publish(context.store, context.home)
+        seconds = time.perf_counter() - began
     if weights_version is not None:
         versions.promote(tracker, weights_version, published.snapshot)
     register_parts(context, tracker, published.path)

@@ -20,10 +20,10 @@ from hades.errors import HadesError, SnapshotError
 from hades.ingest.manifest import known as known_sources
 from hades.ingest.sources.confined import ConfinedPool, ParserStopped
 from hades.night.forecast import forecast_build
+from hades.night.history import resolve_snapshot
 from hades.night.release import publish, said
 from hades.night.release.compare import compare_snapshots
-from hades.night.release.names import resolve_snapshot
-from hades.night.report import last_runs
+from hades.night.report import last_runs, snapshot_of_night
 from hades.night.standing import (
     add_standing,
     check_standing,
@@ -156,8 +156,10 @@ def diff(
 def compare(
     context: CallContext,
     *,
-    before: Id | None = field("Snapshot id; by default the one that served before.", None),
-    after: Id | None = field("Snapshot id; by default the one that serves.", None),
+    before: Id | None = field(
+        "Snapshot id, tag or day; by default the one that served before.", None
+    ),
+    after: Id | None = field("Snapshot id, tag or day; by default the one that serves.", None),
     standing: bool = field("Also ask the standing questions of both.", False),
 ) -> dict[str, Any]:
     """Compare two graphs: which documents, names, edges, weights, topics and answers changed."""
@@ -179,8 +181,8 @@ def compare_named(
     one that serves.
     """
     home = context.settings.home
-    old_id = None if before is None else resolve_snapshot(home, before)
-    new_id = None if after is None else resolve_snapshot(home, after)
+    old_id = None if before is None else _snapshot_named(home, before)
+    new_id = None if after is None else _snapshot_named(home, after)
     readable = _readable_snapshots(home)
     new_id = new_id or next(iter(readable), None)
     old_id = old_id or next((snapshot for snapshot in readable if snapshot != new_id), None)
@@ -196,6 +198,10 @@ def compare_named(
         closing(published.open_snapshot(home, new_id)) as new,
     ):
         return compare_snapshots(old, new, questions, tools, by, only, shows_all=shows_all)
+
+
+def _snapshot_named(home: Path, name: str) -> str:
+    return resolve_snapshot(home, snapshot_of_night(home, name) or name)
 
 
 def _readable_snapshots(home: Path) -> list[str]:
@@ -486,7 +492,8 @@ def rollback(
         "What to roll back.", "graph", metavar="[weights|ranker|graph]"
     ),
     to: Annotated[str, Field(max_length=64, pattern=r"^[A-Za-z0-9._-]+$")] | None = field(
-        "Snapshot id, or version (of a ranker also `none`); by default the previous one.",
+        "Snapshot id, tag or day, or version (of a ranker also `none`); by default the previous "
+        "one.",
         None,
         metavar="VERSION",
     ),
@@ -497,9 +504,9 @@ def rollback(
 
 
 SnapshotId = Annotated[
-    Annotated[str, Field(pattern=r"^g[0-9a-f]{24}$")],
+    Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")],
     Shell(metavar="SNAPSHOT"),
-    Field(description="Id of the snapshot, as `hades snapshots` lists it."),
+    Field(description="Id of the snapshot, as `hades snapshots` lists it, or its tag."),
 ]
 
 
@@ -523,7 +530,9 @@ def promote(context: CallContext, *, snapshot: SnapshotId) -> dict[str, Any]:
 )
 def discard(context: CallContext, *, snapshot: SnapshotId) -> dict[str, Any]:
     """Remove a snapshot that does not serve, with its pins."""
-    published.discard(context.settings.home, snapshot)
+    home = context.settings.home
+    snapshot = resolve_snapshot(home, snapshot)
+    published.discard(home, snapshot)
     return {"discarded": snapshot}
 
 
@@ -660,7 +669,9 @@ def run(context: CallContext, *, before: Before = None) -> dict[str, Any]:
     if not readable:
         raise SnapshotError("nothing is published that could be asked; run `hades build`")
     newest = readable[0]
-    older = before or next(iter(readable[1:]), newest)
+    older = next(iter(readable[1:]), newest)
+    if before:
+        older = resolve_snapshot(home, before)
     with (
         closing(published.open_snapshot(home, older)) as old,
         closing(published.open_snapshot(home, newest)) as new,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hades.surfaces.capabilities import (
     graph,
+    history,
     memory_recall,
     memory_states,
     questions,
@@ -15,6 +16,7 @@ CAPABILITIES: tuple[Capability, ...] = (
     *declared_in(questions),
     *declared_in(retrieval_tools),
     *declared_in(graph),
+    *declared_in(history),
     *declared_in(memory_states),
     *declared_in(memory_recall),
 )

@@ -61,6 +61,7 @@ from hades.wiring import (
     open_store,
     open_written_store,
     paid_models,
+    store_file,
 )
 
 MAX_DAYS = 366
@@ -522,9 +523,9 @@ def _save_file(settings: Settings, folder: Path) -> tuple[str, Mapping[str, int]
     """The embedded store as its file, of one moment; counted in the copy, so that the count is the
     copy's.
     """
-    if not (settings.home / DATABASE).is_file():
+    if not store_file(settings).is_file():
         return FILE, {}
-    copy_database(settings.home / DATABASE, folder / DATABASE)
+    copy_database(store_file(settings), folder / DATABASE)
     return FILE, rows_of(folder / DATABASE)
 
 
@@ -535,7 +536,7 @@ def _save_rows(settings: Settings, folder: Path) -> tuple[str, Mapping[str, int]
     if settings.store == "arango":
         with closing(open_store(settings, Mode.READ_ONLY)) as store:
             return ROWS, backups.export_one_state(store, folder)
-    copy_database(settings.home / DATABASE, folder / DATABASE)
+    copy_database(store_file(settings), folder / DATABASE)
     with closing(open_store(settings.model_copy(update={"home": folder}), Mode.ADMIN)) as copy:
         copy.provision()
         counts = backups.export_rows(copy, folder)

@@ -58,6 +58,11 @@ COMMANDS: Mapping[str, Mapping[str, str]] = {
         "publish": "cli.ingest",
         "snapshots": "capabilities.graph",
         "diff": "capabilities.graph",
+        "log": "capabilities.history",
+        "tag": "cli.history",
+        "blame": "capabilities.history",
+        "branch": "cli.history",
+        "merge": "cli.history",
         "compare": "capabilities.graph",
         "promote": "capabilities.graph",
         "rollback": "capabilities.graph",
@@ -192,6 +197,12 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
+def _enter_branch(context: typer.Context, name: str | None) -> None:
+    """Let the settings of this command be those of a branch."""
+    if name is not None:
+        context.call_on_close(import_module("hades.settings.load").enter_branch(name))
+
+
 def root(
     version: Annotated[
         bool,
@@ -205,6 +216,15 @@ def root(
             "--quiet", help="No progress and no report of work done, whichever command follows."
         ),
     ] = False,
+    branch: Annotated[
+        str | None,
+        typer.Option(
+            "--branch",
+            help="Work in this branch of the home, as with HADES_BRANCH.",
+            callback=_enter_branch,
+            metavar="NAME",
+        ),
+    ] = None,
 ) -> None:
     """Documents, papers and code as a knowledge graph that answers with short, cited paths."""
 

@@ -9,8 +9,8 @@ import re
 import sys
 import sysconfig
 import time
-from collections.abc import Iterator
-from contextlib import closing
+from collections.abc import Iterator, Sequence
+from contextlib import closing, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, Any, Literal
@@ -24,14 +24,23 @@ from typer.completion import get_completion_script  # type: ignore[attr-defined]
 
 from hades.errors import HadesError, SettingsError
 from hades.files import write_whole
+from hades.ingest.forget import UnknownDocument
 from hades.ingest.phases import Phase
 from hades.ingest.sources.workspace import WorkspaceSource
 from hades.memory.conversations import ingest_conversation
+from hades.night.history import other_names
 from hades.night.release.publish import publish_now
 from hades.night.report import summary_lines
 from hades.ports.services import utc_now
 from hades.ports.store import Mode
-from hades.settings.load import FILE_NAME, configuration_folder, load_settings, read_file
+from hades.settings.load import (
+    FILE_NAME,
+    branches,
+    configuration_folder,
+    for_branch,
+    load_settings,
+    read_file,
+)
 from hades.settings.tree import Settings, variable_of
 from hades.settings.trust import fingerprint_of, guarded_values, set_trust
 from hades.surfaces.capabilities.capability import keyword
@@ -198,6 +207,7 @@ def run_forget(
     if not ids and not query:
         raise HadesError("nothing was named; give a document id, or --query with a question's id")
     with hold_build("hades forget"), open_hades() as hades:
+        names = other_names(hades.home, ids or ())
         questions = hades.forget_questions(query) if query else []
         certificate = hades.forget(ids).as_dict() if ids else {"complete": True}
         published = publish_now(hades.build_context, utc_now(), 1) if publish else None
@@ -205,14 +215,34 @@ def run_forget(
             path.name for path in (hades.home / "snapshots").glob("*/") if path.is_dir()
         )
         pages = sorted(path.name for path in (hades.home / "reports").glob("*") if path.is_file())
+    in_branches = _forget_in_branches(names if ids else (), publish)
     document = {
         **certificate,
         "questions_removed": questions,
         "published": published["snapshot"] if published else "",
         "snapshots_from_before": [] if published else snapshots,
         "reports_from_before": pages,
+        "branches": in_branches,
     }
     return Answer(document, _forget_lines(document), ok=certificate["complete"])
+
+
+def _forget_in_branches(ids: Sequence[str], publish: bool) -> list[str]:
+    """Forget documents in every branch of the home as well; the branches that had one."""
+    settings = load_settings()
+    names = []
+    for name in branches(settings.home):
+        own_settings = for_branch(settings, name)
+        with hold_build("hades forget", own_settings), open_hades(own_settings) as hades:
+            had_one = False
+            for identifier in other_names(own_settings.home, ids):
+                with suppress(UnknownDocument):
+                    hades.forget([identifier])
+                    had_one = True
+            if had_one and publish:
+                publish_now(hades.build_context, utc_now(), 1)
+            names += [name] if had_one else []
+    return names
 
 
 def _forget_lines(document: dict[str, Any]) -> Iterator[str]:
@@ -223,6 +253,9 @@ def _forget_lines(document: dict[str, Any]) -> Iterator[str]:
         yield from _certificate_lines(document)
     if document["published"]:
         yield f"published {document['published']}; every older snapshot was removed"
+    for name in document["branches"]:
+        step = "" if document["published"] else f"; `hades --branch {name} publish --prune 1` there"
+        yield f"forgotten in the branch {name} too{step}"
 
 
 def _certificate_lines(document: dict[str, Any]) -> Iterator[str]:

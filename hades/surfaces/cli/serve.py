@@ -20,6 +20,7 @@ from hades.errors import NotProvisioned
 from hades.ingest.manifest import entries
 from hades.ingest.phases import Phase
 from hades.night.forecast import forecast_build
+from hades.night.history import size_of_history
 from hades.night.plan.folder import describe_plans
 from hades.night.report import last_runs
 from hades.night.weights.feedback import tell as what_use_taught
@@ -294,6 +295,7 @@ def show_status() -> Answer:
         "bytes": int(where["bytes"]) if "bytes" in where else None,
         "runs": last_runs(settings.home),
         "plans": describe_plans(settings.home),
+        "history": {**size_of_history(settings.home), "limit": settings.history_mib * _MEBIBYTE},
         "nightly": night,
     }
     return Answer(document, _status_view(document))
@@ -368,6 +370,13 @@ def _notes(document: Mapping[str, Any]) -> Iterator[str]:
         yield (
             f"build {run['build']}: {sum(run['seconds'].values()):.0f} s, snapshot "
             f"{run['snapshot']}"
+        )
+    history = document["history"]
+    if history["moves"]:
+        yield (
+            f"history: {history['moves']:,} published graphs, "
+            f"{history['bytes'] / _MEBIBYTE:,.1f} of {history['limit'] / _MEBIBYTE:,.0f} MiB, "
+            f"changed sentences since {history['texts_since'] or 'no night yet'}"
         )
     if not document["counts"]["documents"]:
         lacks = "no documents yet" if document["provisioned"] else "nothing is here yet"

@@ -141,6 +141,83 @@ def _both_answers(standing: Document) -> View:
         yield Text(f"  + {answer['after'] or 'no answer'} [{answer['source_after']}]", "green")
 
 
+def show_log(document: Document) -> View:
+    """A line for each night, then what it changed; the newest first."""
+    if not document["nights"]:
+        yield "No night was built; run `hades build`."
+    for night in document["nights"]:
+        marks = ["serves"] if night["serves"] else []
+        marks += night["tags"]
+        marks += [] if night["is_kept"] or not night["snapshot"] else ["pruned"]
+        seconds = "" if night["seconds"] is None else f"  {night['seconds']:,.1f} s"
+        mark = f"  ({', '.join(marks)})" if marks else ""
+        built = day(night["at"])
+        if night["as_of"][:10] not in ("", built[:10]):
+            built += f" for {night['as_of'][:10]}"
+        head = f"{built}  {night['kind']:<8}  {night['snapshot'][:12]}{seconds}{mark}"
+        yield Text(head, style="red" if night["problem"] else "bold")
+        yield f"    {night['problem'] or _changes_of_night(night)}"
+        yield from (f"    {setting}" for setting in night["changed_settings"])
+
+
+def _changes_of_night(night: Document) -> str:
+    """What a night changed, in a line."""
+    documents, entities = night["documents"], night["entities"]
+    if entities is None:
+        return "nothing changed" if night["build"] else "not known what changed"
+    if documents is None:
+        return f"the first: {entities['now']:,} entities"
+    relations = night["relations"]
+    return (
+        f"documents +{documents['added']:,} ~{documents['changed']:,} -{documents['removed']:,}, "
+        f"entities +{entities['added']:,} -{entities['removed']:,}, "
+        f"relations {relations['net']:+,} to {relations['now']:,}"
+    )
+
+
+_CERTAINTY = {
+    "asked": "the snapshots before and after it were asked",
+    "text": "by its sentence; the snapshots of that time are gone",
+    "likely": "likely: what went fits the question better; the snapshots of that time are gone",
+    "unknown": "its sentence is older than all that is kept",
+}
+
+
+def show_blame(document: Document) -> View:
+    """The answer, since when, by what, and what it said before."""
+    night, changed = document["night"], document["document"]
+    yield Text(document["sentence"] or "no answer", style="bold")
+    yield Text(f"   {document['source']}", style="dim")
+    since = "since" if document["certainty"] != "unknown" else "at least since"
+    yield (
+        f"{since} {night['day']}, {night['act']} {night['snapshot'][:12]} of {day(night['at'])} "
+        f"({_CERTAINTY[document['certainty']]})"
+    )
+    if document["not_before"] and document["not_before"] != night["day"]:
+        yield f"   between {document['not_before']} and {night['day']}"
+    yield from (f"   because {cause['sentence']}" for cause in document["causes"])
+    if changed is not None:
+        yield Text(f"   - {changed['before'] or document['before'] or 'nothing'}", style="red")
+        yield Text(f"   + {changed['now'] or 'nothing'}", style="green")
+    elif document["before"]:
+        yield Text(f"   before: {document['before']}", style="dim")
+    yield from (f"   named {row['name']} until {row['until']}" for row in document["former_names"])
+    dates = [row for row in document["sentences"] if row["day"] not in ("", night["day"])]
+    yield from (f"   since {row['day']}: {row['text']}" for row in dates[:_NAMED])
+    if commit := document["git"]:
+        named = f"{commit['commit'][:12]} {commit['author']}, {day(commit['at'])}: "
+        yield f"   git: {named if commit['commit'] else ''}{commit['subject']}"
+    yield from (f"   setting {line}" for line in document["settings_of_night"])
+    if setting := document["setting"]:
+        changes = "; ".join(setting["changes"])
+        yield f"   with the settings from before {setting['night']['day']} it differs: {changes}"
+    yield Text(
+        f"snapshots are kept since {document['kept_since']}, {document['asked_snapshots']} were "
+        f"asked; changed sentences since {document['texts_since'] or 'no night'}",
+        style="dim",
+    )
+
+
 def show_feedback(document: Document) -> View:
     """The ranks that were judged good and bad."""
     ranks = document["feedback"]
@@ -394,6 +471,8 @@ VIEWS: dict[str, Callable[..., Iterable[RenderableType]]] = {
     "overview": show_overview,
     "compare": show_comparison,
     "diff": show_difference,
+    "log": show_log,
+    "blame": show_blame,
     "entity.edits": _list_view(
         "edits", "edit=_key entity state who approved_by says=fields why", "No entity was edited."
     ),

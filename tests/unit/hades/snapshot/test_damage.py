@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from hades.errors import SnapshotError
-from hades.snapshot.open import RETIRED, open_snapshot, retire_snapshots
+from hades.snapshot.manifest import RETIRED
+from hades.snapshot.open import open_snapshot, retire_snapshots
 from hades.snapshot.publish import publish
 from tests.contract.examples import entity, put
 from tests.unit.hades.snapshot.homes import chain_store
