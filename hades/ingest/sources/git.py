@@ -80,15 +80,15 @@ def resolve_commit(git_dir: Path, name: str = "HEAD") -> str | None:
         return None
 
 
-def run_git(git_dir: Path, *arguments: str) -> bytes:
-    """What a git command prints."""
+def run_git(git_dir: Path, *arguments: str, written: bytes = b"") -> bytes:
+    """What a git command prints; `written` is what it reads."""
     try:
         process = subprocess.run(
             _command(git_dir, arguments),
             capture_output=True,
             check=False,
             env=_environment(),
-            stdin=subprocess.DEVNULL,
+            input=written,
             timeout=_SECONDS,
         )
     except (OSError, subprocess.TimeoutExpired) as error:

@@ -60,7 +60,12 @@ COMMANDS: Mapping[str, Mapping[str, str]] = {
         "rollback": "capabilities.graph",
         "discard": "capabilities.graph",
     },
-    "Quality": {"exam": "cli.evaluation", "eval": "cli.evaluation", "contracts": "cli.build"},
+    "Quality": {
+        "check": "cli.check",
+        "exam": "cli.evaluation",
+        "eval": "cli.evaluation",
+        "contracts": "cli.build",
+    },
     "Agents and services": {"mcp": "cli.serve cli.install_mcp", "token": "cli.serve"},
     "Operate": {
         "init": "cli.ingest",
