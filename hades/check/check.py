@@ -47,6 +47,8 @@ def check_states(
         notes.append(
             "no questions were asked: `hades check --init` writes an example of questions.yaml"
         )
+    elif base.documents == head.documents:
+        notes.append("no questions were asked: the documentation did not change")
     elif not base.documents or not head.documents:
         notes.append("no questions were asked: the documentation is empty in one of both states")
     else:

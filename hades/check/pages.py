@@ -182,7 +182,8 @@ def _fork_point(repository: Path, base: str, tip: str) -> str:
 def _list_files(repository: Path, commit: str) -> tuple[dict[str, str], frozenset[str]]:
     """Every file of a commit or of the index, and the paths that are none."""
     if commit == INDEX:
-        output = run_git(repository, "ls-files", "--stage", "-z")
+        # A hook of `git commit -a` is told of another index.
+        output = run_git(repository, "ls-files", "--stage", "-z", keep="GIT_INDEX_FILE")
     else:
         output = run_git(repository, "ls-tree", "-r", "-z", "--full-tree", commit)
     blobs, opaque = {}, []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,16 +10,16 @@ import yaml
 
 from hades.check.pages import CheckUsageError, State
 from hades.check.report import Finding, Level
-from hades.evaluation.folder import plain_text, stands_in
+from hades.evaluation.folder import Section, plain_text, stands_in
 from hades.night.columns import kind_numbers
 from hades.night.standing import Asker, StandingAnswer
 from hades.ports.graph import Kind, Passage
 from hades.retrieval.pipeline import Tools
 from hades.snapshot.view import GraphView
-from schemas.answer import CitedPassage
 
 NAMES = ("questions.yaml", "questions.yml")
 _DEPTH = 5  # passages of an answer that a reader looks at
+_SAME = 0.8  # of the lines of a section: it counts as the same
 _EXAMPLE = "`questions:` with a list of texts, or of objects with `question`"
 
 
@@ -106,7 +105,7 @@ class Asking:
         )
         self._passages = tuple(map(_all_passages, views))
         self.answered = 0
-        self.cited: set[str] = set()  # documents of the head that a question shows
+        self.cited: set[str] = set()  # documents of the head that an answer cites
 
     def find_changes(self) -> list[Finding]:
         """What became of every answer."""
@@ -114,7 +113,7 @@ class Asking:
         for question in self._questions.questions:
             asker = Asker(question.text, self._tools, *self._views)
             old, new = asker.answers()
-            self.cited |= _shown_documents(new)
+            self.cited.update(passage.document for passage in new.cited)
             findings += self._compare(question, old, new)
         return findings
 
@@ -122,45 +121,20 @@ class Asking:
         """Ask the head what was asked elsewhere, for the documents that its answers show."""
         for text in texts:
             asker = Asker(text, self._tools, self._views[1], self._views[1])
-            self.cited |= _shown_documents(asker.answers()[1])
+            self.cited.update(passage.document for passage in asker.answers()[1].cited)
 
     def _compare(
         self, question: DocsQuestion, old: StandingAnswer, new: StandingAnswer
     ) -> list[Finding]:
-        was_answered, is_answered = (
-            self._answers(question, answer, state)
-            for answer, state in zip((old, new), self._states, strict=True)
-        )
+        before, after = self._states
+        was_answered = _answers(question, old, before)
+        is_answered = _answers(question, new, after)
         self.answered += is_answered
         if is_answered:
             return self._find_move(question, old, new) if was_answered else []
         if not was_answered:
-            return [
-                self._finding(
-                    "answer-missing", Level.WARNING, question, self._want(question), new=new
-                )
-            ]
+            return [self._finding("answer-missing", Level.WARNING, question, self._want(question))]
         return [self._describe_loss(question, old, new)]
-
-    def _answers(self, question: DocsQuestion, answer: StandingAnswer, state: State) -> bool:
-        """Whether an answer is one, from the section it requires, with the words it must hold."""
-        if answer.source is None:
-            return False
-        shown = answer.retrieval.passages[:_DEPTH]
-        return any(_has_words(question, near) for near in self._fitting(question, shown, state))
-
-    def _fitting(
-        self,
-        question: DocsQuestion,
-        passages: Sequence[CitedPassage | Passage],
-        state: State,
-    ) -> list[str]:
-        """The texts to look for words in: of the required section, else all that is shown."""
-        if not question.document:
-            return ["\n".join(passage.text for passage in passages)]
-        places = frozenset({(_document_of(question, state), plain_text(question.heading))})
-        inside = [passage.text for passage in passages if stands_in(passage, places)]
-        return ["\n".join(inside)] if inside else []
 
     def _describe_loss(
         self, question: DocsQuestion, old: StandingAnswer, new: StandingAnswer
@@ -170,32 +144,31 @@ class Asking:
         """
         source = old.source
         assert source is not None
+        before, after = self._states
         document = source.document
         if question.document:
-            document = _document_of(question, self._states[0])
+            document = _document_of(question, before)
         in_head = self._passages[1]
-        fitting = self._fitting(question, in_head, self._states[1])
-        still_there = any(_has_words(question, text) for text in fitting)
-        if not (question.words and question.document):
-            still_there = still_there and _says(in_head, old)
+        sections = _fitting(question, in_head, after)
+        if question.document and question.words:
+            still_there = any(_has_words(question, text) for text in sections)
+        else:
+            still_there = any(_has_words(question, passage.text) for passage in in_head)
+            still_there = still_there and _still_say(in_head, _evidence(question, old, before))
         if still_there:
-            message = "the pages still say it, but the answer no longer shows it"
+            message = "the pages still say it, but the search ranks it lower now"
             return self._finding("answer-lost", Level.WARNING, question, message, old, new)
-        documents = {passage.document for passage in in_head}
-        heading = question.heading or (source.headings[-1] if source.headings else "")
+        heading = question.heading or "".join(source.headings[-1:])
         headings = {plain_text(name) for passage in in_head for name in passage.headings}
-        if document not in documents:
+        if document not in {passage.document for passage in in_head}:
             cause = f"{document}, which answered it, is gone"
-        elif question.words and not still_there and fitting:
-            words = ", ".join(f"`{word}`" for word in question.words)
-            cause = f"{document} no longer says {words} where it answered"
         elif heading and plain_text(heading) not in headings:
             cause = f"the section “{heading}” of {document}, which answered it, is gone"
         else:
-            cause = f"{document} no longer says what answered it"
-        return self._finding(
-            "answer-lost", Level.ERROR, question, f"lost: {cause}", old, new, document=document
-        )
+            words = ", ".join(f"`{word}`" for word in question.words)
+            cause = f"{document} no longer says {words or 'what answered it'}"
+        message = f"lost: {cause}"
+        return self._finding("answer-lost", Level.ERROR, question, message, old, new, document)
 
     def _find_move(
         self, question: DocsQuestion, old: StandingAnswer, new: StandingAnswer
@@ -203,7 +176,7 @@ class Asking:
         """A warning where another page answers; a note where the question says which page must."""
         if old.source is None or new.source is None or old.source.document == new.source.document:
             return []
-        if plain_text(old.source.text) == plain_text(new.source.text):  # the page was renamed
+        if _letters(" ".join(old.text)) == _letters(" ".join(new.text)):  # the page has a new name
             return []
         level = Level.NOTE if question.document or question.words else Level.WARNING
         message = f"answered from {new.source.document} now, from {old.source.document} before"
@@ -245,16 +218,44 @@ class Asking:
         )
 
 
+def _answers(question: DocsQuestion, answer: StandingAnswer, state: State) -> bool:
+    """Whether an answer is one, from the section it requires, with the words it must hold."""
+    if answer.source is None:
+        return False
+    shown = answer.retrieval.passages[:_DEPTH]
+    return any(_has_words(question, text) for text in _fitting(question, shown, state))
+
+
+def _fitting(question: DocsQuestion, passages: Sequence[Section], state: State) -> list[str]:
+    """The texts to look for words in: that of the required section, else of all passages."""
+    if question.document:
+        places = frozenset({(_document_of(question, state), plain_text(question.heading))})
+        passages = [passage for passage in passages if stands_in(passage, places)]
+    return ["\n".join(passage.text for passage in passages)] if passages else []
+
+
+def _evidence(question: DocsQuestion, answer: StandingAnswer, state: State) -> list[str]:
+    """The lines that answered: of the section that was required, else the quoted sentences."""
+    if not question.document:
+        return list(answer.text)
+    shown = _fitting(question, answer.retrieval.passages[:_DEPTH], state)
+    return [line for text in shown for line in text.splitlines()]
+
+
+def _still_say(passages: Sequence[Passage], lines: Sequence[str]) -> bool:
+    """Whether the pages still have these lines, but for a few that an edit touched."""
+    whole = "\n".join(_letters(passage.text) for passage in passages)
+    written = [letters for letters in map(_letters, lines) if letters]
+    return sum(letters in whole for letters in written) >= _SAME * len(written)
+
+
+def _letters(text: str) -> str:
+    return "".join(filter(str.isalnum, plain_text(text)))
+
+
 def _has_words(question: DocsQuestion, text: str) -> bool:
     plain = plain_text(text)
     return all(plain_text(word) in plain for word in question.words)
-
-
-def _says(passages: Sequence[Passage], answer: StandingAnswer) -> bool:
-    """Whether any page has the sentences of an answer."""
-    texts = [re.sub(r"\W+", "", plain_text(passage.text)) for passage in passages]
-    wanted = [re.sub(r"\W+", "", plain_text(sentence)) for sentence in answer.text]
-    return all(any(sentence in text for text in texts) for sentence in wanted)
 
 
 def _document_of(question: DocsQuestion, state: State) -> str:
@@ -266,12 +267,6 @@ def _document_of(question: DocsQuestion, state: State) -> str:
 
 def _all_passages(view: GraphView) -> list[Passage]:
     return view.passages(kind_numbers(view.info.nodes, Kind.CHUNK.value))
-
-
-def _shown_documents(answer: StandingAnswer) -> set[str]:
-    if answer.source is None:
-        return set()
-    return {passage.document for passage in answer.retrieval.passages[:_DEPTH]}
 
 
 def _quoted(answer: StandingAnswer | None) -> str:

@@ -42,7 +42,6 @@ _ROWS = 10  # of the table in a comment
 _FOLDED = 100  # findings with details in a comment, which has a limit of its own
 _CHARACTERS = 300
 _SIGNS = {Level.ERROR: "✗", Level.WARNING: "!", Level.NOTE: "·"}
-_HELP = "https://github.com/hades-graphrag/hades/blob/main/docs/check.md"
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
@@ -170,10 +169,7 @@ def _details(findings: Sequence[Finding]) -> list[str]:
 def sarif(report: CheckReport) -> dict[str, Any]:
     """The report as SARIF 2.1.0, which code hosts show beside the lines of a change."""
     names = list(RULES)
-    rules = [
-        {"id": name, "shortDescription": {"text": about}, "helpUri": _HELP}
-        for name, about in RULES.items()
-    ]
+    rules = [{"id": name, "shortDescription": {"text": about}} for name, about in RULES.items()]
     results = []
     for finding in report.findings:
         region = {"startLine": max(finding.line, 1)}
@@ -190,7 +186,6 @@ def sarif(report: CheckReport) -> dict[str, Any]:
     driver = {
         "name": "hades check",
         "version": version("hades-graphrag"),
-        "informationUri": _HELP,
         "rules": rules,
     }
     run = {"tool": {"driver": driver}, "results": results}
