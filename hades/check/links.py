@@ -13,6 +13,7 @@ import unicodedata
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from pathlib import PurePosixPath
 from typing import NamedTuple
 from urllib.parse import unquote
 
@@ -30,7 +31,7 @@ _LINK = re.compile(
     r"\]\(\s*(?:<([^<>\n]*)>|((?:[^()\s<>]|\([^()\s]*\))+))(?:\s+[\"'(][^\n]*?)?\s*\)"
 )
 _DEFINED = re.compile(
-    r"^ {0,3}\[(?!\^)[^\]\n]{1,200}\]:[ \t]*<?([^\s<>]+)>?[ \t]*(?:[\"'(].*)?$", re.M
+    r"^ {0,3}\[(?!\^)([^\]\n]{1,200})\]:[ \t]*<?([^\s<>]+)>?[ \t]*(?:[\"'(].*)?$", re.M
 )
 _HTML = re.compile(r"<(?:a|img|source)\b[^<>]*?\b(?:href|src)=[\"']([^\"'\n]+)[\"']", re.I)
 _HTML_ID = re.compile(r"<[a-z][\w-]*\b[^<>]*?\b(?:id|name)=[\"']([^\"'\n]+)[\"']", re.I)
@@ -49,6 +50,7 @@ _ITEM_HEADING = re.compile(r"^[ \t>]*(?:[-*+]|\d+[.)])?[ \t]*#{1,6}[ \t]+(\S.*?)
 _ENTRY = re.compile(r"(?:[^<>\n]*<([^<>\n]+)>|(\S+))[ \t]*$")
 _INCLUDED = re.compile(r"^\s*(?:-{1,2}8<-{1,2}|\{%|\{\{|:::|\.\. include::|`{3}\{include\})", re.M)
 _ELSEWHERE = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*:|//|[@{<$~|]|.*[{}*]")
+_TAB = re.compile(r"^[ \t]*={3}[!+]*[ \t]+\"([^\"\n]+)\"", re.M)  # whose title can be an anchor
 _REPEATED = re.compile(r"[-_]\d+$")
 _SUFFIXES = (".md", ".rst", ".mdx", ".markdown", ".txt", ".ipynb", ".html", ".htm")
 _INDEXES = (
@@ -59,6 +61,8 @@ _INDEXES = (
     "index.mdx",
     "index.html",
 )
+_PICTURES = (".png", ".svg", ".jpg", ".jpeg", ".gif", ".webp", ".ico", ".pdf")
+_GENERATORS = ("*.py", "*.sh", "*.js", "Makefile", ".gitignore", "noxfile*", "tox.ini")
 _BUILT_IN = frozenset({"genindex", "modindex", "search", "py-modindex", "self"})
 _REMEMBERED = 4_096  # pages: most are the same in both states
 _ENOUGH, _RELIABLE = 5, 0.8  # references of a kind, and the share of them that leads somewhere
@@ -133,7 +137,8 @@ class LinkMap:
         # A site may serve each page as a folder, so that relative addresses begin in there.
         folders = [posixpath.dirname(page.casefold()), posixpath.splitext(page.casefold())[0]]
         if name.startswith("/"):
-            folders = [self._state.folder.casefold(), "", *self._roots(page)]
+            folders = [str(folder) for folder in PurePosixPath(page.casefold()).parents]
+            folders.append(self._state.folder.casefold())
         for folder in folders:
             plain = posixpath.normpath(posixpath.join(folder, name.lstrip("/")))
             stem, suffix = posixpath.splitext(plain)
@@ -158,15 +163,13 @@ class LinkMap:
                 return True
         return False
 
-    def _roots(self, page: str) -> list[str]:
-        """The folders above a page that hold the settings of a site."""
-        roots = []
-        folder = posixpath.dirname(page.casefold())
-        while folder:
-            if f"{folder}/conf.py" in self._paths or f"{folder}/mkdocs.yml" in self._paths:
-                roots.append(folder)
-            folder = posixpath.dirname(folder)
-        return roots
+    def reads_names(self, page: str) -> bool:
+        """Whether Sphinx reads a page, so that a link of Markdown can lead to a name."""
+        folders = [str(folder).casefold() for folder in PurePosixPath(page).parents]
+        return any(
+            posixpath.join(folder, "conf.py").removeprefix("./") in self._paths
+            for folder in folders
+        )
 
     def _lacking(self, path: str, reference: Reference) -> str | None:
         """The page that lacks what a reference leads to, its own for all but anchors; None where it
@@ -232,7 +235,7 @@ def find_broken_links(base: State, head: State) -> list[Finding]:
         if key in before.broken or (kind, target) in gone_targets:
             continue
         was_there = _was_there(before, page, reference)
-        if not was_there and not _is_certain(before, after, head, reference):
+        if not was_there and not _is_certain(before, after, head, page, reference):
             continue
         findings.append(_describe(before, after, page, reference, lacking, was_there=was_there))
     return findings
@@ -250,9 +253,19 @@ def _is_known(before: LinkMap, page: str, reference: Reference) -> bool:
     return True
 
 
-def _is_certain(before: LinkMap, after: LinkMap, head: State, reference: Reference) -> bool:
+def _may_be_name(reference: Reference) -> bool:
+    """Whether MyST may read a link as a label or a name of code, of this project or another."""
+    file, _, anchor = reference.target.partition("#")
+    if reference.kind == "anchor":
+        return not file or not anchor[0].isalnum()
+    return "/" not in file and posixpath.splitext(file)[1].lower() not in (*_SUFFIXES, *_PICTURES)
+
+
+def _is_certain(
+    before: LinkMap, after: LinkMap, head: State, page: str, reference: Reference
+) -> bool:
     """Whether a reference that is new really leads nowhere: its kind is one that the repository
-    resolves, and nothing outside of the pages describes it.
+    resolves, nothing outside of the pages describes it, and no program writes it.
     """
     resolves = before.resolves(reference.kind)
     if resolves is None:
@@ -264,9 +277,14 @@ def _is_certain(before: LinkMap, after: LinkMap, head: State, reference: Referen
     )
     if is_known_broken:
         return False
-    return reference.kind not in ("label", "term") or not (
-        ":" in reference.target or head.mentions(f".. _{reference.target}:")
+    if reference.kind in ("label", "term"):
+        return ":" not in reference.target and not head.mentions(f".. _{reference.target}:")
+    if after.reads_names(page) and _may_be_name(reference):
+        return False
+    is_generated = reference.kind != "anchor" and head.mentions(
+        posixpath.basename(reference.target), *_GENERATORS
     )
+    return not is_generated
 
 
 def _describe(
@@ -324,10 +342,15 @@ def _read_markdown(text: str) -> PageLinks:
     begin = front.end() if front else 0
     plain = _without_code(text)
     references: list[Reference] = []
-    for pattern in (_LINK, _DEFINED, _HTML):
+    for pattern in (_LINK, _HTML):
         for match in pattern.finditer(plain, begin):
             target = next(filter(None, match.groups()), "")
             references += _classify(target, _line_of(text, match.start()))
+    for match in _DEFINED.finditer(plain, begin):
+        if (
+            plain.casefold().count(f"[{match[1].casefold()}]") > 1
+        ):  # one that nothing uses is unseen
+            references += _classify(match[2], _line_of(text, match.start()))
     for match in _MYST_ROLE.finditer(_FENCE.sub(_blank, f"{text}\n")):
         role, target = match[1].rpartition(":")[2], match[2] or match[3]
         references += _role(role, target, _line_of(text, match.start()))
@@ -335,6 +358,7 @@ def _read_markdown(text: str) -> PageLinks:
     labels = [label.casefold() for label in _MYST_LABEL.findall(plain)]
     titles = [heading.title for heading in markdown_headings(text, begin)]
     titles += map(plain_title, _ITEM_HEADING.findall(_FENCE.sub(_blank, f"{text}\n")))
+    titles += _TAB.findall(plain)
     stated = [*_HTML_ID.findall(plain), *_STATED_ID.findall(plain)]
     headings = {loose(title): title for title in [*stated, *titles]}
     names = {("ref", label) for label in labels}

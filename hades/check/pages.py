@@ -87,11 +87,11 @@ class State:
             return None
         return read_blobs(self.repository, [blob])[blob].decode("utf-8", "replace")
 
-    def mentions(self, text: str) -> bool:
-        """Whether any file of the repository contains a text, in whatever case."""
+    def mentions(self, text: str, *patterns: str) -> bool:
+        """Whether a file of the repository contains a text, in whatever case."""
         where = ("--cached",) if self.commit == INDEX else (self.commit,)
         try:
-            run_git(self.repository, "grep", "-q", "-i", "-F", "-e", text, *where)
+            run_git(self.repository, "grep", "-q", "-i", "-F", "-e", text, *where, "--", *patterns)
         except GitError:
             return False
         return True
