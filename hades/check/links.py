@@ -281,10 +281,9 @@ def _is_certain(
         return ":" not in reference.target and not head.mentions(f".. _{reference.target}:")
     if after.reads_names(page) and _may_be_name(reference):
         return False
-    is_generated = reference.kind != "anchor" and head.mentions(
-        posixpath.basename(reference.target), *_GENERATORS
-    )
-    return not is_generated
+    name = posixpath.basename(reference.target)
+    is_file = reference.kind == "doc" or (reference.kind != "anchor" and "." in name)
+    return not (is_file and head.mentions(name, *_GENERATORS))
 
 
 def _describe(
