@@ -82,7 +82,7 @@ lint-deployments: $(STAMP)  ## Dockerfile, compose, Kubernetes, systemd and YAML
 	@$(BIN)/yamllint --strict deployments .github prefect.yaml .yamllint
 	@$(BIN)/hadolint --no-color deployments/Dockerfile
 	@$(BIN)/check-jsonschema --quiet --builtin-schema vendor.compose-spec deployments/compose*.yaml
-	@$(BIN)/check-jsonschema --quiet --builtin-schema vendor.github-workflows .github/workflows/*.yaml
+	@$(BIN)/check-jsonschema --quiet --builtin-schema vendor.github-workflows .github/workflows/*.yaml deployments/github/*.yaml
 	@$(BIN)/kubernetes-validate --strict --quiet $(filter-out %/arangodb.yaml %/kustomization.yaml,$(wildcard deployments/kubernetes/*.yaml))
 	@deployments/systemd/verify
 

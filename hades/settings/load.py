@@ -331,6 +331,10 @@ def socket_activation() -> dict[str, str]:
     return {name: os.environ[name] for name in ("LISTEN_PID", "LISTEN_FDS") if name in os.environ}
 
 
-def child_environment(without: str) -> dict[str, str]:
-    """The environment for a child process, without the variables whose names begin so."""
-    return {name: value for name, value in os.environ.items() if not name.startswith(without)}
+def child_environment(without: str, keep: str = "") -> dict[str, str]:
+    """The environment for a child process, without the variables whose names begin so but one."""
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if name == keep or not name.startswith(without)
+    }

@@ -178,6 +178,26 @@ def rst_links(text: str) -> list[RoleLink]:
     return links
 
 
+class RoleLine(NamedTuple):
+    """A role in the text of a page, with the number of its line, from 0."""
+
+    line: int
+    role: str
+    target: str
+
+
+def rst_roles(text: str) -> tuple[list[RoleLine], list[str]]:
+    """The roles of a page that are no code, each with its line, and the titles of its sections."""
+    reader = _RstReader(text.split("\n"), marks_roles=True)
+    reader.read()
+    roles = []
+    for row, line in enumerate(reader.written):
+        for mark in _MARK.findall(line):
+            role, target = reader.roles[ord(mark) - _FIRST_MARK]
+            roles.append(RoleLine(row, role, target))
+    return roles, [_MARK.sub("", title) for _, title, _ in reader.headings]
+
+
 class Anchor(NamedTuple):
     """What a role can lead to: a name within a namespace, and the heading that it stands under."""
 

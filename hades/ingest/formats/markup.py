@@ -48,7 +48,7 @@ def outline_markdown(text: str) -> Outline:
     """Sections by ATX and Setext headings; fenced code and front matter hold none."""
     front = FRONT_MATTER.match(text)
     body, stated = (front.end(), _FRONT_TITLE.search(front[1])) if front else (0, None)
-    headings = list(islice(_markdown_headings(text, body), MAX_HEADINGS))
+    headings = list(islice(markdown_headings(text, body), MAX_HEADINGS))
     return outline(
         text, headings, body, plain_title(stated[1].strip().strip("\"'")) if stated else ""
     )
@@ -94,7 +94,8 @@ def _add_region(
         regions.append(Section(start, start + len(piece.strip()), "prose", headings))
 
 
-def _markdown_headings(text: str, begin: int) -> Iterator[Heading]:
+def markdown_headings(text: str, begin: int) -> Iterator[Heading]:
+    """The headings of a text from `begin` on, outside of fenced code."""
     fence = ""
     previous, previous_start = "", begin
     for match in _LINE.finditer(text, begin):

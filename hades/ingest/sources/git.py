@@ -80,15 +80,15 @@ def resolve_commit(git_dir: Path, name: str = "HEAD") -> str | None:
         return None
 
 
-def run_git(git_dir: Path, *arguments: str) -> bytes:
-    """What a git command prints."""
+def run_git(git_dir: Path, *arguments: str, written: bytes = b"", keep: str = "") -> bytes:
+    """What a git command prints that reads `written`; of git's variables only `keep` counts."""
     try:
         process = subprocess.run(
             _command(git_dir, arguments),
             capture_output=True,
             check=False,
-            env=_environment(),
-            stdin=subprocess.DEVNULL,
+            env=_environment(keep),
+            input=written,
             timeout=_SECONDS,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
@@ -126,8 +126,8 @@ def _command(git_dir: Path, arguments: tuple[str, ...]) -> list[str]:
     return ["git", *_SAFE, option, os.fspath(git_dir), *arguments]
 
 
-def _environment() -> dict[str, str]:
-    return {**child_environment(without="GIT_"), **_ENVIRONMENT}
+def _environment(keep: str = "") -> dict[str, str]:
+    return {**child_environment(without="GIT_", keep=keep), **_ENVIRONMENT}
 
 
 def check_out(git_dir: Path, commit: str, tree: Path) -> None:

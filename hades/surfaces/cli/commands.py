@@ -69,6 +69,7 @@ COMMANDS: Mapping[str, Mapping[str, str]] = {
         "discard": "capabilities.graph",
     },
     "Quality": {
+        "check": "cli.check",
         "exam": "cli.evaluation",
         "eval": "cli.evaluation cli.evaluation_sets",
         "contracts": "cli.build",

@@ -84,6 +84,12 @@ class Answer:
     code: int = 0
 
 
+class Verbatim(str):
+    """A text that is printed as it is, whatever the width of the terminal."""
+
+    __slots__ = ()
+
+
 LOCAL_COMMANDS: list[tuple[str, Callable[..., Answer], CallMode | None]] = []
 Run = TypeVar("Run", bound=Callable[..., Answer])
 
@@ -198,6 +204,9 @@ def show(answer: Answer, as_json: bool) -> None:
         width=None if sys.stdout.isatty() else WIDTH_WITHOUT_TERMINAL, highlight=False
     )
     for renderable in answer.view:
+        if isinstance(renderable, Verbatim):
+            typer.echo(renderable)
+            continue
         console.print(Text(renderable) if isinstance(renderable, str) else renderable)
     if answer.note:
         console.print(Text(answer.note, style="yellow"))

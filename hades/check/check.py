@@ -1,0 +1,106 @@
+"""Compare the documentation of two states: answers, contradictions, links, new pages."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from pathlib import Path
+
+from hades.check.cache import GraphCache
+from hades.check.links import find_broken_links
+from hades.check.pages import State
+from hades.check.questions import Asking, QuestionFile
+from hades.check.report import CheckReport, Finding, Level
+from hades.check.statements import find_contradictions
+from hades.retrieval.pipeline import Tools
+from hades.snapshot.open import open_snapshot
+
+_LEVELS = list(Level)
+
+
+def check_states(
+    base: State,
+    head: State,
+    questions: QuestionFile,
+    cache: GraphCache,
+    open_tools: Callable[[Path], Tools],
+    logged: Sequence[str] = (),
+) -> CheckReport:
+    """What the head broke. `logged` are questions that people asked elsewhere: they say which new
+    pages are of use. Graphs are built only where there are questions.
+    """
+    seconds: dict[str, float] = {}
+    began = time.perf_counter()
+    findings = [*find_contradictions(base, head), *find_broken_links(base, head)]
+    seconds["pages"] = _since(began)
+    new_pages = _new_pages(base, head)
+    counts = {
+        "pages": len(head.documents),
+        "changed": sum(base.documents.get(path) != blob for path, blob in head.documents.items())
+        + len(base.documents.keys() - head.documents.keys()),
+        "questions": len(questions.questions),
+        "answered": 0,
+    }
+    notes = []
+    if not questions.questions:
+        notes.append(
+            "no questions were asked: `hades check --init` writes an example of questions.yaml"
+        )
+    elif base.documents == head.documents:
+        notes.append("no questions were asked: the documentation did not change")
+    elif not base.documents or not head.documents:
+        notes.append("no questions were asked: the documentation is empty in one of both states")
+    else:
+        with cache.hold():
+            began = time.perf_counter()
+            homes = _build(base, head, cache)
+            seconds["graphs"] = _since(began)
+            began = time.perf_counter()
+            with closing(open_snapshot(homes[0])) as old, closing(open_snapshot(homes[1])) as new:
+                asking = Asking(questions, base, head, (old, new), open_tools(homes[1]))
+                findings += asking.find_changes()
+                counts["answered"] = asking.answered
+                if new_pages:
+                    asking.note_shown(logged)
+                    findings += _find_unasked(head, new_pages, asking.cited)
+            seconds["questions"] = _since(began)
+            cache.trim()
+    ordered = sorted(findings, key=_order)
+    return CheckReport(
+        base.commit, head.commit, head.folder, tuple(ordered), counts, tuple(notes), seconds
+    )
+
+
+def _order(finding: Finding) -> tuple[int, str, str, int]:
+    return _LEVELS.index(finding.level), finding.rule, finding.path, finding.line
+
+
+def _build(base: State, head: State, cache: GraphCache) -> tuple[Path, Path]:
+    """The homes of both; the head is built from a copy of the base."""
+    base_home = cache.home_of(base)
+    return base_home, cache.home_of(head, near=base_home)
+
+
+def _new_pages(base: State, head: State) -> list[str]:
+    """Documents that the head has and the base had under no name."""
+    known = set(base.documents.values())
+    return [
+        path
+        for path, blob in head.documents.items()
+        if path not in base.documents and blob not in known
+    ]
+
+
+def _find_unasked(head: State, new_pages: Sequence[str], cited: set[str]) -> list[Finding]:
+    prefix = f"{head.folder}/" if head.folder else ""
+    message = "no question of questions.yaml or of the log is answered from this new page"
+    return [
+        Finding("page-unasked", Level.NOTE, f"{prefix}{path}", 1, message)
+        for path in new_pages
+        if path not in cited
+    ]
+
+
+def _since(began: float) -> float:
+    return round(time.perf_counter() - began, 2)

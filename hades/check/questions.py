@@ -1,0 +1,276 @@
+"""The questions that the documentation has to answer, asked of both states."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+from hades.check.pages import CheckUsageError, State
+from hades.check.report import Finding, Level
+from hades.evaluation.folder import Section, plain_text, stands_in
+from hades.night.columns import kind_numbers
+from hades.night.standing import Asker, StandingAnswer
+from hades.ports.graph import Kind, Passage
+from hades.retrieval.pipeline import Tools
+from hades.snapshot.view import GraphView
+
+NAMES = ("questions.yaml", "questions.yml")
+_DEPTH = 5  # passages of an answer that a reader looks at
+_SAME = 0.8  # of the lines of a section: it counts as the same
+_EXAMPLE = "`questions:` with a list of texts, or of objects with `question`"
+
+
+@dataclass(frozen=True)
+class DocsQuestion:
+    """A question, the section that must answer it, the words that its answer must hold."""
+
+    text: str
+    document: str = ""
+    heading: str = ""
+    words: tuple[str, ...] = ()
+    line: int = 1  # in the file of questions
+
+
+@dataclass(frozen=True)
+class QuestionFile:
+    """The questions of a repository, and the folder that the file names as its documentation."""
+
+    path: str
+    questions: tuple[DocsQuestion, ...]
+    folder: str | None = None
+
+
+def parse_questions(text: str, path: str) -> QuestionFile:
+    """The questions of a YAML file; what is wrong with it is named."""
+    try:
+        loaded = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        problem = " ".join(str(error).split())
+        raise CheckUsageError(f"{path} is no YAML: {problem}; fix the file") from None
+    document = loaded if isinstance(loaded, Mapping) else {"questions": loaded}
+    rows = document.get("questions")
+    if not isinstance(rows, list):
+        raise CheckUsageError(f"{path} has no list of questions; expected {_EXAMPLE}")
+    folder = document.get("docs")
+    lines = text.split("\n")
+    questions = tuple(_parse_row(row, path, lines) for row in rows)
+    return QuestionFile(path, questions, None if folder is None else str(folder))
+
+
+def _parse_row(row: Any, path: str, lines: Sequence[str]) -> DocsQuestion:
+    """One question; `requires` is `page#Heading`, or an object of `document` and `heading`."""
+    fields = {"question": row} if isinstance(row, str) else row
+    if not isinstance(fields, Mapping) or not str(fields.get("question") or "").strip():
+        raise CheckUsageError(
+            f"{path} has an entry without a question: {row!r}; expected {_EXAMPLE}"
+        )
+    if unknown := sorted(map(str, fields.keys() - {"question", "requires", "words"})):
+        raise CheckUsageError(
+            f"{path} has the key {unknown[0]!r} in a question; expected question, requires, words"
+        )
+    question = " ".join(str(fields["question"]).split())
+    requires = fields.get("requires") or ""
+    if isinstance(requires, Mapping):
+        document, heading = str(requires.get("document", "")), str(requires.get("heading") or "")
+    else:
+        document, _, heading = str(requires).partition("#")
+    words = fields.get("words") or ()
+    words = (words,) if isinstance(words, str | int | float) else words
+    start = question[:40]
+    numbers = [number for number, line in enumerate(lines, 1) if start in " ".join(line.split())]
+    return DocsQuestion(
+        question, document.strip(), heading.strip(), tuple(map(str, words)), (numbers or [1])[0]
+    )
+
+
+class Asking:
+    """Questions of both graphs, and what their pages say."""
+
+    def __init__(
+        self,
+        questions: QuestionFile,
+        base: State,
+        head: State,
+        views: tuple[GraphView, GraphView],
+        tools: Tools,
+    ) -> None:
+        self._questions, self._states, self._views, self._tools = (
+            questions,
+            (base, head),
+            views,
+            tools,
+        )
+        self._passages = tuple(map(_all_passages, views))
+        self.answered = 0
+        self.cited: set[str] = set()  # documents of the head that an answer cites
+
+    def find_changes(self) -> list[Finding]:
+        """What became of every answer."""
+        findings = []
+        for question in self._questions.questions:
+            asker = Asker(question.text, self._tools, *self._views)
+            old, new = asker.answers()
+            self.cited.update(passage.document for passage in new.cited)
+            findings += self._compare(question, old, new)
+        return findings
+
+    def note_shown(self, texts: Sequence[str]) -> None:
+        """Ask the head what was asked elsewhere, for the documents that its answers show."""
+        for text in texts:
+            asker = Asker(text, self._tools, self._views[1], self._views[1])
+            self.cited.update(passage.document for passage in asker.answers()[1].cited)
+
+    def _compare(
+        self, question: DocsQuestion, old: StandingAnswer, new: StandingAnswer
+    ) -> list[Finding]:
+        before, after = self._states
+        was_answered = _answers(question, old, before)
+        is_answered = _answers(question, new, after)
+        self.answered += is_answered
+        if is_answered:
+            return self._find_move(question, old, new) if was_answered else []
+        if not was_answered:
+            return [self._finding("answer-missing", Level.WARNING, question, self._want(question))]
+        return [self._describe_loss(question, old, new)]
+
+    def _describe_loss(
+        self, question: DocsQuestion, old: StandingAnswer, new: StandingAnswer
+    ) -> Finding:
+        """A lost answer: an error where the pages do not say it any more, a warning where they do
+        and the search ranks it lower.
+        """
+        source = old.source
+        assert source is not None
+        before, after = self._states
+        document = source.document
+        if question.document:
+            document = _document_of(question, before)
+        in_head = self._passages[1]
+        sections = _fitting(question, in_head, after)
+        if question.document and question.words:
+            still_there = any(_has_words(question, text) for text in sections)
+        else:
+            still_there = any(_has_words(question, passage.text) for passage in in_head)
+            still_there = still_there and _still_say(in_head, _evidence(question, old, before))
+        if still_there:
+            message = "the pages still say it, but the search ranks it lower now"
+            return self._finding("answer-lost", Level.WARNING, question, message, old, new)
+        heading = question.heading or "".join(source.headings[-1:])
+        headings = {plain_text(name) for passage in in_head for name in passage.headings}
+        if document not in {passage.document for passage in in_head}:
+            cause = f"{document}, which answered it, is gone"
+        elif heading and plain_text(heading) not in headings:
+            cause = f"the section “{heading}” of {document}, which answered it, is gone"
+        else:
+            words = ", ".join(f"`{word}`" for word in question.words)
+            cause = f"{document} no longer says {words or 'what answered it'}"
+        message = f"lost: {cause}"
+        return self._finding("answer-lost", Level.ERROR, question, message, old, new, document)
+
+    def _find_move(
+        self, question: DocsQuestion, old: StandingAnswer, new: StandingAnswer
+    ) -> list[Finding]:
+        """A warning where another page answers; a note where the question says which page must."""
+        if old.source is None or new.source is None or old.source.document == new.source.document:
+            return []
+        if _letters(" ".join(old.text)) == _letters(" ".join(new.text)):  # the page has a new name
+            return []
+        level = Level.NOTE if question.document or question.words else Level.WARNING
+        message = f"answered from {new.source.document} now, from {old.source.document} before"
+        return [self._finding("answer-moved", level, question, message, old, new)]
+
+    def _want(self, question: DocsQuestion) -> str:
+        """Why a question counts as unanswered."""
+        if question.document and _document_of(question, self._states[1]) not in {
+            passage.document for passage in self._passages[1]
+        }:
+            return f"no answer, in the base either: there is no page {question.document}"
+        wanted = f" from {question.document}" if question.document else ""
+        wanted += f" under “{question.heading}”" if question.heading else ""
+        wanted += f" with {', '.join(question.words)}" if question.words else ""
+        return f"no answer{wanted}, in the base either"
+
+    def _finding(
+        self,
+        rule: str,
+        level: Level,
+        question: DocsQuestion,
+        message: str,
+        old: StandingAnswer | None = None,
+        new: StandingAnswer | None = None,
+        document: str = "",
+    ) -> Finding:
+        head = self._states[1]
+        path = f"{head.folder}/{document}" if head.folder and document else document
+        is_page = bool(document) and path in head.blobs
+        return Finding(
+            rule,
+            level,
+            path if is_page else self._questions.path,
+            1 if is_page else question.line,
+            message,
+            question.text,
+            _quoted(old),
+            _quoted(new),
+        )
+
+
+def _answers(question: DocsQuestion, answer: StandingAnswer, state: State) -> bool:
+    """Whether an answer is one, from the section it requires, with the words it must hold."""
+    if answer.source is None:
+        return False
+    shown = answer.retrieval.passages[:_DEPTH]
+    return any(_has_words(question, text) for text in _fitting(question, shown, state))
+
+
+def _fitting(question: DocsQuestion, passages: Sequence[Section], state: State) -> list[str]:
+    """The texts to look for words in: that of the required section, else of all passages."""
+    if question.document:
+        places = frozenset({(_document_of(question, state), plain_text(question.heading))})
+        passages = [passage for passage in passages if stands_in(passage, places)]
+    return ["\n".join(passage.text for passage in passages)] if passages else []
+
+
+def _evidence(question: DocsQuestion, answer: StandingAnswer, state: State) -> list[str]:
+    """The lines that answered: of the section that was required, else the quoted sentences."""
+    if not question.document:
+        return list(answer.text)
+    shown = _fitting(question, answer.retrieval.passages[:_DEPTH], state)
+    return [line for text in shown for line in text.splitlines()]
+
+
+def _still_say(passages: Sequence[Passage], lines: Sequence[str]) -> bool:
+    """Whether the pages still have these lines, but for a few that an edit touched."""
+    whole = "\n".join(_letters(passage.text) for passage in passages)
+    written = [letters for letters in map(_letters, lines) if letters]
+    return sum(letters in whole for letters in written) >= _SAME * len(written)
+
+
+def _letters(text: str) -> str:
+    return "".join(filter(str.isalnum, plain_text(text)))
+
+
+def _has_words(question: DocsQuestion, text: str) -> bool:
+    plain = plain_text(text)
+    return all(plain_text(word) in plain for word in question.words)
+
+
+def _document_of(question: DocsQuestion, state: State) -> str:
+    """The required document as the graph calls it: its path in the folder of the documentation."""
+    name = question.document.removeprefix("./")
+    prefix = f"{state.folder}/" if state.folder else ""
+    return name.removeprefix(prefix) if name not in state.documents else name
+
+
+def _all_passages(view: GraphView) -> list[Passage]:
+    return view.passages(kind_numbers(view.info.nodes, Kind.CHUNK.value))
+
+
+def _quoted(answer: StandingAnswer | None) -> str:
+    """The sentences of an answer with their page."""
+    if answer is None or answer.source is None:
+        return ""
+    return f"{' '.join(' '.join(answer.text).split())} ({answer.source.document})"
