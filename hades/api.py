@@ -5,7 +5,7 @@ line all call.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import cached_property
@@ -18,6 +18,8 @@ from hades.ingest.edges import derive_edges
 from hades.ingest.forget import Certificate, find_own_words, forget_documents
 from hades.ingest.ingest import Ingest
 from hades.ingest.phases import IngestContext, Phase
+from hades.ingest.sources.remote.freshness import with_origins
+from hades.ingest.sources.remote.remotes import RemoteSources
 from hades.ingest.stated_edges import estimate, extract
 from hades.memory.memory import Memory
 from hades.night.context import BuildContext, Mode
@@ -48,9 +50,14 @@ class Hades:
         language_model: LanguageModel | None = None,
         answers: Callable[[], Answers] | None = None,
         build_context: BuildContext | None = None,
+        remote_options: Mapping[str, Any] | None = None,
         **ingest_options: Any,
     ) -> None:
-        """`ingest_options` are those of an `IngestContext`: progress, history, workers, hold."""
+        """`ingest_options` are those of an `IngestContext`: progress, history, workers, hold;
+        `remote_options` those of `RemoteSources`.
+        """
+        remotes = RemoteSources(home, **(remote_options or {}))
+        ingest_options["remotes"] = remotes
         self._store = store
         self.embedder = embedder
         self.home = home
@@ -214,7 +221,7 @@ class Hades:
         """
         answer = self.answers.retrieve(text, **options)
         self._turns.add(log_of(answer, utc_now()))
-        return answer
+        return with_origins(self.home, answer, utc_now())
 
     def close(self) -> None:
         """Give back files and connections."""

@@ -237,8 +237,17 @@ class IngestReport:
 
 def remember(store: RowStore, spec: SourceSpec) -> None:
     """Read this corpus again every night; the same path again replaces what was known of it."""
-    key = hashlib.sha256(f"{spec.source}\n{spec.path}".encode()).hexdigest()[:32]
-    store.upsert("sources", to_table(KnownSource, [KnownSource(key=key, **spec.model_dump())]))
+    row = KnownSource(key=_source_key(spec), **spec.model_dump())
+    store.upsert("sources", to_table(KnownSource, [row]))
+
+
+def unremember(store: RowStore, spec: SourceSpec) -> None:
+    """Read this corpus no more."""
+    store.delete("sources", keys=[_source_key(spec)])
+
+
+def _source_key(spec: SourceSpec) -> str:
+    return hashlib.sha256(f"{spec.source}\n{spec.path}".encode()).hexdigest()[:32]
 
 
 def known(store: RowStore) -> list[SourceSpec]:

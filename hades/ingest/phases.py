@@ -33,6 +33,7 @@ from hades.ingest.manifest import (
 )
 from hades.ingest.nodes import NodeRows, Row, node_rows, quarantine_row
 from hades.ingest.sources.material import RejectedInput, Source
+from hades.ingest.sources.remote.remotes import RemoteSources
 from hades.ports.services import Embedder, ProgressReport, Tokenizer, silent
 from hades.ports.store import GraphStore, RowStore, Term
 from hades.settings.tree import HistorySettings
@@ -68,6 +69,7 @@ class IngestContext:
     workers: int = 0  # processes that parse files; 0: one a core, at most four
     # Be the only one that builds.
     hold: Callable[[str], AbstractContextManager[None]] = lambda name: nullcontext()
+    remotes: RemoteSources | None = None
     # Bring back rows that were written and are gone. A build does not: its contracts name them.
     restores: bool = True
 

@@ -56,6 +56,7 @@ from hades.ingest.sources.files import (
 )
 from hades.ingest.sources.git import read_dates_added
 from hades.ingest.sources.material import Link, Material, RejectedInput, RejectReason
+from hades.ingest.sources.remote.ledger import ledger_of_mirror
 from schemas.ids import sha256_text
 from schemas.nodes import ChunkKind, NameType, RelationType
 from schemas.sources import SourceKind, SourceSpec
@@ -390,15 +391,20 @@ class DocumentsSource:
         """
         first_with: dict[str, str] = {}
         added = read_dates_added(self._root)
+        ledger = ledger_of_mirror(self._root)
+        copies = ledger.copies().values() if ledger is not None else ()
+        addresses = {copy.path: copy.address for copy in copies}
         files = list(self._files())
         self.total = len(files)
         with ConfinedPool(READER, self._workers) as parsers:
             read_file = partial(_read_file, parsers, _index_notes(files))
             for outcomes in in_order(read_file, files, self._workers):
                 for outcome in outcomes:
-                    if isinstance(outcome, Material) and outcome.created is None:
-                        date = added.get(outcome.origin.partition("#")[0])
-                        outcome = replace(outcome, created=date)
+                    if isinstance(outcome, Material):
+                        path = outcome.origin.partition("#")[0]
+                        uri = addresses.get(path, outcome.uri)
+                        created = outcome.created or added.get(path)
+                        outcome = replace(outcome, created=created, uri=uri)
                     yield _set_aside_duplicate(outcome, first_with)
 
     def _files(self) -> Iterator[FileEntry]:

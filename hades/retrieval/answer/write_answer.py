@@ -45,6 +45,7 @@ Answer:"""
 NO_ANSWER = "The sources do not answer this."
 MAX_SENTENCES = 6
 _OF_PASSAGE = ("rank", "score", "id", "document", "title", "headings", "span", "symbol", "text")
+_OF_PASSAGE += ("address", "last_seen", "overdue")
 _OF_RETRIEVAL = {"query_id", "query", "recipe", "snapshot", "reasons", "excluded", "absence"}
 # Passages hold the words that answer; a path says how two things are joined.
 _PASSAGES_TO_A_PATH = 2

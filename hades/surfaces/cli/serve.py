@@ -19,6 +19,7 @@ from rich.text import Text
 from hades.errors import NotProvisioned
 from hades.ingest.manifest import entries
 from hades.ingest.phases import Phase
+from hades.ingest.sources.remote.ledger import sync_states
 from hades.night.forecast import forecast_build
 from hades.night.report import last_runs
 from hades.night.weights.feedback import tell as what_use_taught
@@ -281,10 +282,17 @@ def show_status() -> Answer:
         "set_aside": set_aside,
         "stale": stale,
         "bytes": int(where["bytes"]) if "bytes" in where else None,
+        "sources": source_rows(settings),
         "runs": last_runs(settings.home),
         "nightly": night,
     }
     return Answer(document, _status_view(document))
+
+
+def source_rows(settings: Settings) -> list[dict[str, Any]]:
+    """The remote sources with when each was last in step."""
+    states = sync_states(settings.home, settings.sources)
+    return [state.as_dict(utc_now()) for state in states]
 
 
 def forecast_table(stages: Mapping[str, float | None]) -> Table:
@@ -348,6 +356,11 @@ def _notes(document: Mapping[str, Any]) -> Iterator[str]:
     if rows_aside:
         yield f"set aside: {document['quarantine']:,} (all of them with --json)"
     yield from (f"  {row['uri']}: {row['detail'] or row['reason']}" for row in rows_aside[:_SHOWN])
+    for source in document["sources"]:
+        if source["overdue"] or source["problem"]:
+            seen = source["last_success"] or "never"
+            problem = f": {source['problem']}" if source["problem"] else ""
+            yield f"source {source['name']} was last in step {seen}{problem}"
     yield from (f"waiting: {count:,} {work}" for work, count in document["stale"].items() if count)
     for run in document["runs"]:
         yield (

@@ -1,0 +1,20 @@
+"""Bring remote sources in step, on a schedule of their own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tasks.build import require_synced, sync_remotes
+from tasks.unit import build_flow
+
+
+@build_flow("sync_sources")
+def sync_sources(names: list[str] | None = None, due: bool = True) -> dict[str, Any]:
+    """List what changed, check each source's contract, read it; the next build publishes it.
+
+    Args:
+        names: the sources to sync; empty: all
+        due: only those whose interval is over
+    """
+    reports = sync_remotes(names or [], due)
+    return require_synced(reports)
