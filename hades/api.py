@@ -18,7 +18,7 @@ from hades.ingest.edges import derive_edges
 from hades.ingest.forget import Certificate, find_own_words, forget_documents
 from hades.ingest.ingest import Ingest
 from hades.ingest.phases import IngestContext, Phase
-from hades.ingest.sources.remote.freshness import with_origins
+from hades.ingest.sources.remote.freshness import remove_copies, with_origins
 from hades.ingest.sources.remote.remotes import RemoteSources
 from hades.ingest.stated_edges import estimate, extract
 from hades.memory.memory import Memory
@@ -110,7 +110,8 @@ class Hades:
             certificate = forget_documents(self.store, self.embedder, ids)
             retire_snapshots(self.home, utc_now())
             self.store.compact()
-            removed = remove_files(self.home, words)
+            removed = [*remove_copies(self.home, certificate.read_again)]
+            removed += remove_files(self.home, words)
         return replace(
             certificate,
             answers_removed=self._answer_cache.forget_everything(),

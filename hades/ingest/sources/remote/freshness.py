@@ -1,13 +1,13 @@
-"""When the sources of cited documents were last in step, beside the passages that cite them."""
+"""What answers and forgetting need of remote sources: where a document is from, its copy."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from hades.ingest.sources.remote.ledger import Ledger, SyncState, ledgers
+from hades.ingest.sources.remote.ledger import MIRRORS, Ledger, SyncState, ledgers
 from schemas.answer import Retrieval
 
 
@@ -40,3 +40,13 @@ def _fields(document: str, ledger: Ledger, state: SyncState, now: datetime) -> d
         "last_seen": state.last_success,
         "overdue": state.is_overdue(now),
     }
+
+
+def remove_copies(home: Path, files: Iterable[str]) -> Iterator[str]:
+    """Remove those of these files that are copies; their paths in the home."""
+    root = home.resolve()
+    for file in files:
+        path = Path(file)
+        if path.is_relative_to(root / "sources" / MIRRORS) and path.is_file():
+            path.unlink()
+            yield path.relative_to(root).as_posix()

@@ -39,6 +39,7 @@ _MODULES = {
     "web": "website",
     "sql": "sql",
     "dlt": "dlt_rows",
+    "imap": "mailbox",
 }
 _DIALECTS = frozenset({"sql", "sqlite", "postgresql", "mysql", "mariadb", "oracle", "mssql"})
 _LONGEST_PROBLEM = 600
@@ -54,11 +55,13 @@ def kind_of(url: str) -> Kind:
         name = "sql"
     elif scheme in ("http", "https"):
         name = "web"
+    elif scheme in ("imap", "imaps"):
+        name = "imap"
     elif not colon or not rest.startswith(("//", ":")):
         raise SettingsError(
             f"{mask_secrets(url, url)!r} is no address of a source; give one such as "
-            "https://example.org, s3://bucket/folder, file:///folder, postgresql://host/database "
-            "or dlt:package.module:resource"
+            "https://example.org, s3://bucket/folder, file:///folder, postgresql://host/database, "
+            "imaps://user@host/INBOX or dlt:package.module:resource"
         )
     return load_kind(name)
 

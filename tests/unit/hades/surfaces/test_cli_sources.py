@@ -1,4 +1,4 @@
-"""`hades sources`: add, sync, list, remove; the graph follows, and answers say how old pages are."""
+"""`hades sources`: add, sync, list, remove; the graph follows, and answers say how old they are."""
 
 from __future__ import annotations
 
@@ -157,3 +157,22 @@ def test_a_source_that_came_with_a_home_is_not_synced_before_it_is_added_again(
     assert site.requests == []
     add(site)
     assert run_json("sources", "sync")["synced"][0]["new"] == 2
+
+
+def test_forgetting_a_document_removes_its_copy(home: Path, site: Site) -> None:
+    add(site)
+    run_json("sources", "sync")
+    certificate = run_json("forget", "seal.html")
+    assert certificate["files_removed"] == ["sources/mirrors/wiki/seal.html"]
+    assert not (home / "sources" / "mirrors" / "wiki" / "seal.html").exists()
+
+
+def test_metrics_name_the_sources(home: Path, site: Site) -> None:
+    from hades.surfaces.rest.services import Exposition
+
+    add(site)
+    run_json("sources", "sync")
+    text = Exposition().text(home).decode()
+    assert 'hades_source_documents{source="wiki"} 2.0' in text
+    assert 'hades_source_failures{source="wiki"} 0.0' in text
+    assert 'hades_source_age_seconds{source="wiki"}' in text
