@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tasks.build import require_synced, sync_remotes
+from hades.ingest.sources.remote.sync import require_synced
+from tasks.build import sync_remotes
 from tasks.unit import build_flow
 
 

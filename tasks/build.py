@@ -17,7 +17,7 @@ from hades.evaluation.rankers import Workbench, rungs
 from hades.evaluation.serving import RetrievalRegression, evaluate_serving, require_held
 from hades.ingest.chunks import embed_chunks, embed_range, pending_ranges
 from hades.ingest.phases import Phase
-from hades.ingest.sources.remote.connector import SyncError
+from hades.ingest.sources.remote.sync import describe_syncs
 from hades.night.context import BuildContext
 from hades.night.contracts.check import contracts_in_words, describe_checked
 from hades.night.ranker.stage import NIGHT_STAGE, train
@@ -119,25 +119,11 @@ def run_phase(phase: str, spec: SourceSpec) -> dict[str, Any]:
         return hades.ingest.spec(spec, [Phase(phase)]).as_dict()
 
 
-def describe_syncs(reports: Sequence[dict[str, Any]]) -> str:
-    """How many sources were synced, and the problems of the others."""
-    problems = [report["problem"] for report in reports if report["problem"]]
-    return "; ".join([f"{len(reports) - len(problems)} sources in step", *problems])
-
-
 @unit("sync sources", policies.HEAVY, describe_syncs, tags={"stage:ingest"})
 def sync_remotes(names: Sequence[str], due: bool) -> list[dict[str, Any]]:
     """Remote sources as they are now; a failed one is a report with its problem."""
     with open_hades(progress=progress_of("sync")) as hades:
         return hades.ingest.sync(list(names), due=due)
-
-
-def require_synced(reports: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """The reports; raises where a source could not be synced, after all of them were tried."""
-    problems = [report["problem"] for report in reports if report["problem"]]
-    if problems:
-        raise SyncError("; ".join(problems))
-    return {"synced": list(reports)}
 
 
 @unit("embed again", policies.HEAVY, describe_figures, tags={EMBEDS})

@@ -10,7 +10,7 @@ import re
 import shutil
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path, PurePosixPath
@@ -326,3 +326,16 @@ def _some(names: Iterable[str]) -> str:
     listed = list(names)
     more = ", ..." if len(listed) > _NAMED else ""
     return ", ".join(listed[:_NAMED]) + more
+
+
+def describe_syncs(reports: Sequence[Mapping[str, Any]]) -> str:
+    """How many sources were synced, and the problems of the others."""
+    problems = [report["problem"] for report in reports if report["problem"]]
+    return "; ".join([f"{len(reports) - len(problems)} sources in step", *problems])
+
+
+def require_synced(reports: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The reports; raises where a source could not be synced, after all of them were tried."""
+    if any(report["problem"] for report in reports):
+        raise SyncError(describe_syncs(reports))
+    return {"synced": list(reports)}
