@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from hades.ingest.sources.remote.sync import require_synced
+from tasks import policies
 from tasks.build import sync_remotes
-from tasks.unit import build_flow
+from tasks.unit import graph_flow
 
 
-@build_flow("sync_sources")
+@graph_flow("sync_sources", policies.BUILD)
 def sync_sources(names: list[str] | None = None, due: bool = True) -> dict[str, Any]:
     """List what changed, check each source's contract, read it; the next build publishes it.
 

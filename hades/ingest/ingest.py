@@ -106,23 +106,25 @@ class Ingest:
     ) -> list[dict[str, Any]]:
         """Bring remote sources in step, all or these, and read what changed; with `due` only those
         whose interval is over. One that fails says so in its report, and keeps what it had.
+
+        Others may build while a source is listed and read, which can take long.
         """
         now = utc_now()
         states = {state.name: state for state in self.remotes.states()}
         reports = []
-        with self._context.hold("sync"):
-            for name in names or list(states):
-                if due and not states[name].is_due(now):
-                    continue
-                report = self.remotes.sync(name, accept=accept, progress=self._context.progress)
-                document = report.as_dict()
-                if not report.problem:
-                    spec = self._mirror_spec(name)
+        for name in names or list(states):
+            if due and name in states and not states[name].is_due(now):
+                continue
+            report = self.remotes.sync(name, accept=accept, progress=self._context.progress)
+            document = report.as_dict()
+            if not report.problem:
+                spec = self._mirror_spec(name)
+                with self._context.hold("sync"):
                     remember(self._context.store, spec)
                     # A sync that was killed may have left copies that were not read.
-                    if phases and (report.has_changes or not self.remotes.is_read(name)):
+                    if phases and not self.remotes.is_read(name):
                         document["graph"] = self.spec(spec, phases).as_dict()
-                reports.append(document)
+            reports.append(document)
         return reports
 
     def _mirror_spec(self, name: str) -> SourceSpec:

@@ -22,7 +22,7 @@ from hades.surfaces.cli.output import (
     show_progress,
 )
 from hades.surfaces.cli.serve import source_rows
-from hades.wiring import hold_build, open_hades, remote_options
+from hades.wiring import open_hades, remote_options
 from schemas.sources import RemoteSource
 
 _LISTED = 5
@@ -120,11 +120,7 @@ def sync_sources(
     A source whose contract does not hold, or that fails on the way, keeps what it had; the others
     are synced. The next `hades build` publishes what changed.
     """
-    with (
-        show_progress() as progress,
-        hold_build("hades sources sync"),
-        open_hades(progress=progress) as hades,
-    ):
+    with show_progress() as progress, open_hades(progress=progress) as hades:
         phases = (Phase.NODES, Phase.CHUNKS)
         reports = hades.ingest.sync(list(names or ()), phases, accept=accept, due=due)
     is_done = not any(report["problem"] for report in reports)
@@ -150,7 +146,7 @@ def remove_source(
     name: Annotated[str, argument("Name of the source.", "NAME")],
 ) -> Answer:
     """Remove a source, its copies and its documents in the graph."""
-    with hold_build("hades sources remove"), open_hades() as hades:
+    with open_hades() as hades:
         count = hades.ingest.remove_remote(name)
     line = f"removed {name} with {count:,} documents; next: hades build"
     return Answer({"removed": name, "documents": count}, (line,), is_report=True)

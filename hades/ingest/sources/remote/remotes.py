@@ -16,6 +16,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from hades.errors import HadesError, SettingsError
+from hades.files import FileLock
 from hades.ingest.sources.remote.connector import Kind, Place
 from hades.ingest.sources.remote.ledger import (
     LEDGERS,
@@ -188,7 +189,9 @@ class RemoteSources:
         if not self._trusts_all:
             set_trust(self.mirror(name), fingerprint_of(described), self._configuration)
         ledger = self.ledger(name)
-        state = replace(ledger.state(), url=source.url, every_hours=source.every_hours)
+        state = replace(
+            ledger.state(), url=source.url, every_hours=source.every_hours, is_read=False
+        )
         ledger.record(source=described, state=state_facts(state))
         return state
 
@@ -212,8 +215,16 @@ class RemoteSources:
         """Bring the mirror in step with the source. What fails is the report's problem and the
         ledger's; the mirror stays as it was.
         """
+        self.require(name)
+        with closing(FileLock(self._folder / STAGED / f"{name}.lock")) as lock:
+            holder = lock.claim(f"a sync of {name}")
+            if holder is not None:
+                return SyncReport(name, problem=f"{name}: {holder} is running already")
+            return self._sync(name, accept, progress)
+
+    def _sync(self, name: str, accept: bool, progress: ProgressReport) -> SyncReport:
         began = time.perf_counter()
-        ledger = self.require(name)
+        ledger = self.ledger(name)
         at = self._now()
         url = ""
         try:

@@ -261,12 +261,13 @@ class Sync:
     def _sweep(self) -> None:
         """Remove files that are no copy of anything, also of a sync that was killed."""
         paths = {copy.path for copy in self.ledger.copies().values()}
+        root = f"{self.mirror}{os.sep}"
         for folder, _, files in os.walk(self.mirror, topdown=False):
             for name in files:
-                path = Path(folder, name)
-                if path.relative_to(self.mirror).as_posix() not in paths:
-                    path.unlink()
-            if Path(folder) != self.mirror and not os.listdir(folder):
+                path = os.path.join(folder, name)
+                if path.removeprefix(root) not in paths:
+                    os.unlink(path)
+            if folder != str(self.mirror) and not os.listdir(folder):
                 os.rmdir(folder)
         shutil.rmtree(self.staged, ignore_errors=True)
 
@@ -282,7 +283,10 @@ class PathNames:
 
     def _take(self, path: str) -> None:
         self._files.add(path)
-        self._folders.update(str(parent) for parent in PurePosixPath(path).parents)
+        folder = path.rpartition("/")[0]
+        while folder and folder not in self._folders:
+            self._folders.add(folder)
+            folder = folder.rpartition("/")[0]
 
     def add(self, name: str, identifier: str) -> str:
         """A free path for a document, the same for the same name where it is free."""
@@ -314,7 +318,7 @@ def _safe_part(part: str) -> str:
 
 
 def _suffix(name: str) -> str:
-    return PurePosixPath(name).suffix.lower()
+    return os.path.splitext(name)[1].lower()
 
 
 def _is_never_read(name: str) -> bool:

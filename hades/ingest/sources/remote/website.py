@@ -4,7 +4,6 @@ a page that did not change is not sent again.
 
 from __future__ import annotations
 
-import gzip
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -39,6 +38,7 @@ _REDIRECTS = 5
 _MAX_SITEMAPS = 200
 _MAX_PAGES = 50_000
 _MAX_SITEMAP_BYTES = 50 << 20
+_GZIP = 31  # the window of zlib that expects the header of gzip
 _TOO_MANY = 429
 _GONE = (404, 410)
 _SUFFIXES = {
@@ -80,7 +80,12 @@ class PoliteClient:
         self._http = httpx.Client(
             timeout=_TIMEOUT_SECONDS, headers={"user-agent": AGENT}, auth=login
         )
-        self.host = parts.hostname or ""
+        self.scheme, self.host = parts.scheme, parts.netloc.rpartition("@")[2]
+
+    def is_here(self, url: str) -> bool:
+        """Whether an address is of the site, so that what logs in may be sent there."""
+        parts = urlsplit(url)
+        return parts.netloc == self.host and parts.scheme in ("https", self.scheme)
 
     def get(self, url: str, limit: int, headers: Mapping[str, str] | None = None) -> Response:
         """An answer with a status below 500; raises where there is none or access is refused."""
@@ -136,18 +141,18 @@ class PoliteClient:
             if response.status not in (301, 302, 303, 307, 308):
                 return response
             url = urljoin(url, response.headers.get("location", ""))
-            if urlsplit(url).hostname != self.host:
+            if not self.is_here(url):
                 return response
         return response
 
     def _read(self, url: str, limit: int, headers: Mapping[str, str]) -> Response:
-        content = b""
+        content = bytearray()
         with self._http.stream("GET", url, headers=dict(headers)) as answer:
             for piece in answer.iter_bytes():
                 content += piece
                 if len(content) > limit:
                     break
-            return Response(url, answer.status_code, answer.headers, content)
+            return Response(url, answer.status_code, answer.headers, bytes(content))
 
     def close(self) -> None:
         """End the connections."""
@@ -172,7 +177,7 @@ class WebsiteConnector:
         self._read_robots()
         urls: set[str] = set()
         for url, modified in self._list_pages():
-            if url in urls or urlsplit(url).hostname != self._client.host:
+            if url in urls or not self._client.is_here(url):
                 continue
             if not self._robots.can_fetch(AGENT, url):
                 continue
@@ -196,11 +201,13 @@ class WebsiteConnector:
     def _list_pages(self) -> Iterator[tuple[str, datetime | None]]:
         waiting = [self._url]
         if not urlsplit(self._url).path.endswith((".xml", ".xml.gz")):
-            waiting = self._robots.site_maps() or [f"{self._site}/sitemap.xml"]
+            folder = urlsplit(self._url).path.rstrip("/")
+            at_root = [] if folder else self._robots.site_maps()
+            waiting = at_root or [f"{self._site}{folder}/sitemap.xml"]
         read: set[str] = set()
         while waiting:
             url = waiting.pop(0)
-            if url in read or urlsplit(url).hostname != self._client.host:
+            if url in read or not self._client.is_here(url):
                 continue
             read.add(url)
             if len(read) > _MAX_SITEMAPS:
@@ -221,20 +228,21 @@ class WebsiteConnector:
         content = answer.content
         try:
             if content.startswith(b"\x1f\x8b"):
-                content = gzip.decompress(content)
+                content = zlib.decompressobj(_GZIP).decompress(content, _MAX_SITEMAP_BYTES)
             root = etree.fromstring(
                 content, etree.XMLParser(resolve_entities=False, no_network=True)
             )
-        except (etree.XMLSyntaxError, OSError, EOFError, zlib.error) as error:
+        except (etree.XMLSyntaxError, zlib.error) as error:
             raise SyncError(
                 f"{url} is no whole sitemap ({error}); a part of the pages may be missing, so "
                 "nothing was changed"
             ) from None
         for entry in root.iterchildren("{*}url", "{*}sitemap"):
-            location = (entry.findtext("{*}loc") or "").strip()
-            if location:
-                modified = moment_of((entry.findtext("{*}lastmod") or "").strip())
-                yield etree.QName(entry).localname, urljoin(url, location), modified
+            location = urljoin(url, (entry.findtext("{*}loc") or "").strip())
+            if self._client.scheme == "https" and location.startswith("http://"):
+                location = f"https://{location.removeprefix('http://')}"
+            modified = moment_of((entry.findtext("{*}lastmod") or "").strip())
+            yield etree.QName(entry).localname, location, modified
 
     def _past(self, modified: datetime | None) -> datetime | None:
         """A time of the server; one in the future is of a clock that is wrong."""
