@@ -50,7 +50,8 @@ class FilesConnector:
         address = place.address.removeprefix(LISTING)
         scheme = address.partition("://")[0]
         try:
-            self._fs, self._root = core.url_to_fs(address)
+            # One that fsspec has kept would go on with the endpoint and the keys of that time.
+            self._fs, self._root = core.url_to_fs(address, skip_instance_cache=True)
         except ImportError:
             package = _PACKAGES.get(scheme, scheme)
             raise SettingsError(

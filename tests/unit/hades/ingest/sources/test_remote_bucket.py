@@ -51,7 +51,7 @@ def test_only_changed_objects_are_read_and_deleted_ones_go(bucket: Any, home: Sy
 
 
 def test_a_bucket_that_is_gone_keeps_its_copies_and_its_secret(bucket: Any, home: Syncing) -> None:
-    home.sync()
+    assert home.sync().problem == ""
     bucket.rm("desk", recursive=True)
     problem = home.sync().problem
     assert "nothing was changed" in problem
