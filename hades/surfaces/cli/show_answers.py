@@ -268,7 +268,8 @@ def _show_blocks(blocks: Sequence[Document], sources: Mapping[int, Document]) ->
         for block in group:
             if block["heading"]:
                 line = Text(f"[{number}] ", style="cyan").append(block["heading"], style="bold")
-                line.append(f"  {sources[number]['document']}", style="dim")
+                place = sources[number].get("address") or sources[number]["document"]
+                line.append(f"  {place}", style="dim")
                 if sources[number]["carries"]:
                     line.append("  (said only here)", style="yellow")
                 yield line

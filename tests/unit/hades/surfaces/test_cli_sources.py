@@ -176,3 +176,15 @@ def test_metrics_name_the_sources(home: Path, site: Site) -> None:
     assert 'hades_source_documents{source="wiki"} 2.0' in text
     assert 'hades_source_failures{source="wiki"} 0.0' in text
     assert 'hades_source_age_seconds{source="wiki"}' in text
+
+
+def test_the_flow_syncs_what_is_due_and_fails_where_a_source_does(home: Path, site: Site) -> None:
+    add(site)
+    report = run_json("run", "sync_sources")["report"]["synced"]
+    assert [row["new"] for row in report] == [2]
+    assert run_json("run", "sync_sources")["report"]["synced"] == []
+    site.fault = lambda path, headers: (401, {}, [])
+    failed = run("run", "sync_sources", "-p", "due=false")
+    assert failed.exit_code == 1
+    assert "0 sources in step; wiki: " in failed.output
+    assert documents(home) == {"seal.html", "tide.html"}
