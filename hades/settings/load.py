@@ -27,6 +27,7 @@ from hades.settings.tree import (
     without_credentials,
 )
 from hades.settings.trust import check_trust
+from schemas.sources import RemoteSource
 
 FOLDER = "tenants"
 LONGEST_DATABASE = 64  # of ArangoDB's traditional names, in bytes
@@ -238,6 +239,8 @@ def _show_value(field: str, value: object) -> str:
 
 def _keys_at(location: Sequence[str]) -> list[str]:
     """The keys that hades.yaml may have at a place in the tree."""
+    if len(location) == 2 and location[0] == "sources":  # its keys are names of sources
+        return list(RemoteSource.model_fields)
     model: type[BaseModel] = Settings
     for part in location:
         fields = model.model_fields.items()

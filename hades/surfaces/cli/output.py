@@ -44,8 +44,6 @@ EXTRAS = {
     "ranker": ("torch",),
     "serve": ("uvicorn", "fastapi", "starlette", "mcp", "prometheus_client"),
     "arango": ("arango", "requests"),
-    "fsspec": ("fsspec",),
-    "dlt": ("dlt",),
     "langchain": ("langchain_core",),
     "llama-index": ("llama_index",),
     "haystack": ("haystack",),

@@ -188,3 +188,11 @@ def test_the_flow_syncs_what_is_due_and_fails_where_a_source_does(home: Path, si
     assert failed.exit_code == 1
     assert "0 sources in step; wiki: " in failed.output
     assert documents(home) == {"seal.html", "tide.html"}
+
+
+def test_an_unknown_key_of_a_source_is_named_with_the_nearest_one(
+    home: Path, tmp_path: Path
+) -> None:
+    text = "sources:\n  wiki:\n    url: https://example.org\n    every_hour: 3\n"
+    (tmp_path / "hades.yaml").write_text(text)
+    assert "did you mean 'every_hours'" in run("sources", "list").output
