@@ -42,8 +42,8 @@ class DltConnector:
         self._source = place.source
         self._address = place.source.url
         # A function that makes one takes its arguments from dlt's own configuration.
-        opened = loaded() if callable(loaded) and not hasattr(loaded, "name") else loaded
-        self._opened = opened() if not isinstance(opened, Iterable) else opened
+        opened: Any = loaded() if callable(loaded) and not hasattr(loaded, "name") else loaded
+        self._opened: Any = opened if isinstance(opened, Iterable) else opened()
         self.columns: tuple[str, ...] = ()
 
     def list_documents(self) -> Iterator[RemoteDocument]:

@@ -8,6 +8,7 @@ import ssl
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
+from typing import Any
 from urllib.parse import unquote
 
 from hades.errors import SettingsError
@@ -58,9 +59,7 @@ class MailboxConnector:
         _, validity = self._imap.response("UIDVALIDITY")
         self._validity = (validity[0] or b"").decode() if validity else ""
 
-    def _require(
-        self, answer: tuple[str, list[bytes | tuple[bytes, bytes] | None]]
-    ) -> list[object]:
+    def _require(self, answer: tuple[str, Sequence[Any]]) -> Sequence[Any]:
         """The lines of an answer that says OK."""
         status, lines = answer
         if status != "OK":
@@ -68,7 +67,7 @@ class MailboxConnector:
                 f"the mailbox {self._mailbox} answered {status}: {lines[0]!r}; check its name and "
                 "the account"
             )
-        return list(lines)
+        return lines
 
     def list_documents(self) -> Iterator[RemoteDocument]:
         """Every message, by its UID; all are new where the server numbered them anew."""

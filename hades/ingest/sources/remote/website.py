@@ -61,7 +61,8 @@ class Response(NamedTuple):
     @property
     def media_type(self) -> str:
         """What it says it is."""
-        return self.headers.get("content-type", "").partition(";")[0].strip().lower()
+        stated: str = self.headers.get("content-type", "")
+        return stated.partition(";")[0].strip().lower()
 
 
 @dataclass
