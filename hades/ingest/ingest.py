@@ -17,6 +17,7 @@ from hades.ingest import manifest
 from hades.ingest.forget import remove_documents
 from hades.ingest.manifest import IngestReport, known, remember, unremember
 from hades.ingest.phases import IngestContext, Phase, ingest, work_from_store
+from hades.ingest.sources.documents import DocumentsSource
 from hades.ingest.sources.material import Source
 from hades.ingest.sources.remote.ledger import ledger_of_mirror
 from hades.ingest.sources.remote.remotes import RemoteSources
@@ -115,6 +116,7 @@ class Ingest:
         for name in names or list(states):
             if due and name in states and not states[name].is_due(now):
                 continue
+            was_read = self.remotes.is_read(name)
             report = self.remotes.sync(name, accept=accept, progress=self._context.progress)
             document = report.as_dict()
             if not report.problem:
@@ -123,9 +125,24 @@ class Ingest:
                     remember(self._context.store, spec)
                     # A sync that was killed may have left copies that were not read.
                     if phases and not self.remotes.is_read(name):
-                        document["graph"] = self.spec(spec, phases).as_dict()
+                        only = frozenset(report.paths) if was_read else None
+                        document["graph"] = self._read_mirror(spec, phases, only).as_dict()
             reports.append(document)
         return reports
+
+    def _read_mirror(
+        self, spec: SourceSpec, phases: Sequence[Phase], only: frozenset[str] | None
+    ) -> IngestReport:
+        """Read a mirror, or only these files of it: links from the others, and what is a copy of
+        them, are brought up to date by the build, which reads everything.
+        """
+        if only is None:
+            return self.spec(spec, phases)
+        context = replace(self._context, restores=False)
+        source = DocumentsSource(Path(spec.path), context.workers, only)
+        report = ingest(context, source, phases, domain=spec.domain or "", only=only)
+        self.remotes.ledger(Path(spec.path).name).record_corpus(source.corpus)
+        return report
 
     def _mirror_spec(self, name: str) -> SourceSpec:
         """The corpus that the mirror of a source is."""

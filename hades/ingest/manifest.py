@@ -141,10 +141,15 @@ def count_derived_rows(store: RowStore) -> list[RowCount]:
     return counts
 
 
-def keys_of_place(store: RowStore, source: str, place: str) -> set[str]:
-    """Documents that came from one place."""
+def keys_of_place(
+    store: RowStore, source: str, place: str, only: frozenset[str] | None = None
+) -> set[str]:
+    """Documents that came from one place, or only from these files of it."""
     where = [Term("source", "==", source), Term("place", "==", place)]
-    return set(scan_values(store, "ingest_manifest", "_key", where=where))
+    if only is None:
+        return set(scan_values(store, "ingest_manifest", "_key", where=where))
+    rows = scan_rows(store, "ingest_manifest", where=where, columns=["_key", "origin"])
+    return {row["_key"] for row in rows if row["origin"].partition("#")[0] in only}
 
 
 def distinct_corpus(store: RowStore, source: str, corpus: str, place: str) -> str:

@@ -55,6 +55,7 @@ class SyncReport:
     reasons: Counter[str] = field(default_factory=Counter)
     seconds: float = 0.0
     problem: str = ""
+    paths: set[str] = field(default_factory=set)  # of the mirror that are new, changed or gone
 
     @property
     def has_changes(self) -> bool:
@@ -63,7 +64,9 @@ class SyncReport:
 
     def as_dict(self) -> dict[str, Any]:
         """The report as JSON."""
-        return {**vars(self), "reasons": dict(self.reasons), "seconds": round(self.seconds, 3)}
+        figures = {**vars(self), "reasons": dict(self.reasons), "seconds": round(self.seconds, 3)}
+        del figures["paths"]
+        return figures
 
 
 @dataclass
@@ -95,6 +98,10 @@ class Sync:
         self._check_counts(len(listed) - len(lost), gone)
         changed = self._place(readings, gone)
         self.report.removed = len(gone)
+        self.report.paths.update(self.copies[identifier].path for identifier in gone)
+        self.report.paths.update(copy.path for copy in changed)
+        before = (self.copies.get(copy.id) for copy in changed)
+        self.report.paths.update(copy.path for copy in before if copy is not None)
         self.report.unchanged = len(self.copies) - len(gone) - self.report.changed
         self.report.seconds = time.perf_counter() - began
         state = replace(

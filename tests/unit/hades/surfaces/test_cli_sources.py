@@ -196,3 +196,20 @@ def test_an_unknown_key_of_a_source_is_named_with_the_nearest_one(
     text = "sources:\n  wiki:\n    url: https://example.org\n    every_hour: 3\n"
     (tmp_path / "hades.yaml").write_text(text)
     assert "did you mean 'every_hours'" in run("sources", "list").output
+
+
+def test_a_sync_reads_only_what_changed_into_the_graph_and_a_build_reads_everything(
+    home: Path, site: Site
+) -> None:
+    site.pages |= {f"/p{number}": page(f"P{number}", f"Page {number}.") for number in range(9)}
+    site.pages["/empty"] = b"<p></p>"
+    add(site)
+    assert run_json("sources", "sync")["synced"][0]["graph"]["quarantined"] == {"empty": 1}
+    site.pages["/seal"] = page("Seal", "The harbour seal moved to pier ten.")
+    del site.pages["/tide"]
+    graph = run_json("sources", "sync")["synced"][0]["graph"]["documents"]
+    assert (graph["read"], graph["changed"], graph["removed"]) == (1, 1, 1)
+    assert run_json("status")["quarantine"] == 1
+    again = run_json("build")["builds"][0]["sources"]["sources"][0]["documents"]
+    assert (again["read"], again["unchanged"], again["removed"]) == (10, 10, 0)
+    assert "pier ten" in run("query", "where does the harbour seal sleep?").stdout
