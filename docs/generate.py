@@ -27,6 +27,7 @@ from schemas.catalogue import ANALYZER, COLLECTIONS, GRAPHS, NAME_ANALYZER, Coll
 from schemas.edges import ENDPOINTS, NEVER_BRIDGES, SYMMETRIC
 from schemas.plan import Reason
 from schemas.record import Column
+from schemas.sources import RemoteSource
 
 # Small pieces of Markdown.
 
@@ -766,11 +767,15 @@ def env_example() -> str:
 
 def _section(name: str) -> list[str]:
     field = Settings.model_fields[name]
-    default = field.get_default(call_default_factory=True).model_dump(mode="json", by_alias=True)
-    rows = [
-        (code(key), code(_text(value)), bounds, about)
-        for key, value, bounds, about in _keys(field, default)
-    ]
+    if name == "sources":  # by name, each of one shape
+        source = RemoteSource(url="https://wiki.example.org").model_dump(mode="json")
+        default: dict[str, Any] = {"wiki": source}
+        keys = _keys(FieldInfo(annotation=RemoteSource), source, "NAME.")
+    else:
+        section = field.get_default(call_default_factory=True)
+        default = section.model_dump(mode="json", by_alias=True)
+        keys = _keys(field, default)
+    rows = [(code(key), code(_text(value)), bounds, about) for key, value, bounds, about in keys]
     example = yaml.safe_dump(
         {name: default}, sort_keys=False, default_flow_style=None, width=100
     ).rstrip()

@@ -25,6 +25,8 @@ from hades.ingest.forget import (
 from hades.ingest.ingest import Ingest
 from hades.ingest.manifest import ManifestEntry, entries
 from hades.ingest.phases import IngestContext, Phase
+from hades.ingest.sources.remote.freshness import remove_copies, with_origins
+from hades.ingest.sources.remote.remotes import RemoteSources
 from hades.ingest.stated_edges import estimate, extract
 from hades.memory.memory import Memory
 from hades.night.context import BuildContext, Mode
@@ -67,9 +69,14 @@ class Hades:
         language_model: LanguageModel | None = None,
         answers: Callable[[], Answers] | None = None,
         build_context: BuildContext | None = None,
+        remote_options: Mapping[str, Any] | None = None,
         **ingest_options: Any,
     ) -> None:
-        """`ingest_options` are those of an `IngestContext`: progress, history, workers, hold."""
+        """`ingest_options` are those of an `IngestContext`: progress, history, workers, hold;
+        `remote_options` those of `RemoteSources`.
+        """
+        remotes = RemoteSources(home, **(remote_options or {}))
+        ingest_options["remotes"] = remotes
         self._store = store
         self.embedder = embedder
         self.home = home
@@ -126,7 +133,9 @@ class Hades:
             forget_history(self.home, [*forgotten, *past.values()], words)
             retire_snapshots(self.home, utc_now())
             self.store.compact()
-            removed = [*remove_plans(self.home), *remove_files(self.home, words)]
+            removed = [*remove_plans(self.home)]
+            removed += remove_copies(self.home, certificate.read_again)
+            removed += remove_files(self.home, words)
         return replace(
             certificate,
             answers_removed=self._answer_cache.forget_everything(),
@@ -284,7 +293,7 @@ class Hades:
         """
         answer = self.answers.retrieve(text, **options)
         self._turns.add(log_of(answer, utc_now()))
-        return answer
+        return with_origins(self.home, answer, utc_now())
 
     def close(self) -> None:
         """Give back files and connections."""

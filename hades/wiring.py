@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from hades.cache.stores import MIB
@@ -32,7 +32,7 @@ from hades.retrieval.answers import Answers
 from hades.retrieval.pipeline import Tools
 from hades.retrieval.ranking.feedback import StoredBeliefs
 from hades.retrieval.ranking.select import ExplorationRules
-from hades.settings.load import BRANCHES, branches, load_settings
+from hades.settings.load import BRANCHES, branches, configuration_folder, load_settings
 from hades.settings.tree import Settings, shaping_settings
 from hades.snapshot.manifest import served
 from hades.snapshot.open import EmptyView, open_snapshot
@@ -103,7 +103,17 @@ def open_hades(
         history=settings.history,
         workers=settings.ingest_workers,
         hold=lambda name: hold_build(name, settings),
+        remote_options=remote_options(settings),
     )
+
+
+def remote_options(settings: Settings) -> dict[str, Any]:
+    """What `RemoteSources` is opened with: those of hades.yaml, and whose additions are trusted."""
+    return {
+        "configured": settings.sources,
+        "configuration": configuration_folder(),
+        "trusts_all": settings.trust_folder,
+    }
 
 
 @contextmanager

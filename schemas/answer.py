@@ -106,6 +106,13 @@ class CitedPassage(Shape):
     timestamp: datetime | None = Field(
         None, description="date of its document: as stated, else of the commit that added the file"
     )
+    address: str = Field("", description="where a document of a remote source is opened")
+    last_seen: datetime | None = Field(
+        None, description="when its remote source was last in step; None of other documents"
+    )
+    overdue: bool = Field(
+        False, description="its source was not seen for longer than its schedule allows"
+    )
     explained_by: int | None = Field(
         None, description="rank of the path that leads to it; None where none is shown"
     )
@@ -389,6 +396,13 @@ class AnswerSource(Shape):
     text: str
     markdown: str = Field(
         "", description="of a passage that is no code: its text as plain Markdown without headings"
+    )
+    address: str = Field("", description="where a document of a remote source is opened")
+    last_seen: datetime | None = Field(
+        None, description="when its remote source was last in step; None of other documents"
+    )
+    overdue: bool = Field(
+        False, description="its source was not seen for longer than its schedule allows"
     )
     needed: float | None = Field(
         None,

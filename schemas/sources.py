@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import StrEnum
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, field_validator
 
 from schemas.record import Keyed, Record
 
@@ -102,3 +103,52 @@ class SourceSpec(CorpusFields, Record):
 
 class KnownSource(CorpusFields, Keyed):
     """A corpus that was ingested once and that nightly builds read again."""
+
+
+# A password where a placeholder such as ${WIKI_TOKEN} is expected: of the user, or in the query.
+_WRITTEN_CREDENTIAL = re.compile(
+    r"//[^/@\s]*:(?!\$\{)[^/@\s]+@"
+    r"|[?&]\w*(?:password|passwd|secret|token|api_?key|signature)\w*=(?!\$\{)[^&\s]",
+    re.IGNORECASE,
+)
+
+
+class RemoteSource(Record):
+    """A place elsewhere whose documents are copied, kept in step, and read as a corpus."""
+
+    url: str = Field(description="where the documents are; credentials as ${VARIABLE}")
+    domain: str | None = Field(None, description="a domain of every document of the source")
+    every_hours: float = Field(
+        24.0, gt=0.0, description="how often it is synced; answers name a source that is overdue"
+    )
+    min_documents: int = Field(1, ge=0, description="a sync that lists fewer documents is stopped")
+    max_gone: float = Field(
+        0.2, ge=0.0, le=1.0, description="a sync that loses a larger share at once is stopped"
+    )
+    include: tuple[str, ...] = Field(
+        (), description="files, web: patterns of paths to read, as in .gitignore; empty: all"
+    )
+    exclude: tuple[str, ...] = Field(
+        (), description="files, web: patterns of paths to leave out, as in .gitignore"
+    )
+    delay_seconds: float = Field(1.0, ge=0.0, description="web: least time between two requests")
+    table: str = Field("", description="sql: the table whose rows are documents")
+    query: str = Field("", description="sql: a query whose rows are documents, instead of a table")
+    key: str = Field("", description="sql, dlt: the column that identifies a row")
+    cursor: str = Field(
+        "", description="sql, dlt: the column that changes with a row, such as updated_at"
+    )
+    title: str = Field("", description="sql, dlt: the column that names a row")
+    required: tuple[str, ...] = Field(
+        (), description="sql, dlt: columns without which a sync is stopped"
+    )
+
+    @field_validator("url")
+    @classmethod
+    def _holds_no_credential(cls, url: str) -> str:
+        if _WRITTEN_CREDENTIAL.search(url):
+            raise ValueError(
+                "an address may not hold a password or token; write a placeholder such as "
+                "${WIKI_TOKEN} and set that variable in the environment"
+            )
+        return url

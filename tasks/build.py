@@ -17,6 +17,7 @@ from hades.evaluation.rankers import read_recipes
 from hades.evaluation.serving import RetrievalRegression, evaluate_serving, require_held
 from hades.ingest.chunks import embed_chunks, embed_range, pending_ranges
 from hades.ingest.phases import Phase
+from hades.ingest.sources.remote.sync import describe_syncs
 from hades.night.context import BuildContext
 from hades.night.contracts.check import contracts_in_words, describe_checked
 from hades.night.ranker.stage import NIGHT_STAGE, train
@@ -116,6 +117,13 @@ def run_phase(phase: str, spec: SourceSpec) -> dict[str, Any]:
     """
     with open_hades(progress=progress_of("ingest")) as hades:
         return hades.ingest.spec(spec, [Phase(phase)]).as_dict()
+
+
+@unit("sync sources", policies.HEAVY, describe_syncs, tags={"stage:ingest"})
+def sync_remotes(names: Sequence[str], due: bool) -> list[dict[str, Any]]:
+    """Remote sources as they are now; a failed one is a report with its problem."""
+    with open_hades(progress=progress_of("sync")) as hades:
+        return hades.ingest.sync(list(names), due=due)
 
 
 @unit("embed again", policies.HEAVY, describe_figures, tags={EMBEDS})

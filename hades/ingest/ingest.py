@@ -12,10 +12,16 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from hades.errors import HadesError
 from hades.ingest import manifest
-from hades.ingest.manifest import IngestReport, known, remember
+from hades.ingest.forget import remove_documents
+from hades.ingest.manifest import IngestReport, known, remember, unremember
 from hades.ingest.phases import IngestContext, Phase, ingest, work_from_store
+from hades.ingest.sources.documents import DocumentsSource
 from hades.ingest.sources.material import Source
+from hades.ingest.sources.remote.ledger import ledger_of_mirror
+from hades.ingest.sources.remote.remotes import RemoteSources
+from hades.ports.services import utc_now
 from schemas.record import JsonObject
 from schemas.sources import FILE_FIELDS, SourceKind, SourceSpec
 
@@ -80,7 +86,80 @@ class Ingest:
             # Before it is read: a question may come, and a run may be stopped, in the middle.
             if Phase.NODES in phases:
                 remember(self._context.store, _absolute(spec))
-            return ingest(self._context, source, phases, domain=spec.domain or "")
+            report = ingest(self._context, source, phases, domain=spec.domain or "")
+        if ledger := ledger_of_mirror(Path(source.place)):
+            ledger.record_corpus(source.corpus)
+        return report
+
+    @property
+    def remotes(self) -> RemoteSources:
+        """The remote sources of this home."""
+        if self._context.remotes is None:
+            raise HadesError("this graph was opened without remote sources; use `open_hades`")
+        return self._context.remotes
+
+    def sync(
+        self,
+        names: Sequence[str] = (),
+        phases: Sequence[Phase] = (Phase.NODES, Phase.CHUNKS),
+        *,
+        accept: bool = False,
+        due: bool = False,
+    ) -> list[dict[str, Any]]:
+        """Bring remote sources in step, all or these, and read what changed; with `due` only those
+        whose interval is over. One that fails says so in its report, and keeps what it had.
+
+        Others may build while a source is listed and read, which can take long.
+        """
+        now = utc_now()
+        states = {state.name: state for state in self.remotes.states()}
+        reports = []
+        for name in names or list(states):
+            if due and name in states and not states[name].is_due(now):
+                continue
+            was_read = self.remotes.is_read(name)
+            report = self.remotes.sync(name, accept=accept, progress=self._context.progress)
+            document = report.as_dict()
+            if not report.problem:
+                spec = self._mirror_spec(name)
+                with self._context.hold("sync"):
+                    remember(self._context.store, spec)
+                    # A sync that was killed may have left copies that were not read.
+                    if phases and not self.remotes.is_read(name):
+                        only = frozenset(report.paths) if was_read else None
+                        document["graph"] = self._read_mirror(spec, phases, only).as_dict()
+            reports.append(document)
+        return reports
+
+    def _read_mirror(
+        self, spec: SourceSpec, phases: Sequence[Phase], only: frozenset[str] | None
+    ) -> IngestReport:
+        """Read a mirror, or only these files of it: links from the others, and what is a copy of
+        them, are brought up to date by the build, which reads everything.
+        """
+        if only is None:
+            return self.spec(spec, phases)
+        context = replace(self._context, restores=False)
+        source = DocumentsSource(Path(spec.path), context.workers, only)
+        report = ingest(context, source, phases, domain=spec.domain or "", only=only)
+        self.remotes.ledger(Path(spec.path).name).record_corpus(source.corpus)
+        return report
+
+    def _mirror_spec(self, name: str) -> SourceSpec:
+        """The corpus that the mirror of a source is."""
+        domain = self.remotes.source(name).domain
+        mirror = str(self.remotes.mirror(name).resolve())
+        return SourceSpec(source=SourceKind.DOCUMENTS, path=mirror, domain=domain)
+
+    def remove_remote(self, name: str) -> int:
+        """Forget a remote source with its documents; how many they were."""
+        with self._context.hold("remove"):
+            store, place = self._context.store, str(self.remotes.mirror(name).resolve())
+            self.remotes.remove(name)
+            keys = sorted(manifest.keys_of_place(store, str(SourceKind.DOCUMENTS), place))
+            remove_documents(store, keys)
+            unremember(store, SourceSpec(source=SourceKind.DOCUMENTS, path=place))
+        return len(keys)
 
     def again(
         self,

@@ -141,10 +141,15 @@ def count_derived_rows(store: RowStore) -> list[RowCount]:
     return counts
 
 
-def keys_of_place(store: RowStore, source: str, place: str) -> set[str]:
-    """Documents that came from one place."""
+def keys_of_place(
+    store: RowStore, source: str, place: str, only: frozenset[str] | None = None
+) -> set[str]:
+    """Documents that came from one place, or only from these files of it."""
     where = [Term("source", "==", source), Term("place", "==", place)]
-    return set(scan_values(store, "ingest_manifest", "_key", where=where))
+    if only is None:
+        return set(scan_values(store, "ingest_manifest", "_key", where=where))
+    rows = scan_rows(store, "ingest_manifest", where=where, columns=["_key", "origin"])
+    return {row["_key"] for row in rows if row["origin"].partition("#")[0] in only}
 
 
 def distinct_corpus(store: RowStore, source: str, corpus: str, place: str) -> str:
@@ -237,8 +242,17 @@ class IngestReport:
 
 def remember(store: RowStore, spec: SourceSpec) -> None:
     """Read this corpus again every night; the same path again replaces what was known of it."""
-    key = hashlib.sha256(f"{spec.source}\n{spec.path}".encode()).hexdigest()[:32]
-    store.upsert("sources", to_table(KnownSource, [KnownSource(key=key, **spec.model_dump())]))
+    row = KnownSource(key=_source_key(spec), **spec.model_dump())
+    store.upsert("sources", to_table(KnownSource, [row]))
+
+
+def unremember(store: RowStore, spec: SourceSpec) -> None:
+    """Read this corpus no more."""
+    store.delete("sources", keys=[_source_key(spec)])
+
+
+def _source_key(spec: SourceSpec) -> str:
+    return hashlib.sha256(f"{spec.source}\n{spec.path}".encode()).hexdigest()[:32]
 
 
 def known(store: RowStore) -> list[SourceSpec]:

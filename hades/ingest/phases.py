@@ -33,6 +33,7 @@ from hades.ingest.manifest import (
 )
 from hades.ingest.nodes import NodeRows, node_rows, quarantine_row
 from hades.ingest.sources.material import RejectedInput, Source
+from hades.ingest.sources.remote.remotes import RemoteSources
 from hades.ports.services import Embedder, ProgressReport, Tokenizer, silent
 from hades.ports.store import GraphStore, Row, RowStore, Term
 from hades.settings.tree import HistorySettings
@@ -68,6 +69,7 @@ class IngestContext:
     workers: int = 0  # processes that parse files; 0: one a core, at most four
     # Be the only one that builds.
     hold: Callable[[str], AbstractContextManager[None]] = lambda name: nullcontext()
+    remotes: RemoteSources | None = None
     # Bring back rows that were written and are gone. A build does not: its contracts name them.
     restores: bool = True
 
@@ -79,16 +81,18 @@ def ingest(
     *,
     domain: str = "",
     until: datetime | None = None,
+    only: frozenset[str] | None = None,
 ) -> IngestReport:
     """Run the given phases, in order, over a source and report on them. Every document gets the
     `domain`.
 
-    What is dated after `until` is left out; what has no date was always there.
+    What is dated after `until` is left out; what has no date was always there. With `only` the
+    source reads these files, and the others are as they were.
     """
     report = IngestReport(str(source.kind))
     if Phase.NODES in phases:
         with _time(report, Phase.NODES):
-            read_nodes(context, source, report, domain, until)
+            read_nodes(context, source, report, domain, until, only)
     return work_from_store(context, phases, report)
 
 
@@ -114,6 +118,7 @@ def read_nodes(
     report: IngestReport,
     domain: str,
     until: datetime | None,
+    only: frozenset[str] | None = None,
 ) -> None:
     """Phase nodes: read the source; write documents that are new or changed; forget what a mirrored
     folder lost.
@@ -142,9 +147,10 @@ def read_nodes(
             batch, size = {}, 0
         context.progress(Phase.NODES, len(read_keys), source.total)
     _write_documents(store, source, list(batch.values()), report, lost)
-    _write_quarantine(store, source, rejected, report)
+    _write_quarantine(store, source, rejected, report, only)
     if source.mirrors:
-        gone = sorted(manifest.keys_of_place(store, str(source.kind), source.place) - read_keys)
+        known = manifest.keys_of_place(store, str(source.kind), source.place, only)
+        gone = sorted(known - read_keys)
         report.removed = len(gone)
         remove_documents(store, gone)
 
@@ -264,7 +270,11 @@ def _rows_written(document: NodeRows) -> dict[str, int]:
 
 
 def _write_quarantine(
-    store: GraphStore, source: Source, rejected: Sequence[RejectedInput], report: IngestReport
+    store: GraphStore,
+    source: Source,
+    rejected: Sequence[RejectedInput],
+    report: IngestReport,
+    only: frozenset[str] | None,
 ) -> None:
     """Set aside what could not be used; what the same source set aside before and now reads well is
     cleared.
@@ -276,6 +286,8 @@ def _write_quarantine(
         for rejection in rejected[:MAX_LISTED]
     ]
     where = [Term("source", "==", str(source.kind)), Term("corpus", "==", source.corpus)]
+    if only is not None:
+        where.append(Term("uri", "in", sorted(only)))
     with store.bulk(["quarantine"]) as inside:
         inside.delete("quarantine", where=where)
         if rows:

@@ -43,12 +43,20 @@ logger = logging.getLogger(__name__)
 
 def _read_sources(context: BuildContext, ingest: Ingest, night: Night) -> dict[str, Any]:
     moment = night.as_of if night.is_past else None
+    synced: list[dict[str, Any]] = []
+    if moment is None and night.sources is None:  # what changed there is read with the corpora
+        synced = ingest.sync(phases=(), due=True)
     corpora = ingest.again(night.sources, (Phase.NODES, Phase.CHUNKS), moment)
     documents: Counter[str] = Counter()
     for corpus in corpora:
         documents.update(corpus["documents"])
     chunks = sum(corpus["chunks"] for corpus in corpora)
-    return {"sources": corpora, "documents": dict(documents), "chunks": chunks}
+    return {
+        "sources": corpora,
+        "synced": synced,
+        "documents": dict(documents),
+        "chunks": chunks,
+    }
 
 
 def _describe_sources(report: Report) -> str:
@@ -56,6 +64,7 @@ def _describe_sources(report: Report) -> str:
         f"{corpus['documents']['new']} new, {corpus['documents']['changed']} changed"
         for corpus in report["sources"]
     ]
+    counts += [f"not synced: {sync['problem']}" for sync in report["synced"] if sync["problem"]]
     return "; ".join(counts) or "nothing to read"
 
 

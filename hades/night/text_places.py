@@ -45,6 +45,8 @@ PLACES = (
     TextPlace("exam/", "questions made of passages", Treatment.SEARCHED),
     TextPlace("artifacts/", "exams, topics and pages of registered versions", Treatment.SEARCHED),
     TextPlace("reports/", "pages that name topics, entities and questions", Treatment.SEARCHED),
+    TextPlace("sources/mirrors/", "copies of documents from elsewhere", Treatment.SEARCHED),
+    TextPlace("sources/staged/", "copies that a sync has not finished", Treatment.SEARCHED),
     TextPlace("snapshots/", "published graphs", Treatment.REPLACED),
 )
 _NOT_SHOWN = re.compile(r"<(style|script)\b.*?</\1>|<[^>]*>", re.DOTALL)

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import quote, quote_plus
 
 import yaml
 from pydantic import BaseModel, ValidationError
@@ -26,6 +27,7 @@ from hades.settings.tree import (
     without_credentials,
 )
 from hades.settings.trust import check_trust
+from schemas.sources import RemoteSource
 
 FOLDER = "tenants"
 LONGEST_DATABASE = 64  # of ArangoDB's traditional names, in bytes
@@ -292,6 +294,8 @@ def _show_value(field: str, value: object) -> str:
 
 def _keys_at(location: Sequence[str]) -> list[str]:
     """The keys that hades.yaml may have at a place in the tree."""
+    if len(location) == 2 and location[0] == "sources":  # its keys are names of sources
+        return list(RemoteSource.model_fields)
     model: type[BaseModel] = Settings
     for part in location:
         fields = model.model_fields.items()
@@ -329,6 +333,42 @@ def socket_activation() -> dict[str, str]:
     process.
     """
     return {name: os.environ[name] for name in ("LISTEN_PID", "LISTEN_FDS") if name in os.environ}
+
+
+_PLACEHOLDER = re.compile(r"\$\{(\w+)\}")
+_SECRET_NAME = re.compile(r"PASS|SECRET|TOKEN|KEY|CREDENTIAL", re.IGNORECASE)
+_SHORTEST_SECRET = 6  # characters; a shorter value is too common to be masked
+
+
+def fill_placeholders(text: str, env: Mapping[str, str] | None = None) -> str:
+    """A text with each `${NAME}` replaced by that variable, written as addresses need it."""
+    env = os.environ if env is None else env
+
+    def fill(match: re.Match[str]) -> str:
+        name = match.group(1)
+        if not env.get(name):
+            raise SettingsError(
+                f"the variable {name}, which the address names as ${{{name}}}, is not set; set it "
+                "in the environment"
+            )
+        return quote(env[name], safe="")
+
+    return _PLACEHOLDER.sub(fill, text)
+
+
+def mask_secrets(text: str, address: str, env: Mapping[str, str] | None = None) -> str:
+    """A text without the values of an address's placeholders, of variables that are named like
+    secrets, and without what logs in to an address.
+    """
+    env = os.environ if env is None else env
+    secrets = {env.get(name, "") for name in _PLACEHOLDER.findall(address)}
+    for name, value in env.items():
+        if _SECRET_NAME.search(name) and len(value) >= _SHORTEST_SECRET:
+            secrets.add(value)
+    for secret in sorted(secrets - {""}, key=len, reverse=True):
+        for written in (secret, quote(secret, safe=""), quote_plus(secret)):
+            text = text.replace(written, "**********")
+    return str(without_credentials(text))
 
 
 def child_environment(without: str, keep: str = "") -> dict[str, str]:

@@ -23,6 +23,7 @@ from pydantic.fields import FieldInfo
 
 from schemas.nodes import MAX_LEARNED, RelationType
 from schemas.plan import Plan
+from schemas.sources import RemoteSource
 
 # Specification 002 gives five boosts. The other three stand below the strongest of them, so that a
 # type nobody thought about never outranks one that somebody did (requirement X-53).
@@ -350,7 +351,17 @@ class LearningSettings(Section):
 
 
 DATABASE = "arxiv_repository"
-SECTIONS = ("hirag_pathrag", "hipporag", "plan", "learning", "cache", "pathrag", "history")
+SOURCE_NAME = r"^[a-z0-9][a-z0-9_-]{0,62}$"
+SECTIONS = (
+    "hirag_pathrag",
+    "hipporag",
+    "plan",
+    "learning",
+    "cache",
+    "pathrag",
+    "history",
+    "sources",
+)
 _OTHER_NAMES = {
     "arango_ro_uds": "ARANGO_RO_UDS",
     "arango_rw_uds": "ARANGO_RW_UDS",
@@ -574,6 +585,10 @@ class Settings(Section):
     pathrag: PathragSettings = harmless(
         default_factory=PathragSettings,
         description="how MemoryEnhancedPathRAG scores, packs and keeps paths",
+    )
+    sources: dict[Annotated[str, Field(pattern=SOURCE_NAME)], RemoteSource] = outside(
+        default_factory=dict,
+        description="places elsewhere that nightly builds sync, by name; docs/sources.md",
     )
 
     @field_validator(

@@ -56,6 +56,7 @@ from hades.ingest.sources.files import (
 )
 from hades.ingest.sources.git import read_dates_added
 from hades.ingest.sources.material import Link, Material, RejectedInput, RejectReason
+from hades.ingest.sources.remote.ledger import ledger_of_mirror
 from schemas.ids import sha256_text
 from schemas.nodes import ChunkKind, NameType, RelationType
 from schemas.sources import SourceKind, SourceSpec
@@ -369,7 +370,7 @@ class DocumentsSource:
     kind = SourceKind.DOCUMENTS
     total: int | None = None
 
-    def __init__(self, root: Path, workers: int = 0) -> None:
+    def __init__(self, root: Path, workers: int = 0, only: frozenset[str] | None = None) -> None:
         if not root.exists():
             raise SourceError(
                 f"{root} does not exist; expected a folder of documents or one document"
@@ -383,6 +384,7 @@ class DocumentsSource:
         self.place = str(resolved)
         self.mirrors = resolved.is_dir()
         self._workers = reading_workers(workers)
+        self._only = only
 
     def read(self) -> Iterator[Material | RejectedInput]:
         """Documents in the order of their paths; those that state no date have that of the commit
@@ -390,15 +392,23 @@ class DocumentsSource:
         """
         first_with: dict[str, str] = {}
         added = read_dates_added(self._root)
+        ledger = ledger_of_mirror(self._root)
+        copies = ledger.copies().values() if ledger is not None else ()
+        addresses = {copy.path: copy.address for copy in copies}
         files = list(self._files())
+        notes = _index_notes(files, self._only)
+        if self._only is not None:
+            files = [file for file in files if file.relative in self._only]
         self.total = len(files)
         with ConfinedPool(READER, self._workers) as parsers:
-            read_file = partial(_read_file, parsers, _index_notes(files))
+            read_file = partial(_read_file, parsers, notes)
             for outcomes in in_order(read_file, files, self._workers):
                 for outcome in outcomes:
-                    if isinstance(outcome, Material) and outcome.created is None:
-                        date = added.get(outcome.origin.partition("#")[0])
-                        outcome = replace(outcome, created=date)
+                    if isinstance(outcome, Material):
+                        path = outcome.origin.partition("#")[0]
+                        uri = addresses.get(path, outcome.uri)
+                        created = outcome.created or added.get(path)
+                        outcome = replace(outcome, created=created, uri=uri)
                     yield _set_aside_duplicate(outcome, first_with)
 
     def _files(self) -> Iterator[FileEntry]:
@@ -445,13 +455,14 @@ def _set_aside_duplicate(
     return copy.rejected(SourceKind.DOCUMENTS, outcome.origin)
 
 
-def _index_notes(files: Sequence[FileEntry]) -> NoteIndex:
-    """Names and aliases of every file, known before the first link is read."""
+def _index_notes(files: Sequence[FileEntry], only: frozenset[str] | None) -> NoteIndex:
+    """Names of every file, and aliases of those that are read, known before the first link is."""
     index = NoteIndex()
     for file in files:
         text = ""
         language = prose_language(file.relative)
-        if file.problem is None and language in ("markdown", "rst"):
+        is_read = only is None or file.relative in only
+        if is_read and file.problem is None and language in ("markdown", "rst"):
             with suppress(Unusable):
                 text = read_text(file.path)
         if language == "rst":

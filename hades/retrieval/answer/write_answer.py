@@ -44,6 +44,7 @@ Question: {question}
 Answer:"""
 NO_ANSWER = "The sources do not answer this."
 MAX_SENTENCES = 6
+_PLACE = ("address", "last_seen", "overdue")
 _OF_PASSAGE = ("rank", "score", "id", "document", "title", "headings", "span", "symbol", "text")
 _OF_RETRIEVAL = {
     "query_id",
@@ -79,7 +80,7 @@ def _describe_passage(passage: CitedPassage) -> dict[str, object]:
     is_code = passage.kind in CODE_KINDS
     begins_in_code = passage.kind == ChunkKind.LISTING
     return {
-        **{name: getattr(passage, name) for name in _OF_PASSAGE},
+        **{name: getattr(passage, name) for name in (*_OF_PASSAGE, *_PLACE)},
         "kind": "passage",
         "where": place_of(passage),
         "code": passage.kind if is_code else "",

@@ -14,6 +14,8 @@ from hades.cache.stores import MIB
 from hades.cache.tiers import TieredMemoryManager
 from hades.compat.pathrag import EnhancedPathRAG
 from hades.errors import StoreError
+from hades.ingest.sources.remote.freshness import with_origins
+from hades.ingest.sources.remote.ledger import ledgers
 from hades.memory.memory import Memory
 from hades.ports.graph import DocumentFilter
 from hades.ports.services import Embedder, utc_now
@@ -129,6 +131,7 @@ class CallContext:
         answer = retrieve_version(self.answers, query, version, plan=plan, **options)
         if self._logs_turns and answer.snapshot:
             self._turns.append(answer)
+        answer = with_origins(self.settings.home, answer, utc_now())
         return CachedTurn(answer.model_dump_json().encode(), answer.query_id)
 
     def find_turn(self, query_id: str) -> QueryLog:
@@ -265,6 +268,9 @@ class ServiceContext(CallContext):
         if self.limit is not None:
             options |= {"only": self.limited(options.get("only")), "near": ()}
         reply = self._service.cached.ask(query, version=version, plan=limited, **options)
+        if ledgers(self.settings.home):  # how old a source is depends on now, so it is not cached
+            answer = with_origins(self.settings.home, reply.answer, utc_now())
+            reply = replace(reply, text=answer.model_dump_json().encode())
         if self.limit is None:
             return reply
         # A path that is hidden is a path too, so no passage says that it has none.

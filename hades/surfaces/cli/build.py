@@ -68,6 +68,7 @@ MAX_DAYS = 366
 FLOWS = (
     "nightly",
     "ingest",
+    "sync_sources",
     "embed",
     "build_hierarchy",
     "weigh_edges",

@@ -31,6 +31,7 @@ COMMANDS: Mapping[str, Mapping[str, str]] = {
     "Start here": {
         "demo": "cli.ingest",
         "ingest": "cli.ingest",
+        "sources": "cli.sources",
         "watch": "cli.build",
         "build": "cli.build",
         "query": "capabilities.questions",
@@ -91,6 +92,7 @@ COMMANDS: Mapping[str, Mapping[str, str]] = {
 # Commands that hold others, with what a function's docstring says of the rest.
 GROUPS: Mapping[str, str] = {
     "ingest": "Turn material into nodes, chunks, embeddings and edges; safe to stop and to repeat.",
+    "sources": "Places elsewhere that are kept in step: buckets, web sites, databases.",
     "memory": "Memory through time: versions, edges, and what was known when.",
     "standing": "Questions that each build asks before it publishes; changed answers with their "
     "causes.",

@@ -19,6 +19,7 @@ from rich.text import Text
 from hades.errors import NotProvisioned
 from hades.ingest.manifest import entries
 from hades.ingest.phases import Phase
+from hades.ingest.sources.remote.ledger import sync_states
 from hades.night.forecast import forecast_build
 from hades.night.history import size_of_history
 from hades.night.plan.folder import describe_plans
@@ -293,12 +294,19 @@ def show_status() -> Answer:
         "set_aside": set_aside,
         "stale": stale,
         "bytes": int(where["bytes"]) if "bytes" in where else None,
+        "sources": source_rows(settings),
         "runs": last_runs(settings.home),
         "plans": describe_plans(settings.home),
         "history": {**size_of_history(settings.home), "limit": settings.history_mib * _MEBIBYTE},
         "nightly": night,
     }
     return Answer(document, _status_view(document))
+
+
+def source_rows(settings: Settings) -> list[dict[str, Any]]:
+    """The remote sources with when each was last in step."""
+    states = sync_states(settings.home, settings.sources)
+    return [state.as_dict(utc_now()) for state in states]
 
 
 def forecast_table(stages: Mapping[str, float | None]) -> Table:
@@ -362,6 +370,11 @@ def _notes(document: Mapping[str, Any]) -> Iterator[str]:
     if rows_aside:
         yield f"set aside: {document['quarantine']:,} (all of them with --json)"
     yield from (f"  {row['uri']}: {row['detail'] or row['reason']}" for row in rows_aside[:_SHOWN])
+    for source in document["sources"]:
+        if source["overdue"] or source["problem"]:
+            seen = source["last_success"] or "never"
+            problem = f": {source['problem']}" if source["problem"] else ""
+            yield f"source {source['name']} was last in step {seen}{problem}"
     yield from (f"waiting: {count:,} {work}" for work, count in document["stale"].items() if count)
     for plan in document["plans"]:
         state = f"applied {day(plan['applied'])}" if plan["applied"] else "waits for `hades apply`"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from itertools import groupby
 from typing import Any
 
@@ -141,6 +142,9 @@ def show_passage(passage: Document) -> View:
     if passage.get("number"):
         absent = "" if passage["in_prompt"] else ", not in the prompt"
         yield Text(f"    number {passage['number']}{absent}", style="dim")
+    if passage.get("address"):
+        yield Text(f"    {passage['address']}", style="dim")
+    yield from _show_age([passage])
     if passage.get("explained_by"):
         yield Text(f"    path {passage['explained_by']} leads here", style="dim")
     elif passage.get("no_path"):
@@ -151,6 +155,23 @@ def show_passage(passage: Document) -> View:
         yield _markdown_block(
             as_markdown(passage["text"], passage["kind"] == ChunkKind.LISTING, _BEGINNING)
         )
+
+
+def _show_age(cited: Iterable[Document]) -> Iterator[Text]:
+    """Which documents were not seen for longer than the schedule of their source allows."""
+    ages = {row["document"]: row["last_seen"] for row in cited if row.get("overdue")}
+    for document, seen in ages.items():
+        when = "never seen" if seen is None else f"last seen {_age(datetime.fromisoformat(seen))}"
+        yield Text(
+            f"    {document} was {when} at its source; `hades sources list` says why",
+            style="yellow",
+        )
+
+
+def _age(moment: datetime) -> str:
+    """How long ago that was."""
+    days = (datetime.now(UTC) - moment) / timedelta(days=1)
+    return f"{days:.0f} days ago" if days >= 2 else f"{24 * days:.0f} hours ago"
 
 
 def _notes(document: Document) -> Iterator[Text]:
@@ -220,6 +241,9 @@ def show_written_answer(document: Document) -> View:
         yield from _show_blocks(sentences, {source["number"]: source for source in sources})
     else:
         yield from _show_sentences(document)
+    cited: set[int] = set()
+    cited.update(*(sentence["citations"] for sentence in sentences))
+    yield from _show_age(source for source in sources if source["number"] in cited)
     yield from _notes(document)
     if not sentences:
         yield from explain_reasons(document["reasons"])
@@ -245,7 +269,8 @@ def _show_blocks(blocks: Sequence[Document], sources: Mapping[int, Document]) ->
         for block in group:
             if block["heading"]:
                 line = Text(f"[{number}] ", style="cyan").append(block["heading"], style="bold")
-                line.append(f"  {sources[number]['document']}", style="dim")
+                place = sources[number].get("address") or sources[number]["document"]
+                line.append(f"  {place}", style="dim")
                 if sources[number]["carries"]:
                     line.append("  (said only here)", style="yellow")
                 yield line

@@ -26,6 +26,7 @@ from prometheus_client import (
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from hades.errors import HadesError
+from hades.ingest.sources.remote.ledger import sync_states
 from hades.ports.services import utc_now
 from hades.ports.store import Mode
 from hades.settings.tree import Settings
@@ -100,6 +101,24 @@ class Exposition:
             ("snapshot",),
             registry=registry,
         )
+        self._source_documents = Gauge(
+            "hades_source_documents",
+            "Documents of a remote source.",
+            ("source",),
+            registry=registry,
+        )
+        self._source_age = Gauge(
+            "hades_source_age_seconds",
+            "Seconds since a remote source was last in step.",
+            ("source",),
+            registry=registry,
+        )
+        self._source_failures = Gauge(
+            "hades_source_failures",
+            "Syncs of a remote source that failed since it was last in step.",
+            ("source",),
+            registry=registry,
+        )
         self.hits = Counter(
             "hades_cache_hits_total", "Lookups a cache tier answered.", ("tier",), registry=registry
         )
@@ -130,7 +149,19 @@ class Exposition:
             if serving.created_at is not None:
                 age = utc_now() - datetime.fromisoformat(serving.created_at)
                 self._age.set(max(0.0, age.total_seconds()))
+        self._measure_sources(home)
         return generate_latest(self.registry)
+
+    def _measure_sources(self, home: Path) -> None:
+        """Size and age of each remote source."""
+        for gauge in (self._source_documents, self._source_age, self._source_failures):
+            gauge.clear()
+        for state in sync_states(home, {}):
+            self._source_documents.labels(state.name).set(state.documents)
+            self._source_failures.labels(state.name).set(state.failures)
+            if state.last_success is not None:
+                age = utc_now() - state.last_success
+                self._source_age.labels(state.name).set(max(0.0, age.total_seconds()))
 
 
 class TooBusy(HadesError):

@@ -1,0 +1,126 @@
+"""Rows of a database are documents: changes by a cursor or by content, deletes by keys."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tests.unit.hades.ingest.sources.remote_site import Syncing, syncing
+
+pytest.importorskip("sqlalchemy")
+ROWS = [
+    (1, "Printer offline", "Its cable was cut.", "2026-01-01"),
+    (2, "Badge lost", "Ann lost her badge.", "2026-01-02"),
+    (3, "Door stuck", "The door of room nine.", None),
+]
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[sqlite3.Connection]:
+    path = tmp_path / "desk.db"
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("CREATE TABLE tickets (id, subject TEXT, body TEXT, updated_at TEXT)")
+        connection.executemany("INSERT INTO tickets VALUES (?, ?, ?, ?)", ROWS)
+        yield connection
+
+
+@pytest.fixture
+def home(database: sqlite3.Connection, tmp_path: Path) -> Syncing:
+    url = f"sqlite:///{tmp_path / 'desk.db'}"
+    return syncing(tmp_path / "home", url, table="tickets", key="id", cursor="updated_at")
+
+
+def test_a_row_is_a_document_with_its_columns_as_fields(home: Syncing) -> None:
+    assert home.sync().problem == ""
+    text = home.copies["tickets/1.md"].decode()
+    assert text.startswith("# Printer offline\n")
+    assert "- body: Its cable was cut.\n" in text
+    copies = home.remotes.ledger("there").copies()
+    assert copies["tickets/1"].address.endswith("desk.db#tickets/1")
+
+
+def test_rows_follow_their_cursor_and_their_keys(
+    database: sqlite3.Connection, home: Syncing
+) -> None:
+    home.sync()
+    database.execute("UPDATE tickets SET body = 'New cable.', updated_at = '2026-02-01' WHERE id=1")
+    database.execute("UPDATE tickets SET body = 'No cursor.' WHERE id = 3")
+    database.execute("DELETE FROM tickets WHERE id = 2")
+    report = home.sync()
+    assert (report.read, report.changed, report.removed) == (2, 2, 1)
+    assert set(home.copies) == {"tickets/1.md", "tickets/3.md"}
+
+
+def test_without_a_cursor_rows_are_compared_by_content(
+    database: sqlite3.Connection, tmp_path: Path
+) -> None:
+    url = f"sqlite:///{tmp_path / 'desk.db'}"
+    query = "SELECT id, subject FROM tickets WHERE id < 3"
+    home = syncing(tmp_path / "other", url, query=query, key="id")
+    assert home.sync().new == 2
+    database.execute("UPDATE tickets SET subject = 'Printer online' WHERE id = 1")
+    report = home.sync()
+    assert (report.changed, report.unchanged) == (1, 1)
+
+
+def test_rows_that_share_a_key_stop_the_sync(database: sqlite3.Connection, home: Syncing) -> None:
+    home.sync()
+    database.execute("INSERT INTO tickets VALUES (1, 'Other', 'Other', '2026-01-01')")
+    report = home.sync()
+    assert "tickets/1" in report.problem
+    assert "unique" in report.problem
+    assert len(home.copies) == 3
+
+
+def test_a_row_that_lost_its_key_stops_the_sync(
+    database: sqlite3.Connection, home: Syncing
+) -> None:
+    home.sync()
+    database.execute("UPDATE tickets SET id = NULL WHERE id = 2")
+    assert "no value in its key column 'id'" in home.sync().problem
+    assert len(home.copies) == 3
+
+
+def test_a_column_that_is_gone_stops_the_sync_until_it_is_accepted(
+    database: sqlite3.Connection, home: Syncing
+) -> None:
+    home.sync()
+    database.execute("ALTER TABLE tickets DROP COLUMN body")
+    report = home.sync()
+    assert "columns that were there are gone (body)" in report.problem
+    assert "--accept" in report.problem
+    assert "Its cable" in home.copies["tickets/1.md"].decode()
+    assert home.sync(accept=True).problem == ""
+
+
+def test_a_cursor_or_a_required_column_that_is_gone_cannot_be_accepted(
+    database: sqlite3.Connection, tmp_path: Path
+) -> None:
+    url = f"sqlite:///{tmp_path / 'desk.db'}"
+    options = {"table": "tickets", "key": "id", "required": ["subject"]}
+    home = syncing(tmp_path / "other", url, **options)
+    home.sync()
+    database.execute("ALTER TABLE tickets DROP COLUMN subject")
+    assert "'subject', which is required" in home.sync(accept=True).problem
+
+
+def test_a_table_that_is_emptied_does_not_empty_the_corpus(
+    database: sqlite3.Connection, home: Syncing
+) -> None:
+    home.sync()
+    database.execute("DELETE FROM tickets")
+    assert "0 documents" in home.sync().problem
+    assert len(home.copies) == 3
+
+
+def test_a_table_that_is_gone_is_named_and_the_copies_stay(
+    database: sqlite3.Connection, home: Syncing
+) -> None:
+    home.sync()
+    database.execute("DROP TABLE tickets")
+    assert "no such table: tickets" in home.sync().problem
+    assert len(home.copies) == 3
