@@ -125,7 +125,7 @@ test-arango: $(STAMP)  ## tests/contract on a real server and cluster; HADES_TES
 
 soak: $(STAMP)  ## random operations on both stores for minutes, and property tests with ten times the examples
 	@$(BIN)/python -m pytest -q -m soak --timeout 3600
-	@HADES_EXAMPLES=10 $(BIN)/python -m pytest -q -n 2 --timeout 3600 $$(grep -rl "examples(" tests --include="test_*.py")
+	@HADES_EXAMPLES=10 $(BIN)/python -m pytest -q -n 2 --timeout 3600 $$(grep -rlE "examples\(|@given" tests --include="test_*.py")
 
 docs: $(STAMP)  ## regenerate docs/reference/ and .env.example, then write the site to site/; offline
 	@$(BIN)/python docs/generate.py

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 
 from hades.files import hold_lock
 from tests import installation, registry_template, warm_process
@@ -26,6 +27,8 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("hades")
+if not is_soak():  # else constants of every module that is imported by now are among the examples
+    providers.HypothesisProvider._local_constants = providers.Constants()
 
 QUIET = {
     "DO_NOT_TRACK": "1",
@@ -134,4 +137,11 @@ def whole_installation() -> Iterator[None]:
     installation.
     """
     with installation.whole_installation():
+        yield
+
+
+@pytest.fixture
+def with_mlflow() -> Iterator[None]:
+    """For tests of what stands in MLflow, whoever checks the contracts."""
+    with installation.mlflow_registry():
         yield

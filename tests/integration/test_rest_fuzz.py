@@ -14,6 +14,7 @@ from hypothesis.errors import Unsatisfiable
 from hades.ports.store import Mode
 from hades.surfaces.access.limits import Door
 from tests.integration.rest_site import build_home, serving
+from tests.patience import examples
 
 
 @pytest.fixture(scope="module")
@@ -39,10 +40,8 @@ def test_no_request_breaks_the_service(home):
 
                 @given(case=operation.as_strategy(generation_mode=generation))
                 @settings(
-                    max_examples=2,
+                    max_examples=examples(2),
                     database=None,
-                    derandomize=True,
-                    deadline=None,
                     phases=[Phase.explicit, Phase.generate],
                     suppress_health_check=list(HealthCheck),
                 )
@@ -66,7 +65,7 @@ def test_no_request_breaks_the_service(home):
     assert sent > 60
 
 
-STRANGE = ("/x\0", "\0", "a\0b", "\ud800", "x" * 5_000)
+STRANGE = ("/x\0", "a\0b", "\ud800", "x" * 5_000)
 
 
 def with_strange_text(value: Any, text: str) -> Iterator[Any]:
@@ -84,17 +83,15 @@ def with_strange_text(value: Any, text: str) -> Iterator[Any]:
 
 
 def examples_of(operation: Any) -> Iterator[Any]:
-    """One request that the description of the route allows, the same in every run."""
+    """A few requests that the description of the route allows."""
     import schemathesis
 
     allowed: list[Any] = []
 
     @given(case=operation.as_strategy(generation_mode=schemathesis.GenerationMode.POSITIVE))
     @settings(
-        max_examples=3,
+        max_examples=examples(2),
         database=None,
-        derandomize=True,
-        deadline=None,
         phases=[Phase.explicit, Phase.generate],
         suppress_health_check=list(HealthCheck),
     )

@@ -34,7 +34,6 @@ def writing(number: int) -> settings:
     return settings(
         max_examples=examples(number),
         deadline=None,
-        derandomize=True,
         phases=[Phase.explicit, Phase.generate],
-        suppress_health_check=[HealthCheck.function_scoped_fixture],
+        suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
     )

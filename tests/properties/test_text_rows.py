@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from hades.night.release.export import Form, read_rows, to_batch, write_row
 from schemas.catalogue import COLLECTIONS, Collection
+from tests.patience import examples
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20) | st.sampled_from(
     ["```", "```json", "## a\n> b"]
@@ -48,7 +49,7 @@ def rows_of(collection: Collection) -> st.SearchStrategy[list[dict[str, Any]]]:
 
 
 @pytest.mark.parametrize("form", ["jsonl", "markdown"])
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(data=st.data())
 def test_rows_of_any_collection_come_back_as_they_were(form: Form, data: st.DataObject) -> None:
     collection = data.draw(st.sampled_from(COLLECTIONS))

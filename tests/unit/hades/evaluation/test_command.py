@@ -26,7 +26,7 @@ def command(tmp_path, monkeypatch):
     return ["eval", "multihop", "--corpus", str(corpus), "--questions", str(questions)]
 
 
-@pytest.mark.usefixtures("whole_installation")
+@pytest.mark.usefixtures("with_mlflow")
 @pytest.mark.slow  # opens a registry
 def test_one_command_leaves_a_document_a_picture_and_a_run(command, tmp_path):
     done = run(

@@ -54,6 +54,7 @@ def built(tmp_path_factory):
     with ingested(folder) as hades:
         with installation.whole_installation():
             first = hades.build(as_of=MONDAY)
+        with installation.mlflow_registry():
             answers = top_ten(hades)
             add_standing(
                 hades.store, [(f"What happened on Page {page}?", "") for page in (3, 4)], MONDAY
@@ -66,7 +67,7 @@ def built(tmp_path_factory):
 
 
 @pytest.fixture
-def nights(built, whole_installation):
+def nights(built, with_mlflow):
     return built
 
 

@@ -65,7 +65,7 @@ def test_the_page_on_operations_lists_every_metric_of_every_stage() -> None:
         assert listed == list(stage.figures)
 
 
-@pytest.mark.usefixtures("whole_installation")
+@pytest.mark.usefixtures("with_mlflow")
 def test_every_night_of_a_home_that_trains_is_good_and_one_finished_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -97,7 +97,7 @@ def test_every_night_of_a_home_that_trains_is_good_and_one_finished_run(
     assert client.get_run(weights.run_id).info.run_name.startswith(f"weights {as_of} ")
 
 
-@pytest.mark.usefixtures("whole_installation")
+@pytest.mark.usefixtures("with_mlflow")
 def test_a_night_that_somebody_cancels_is_a_killed_run_with_what_it_did(tmp_path: Path) -> None:
     def cancel(stage: str, done: int, total: int | None) -> None:
         if stage == "weights":
@@ -116,7 +116,7 @@ def test_a_night_that_somebody_cancels_is_a_killed_run_with_what_it_did(tmp_path
     assert night.data.metrics["sources.documents.read"] == 4
 
 
-@pytest.mark.usefixtures("whole_installation")
+@pytest.mark.usefixtures("with_mlflow")
 def test_a_night_that_a_contract_stops_is_a_failed_run_that_says_why(tmp_path: Path) -> None:
     with ingested(tmp_path) as hades:
         hades.build(as_of=MONDAY)

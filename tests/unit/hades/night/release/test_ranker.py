@@ -134,7 +134,7 @@ def test_before_the_first_ranker_are_the_shipped_weights(manual: Hades) -> None:
     assert roll_back(manual.build_context, "ranker", None).ranker_version == "none"
 
 
-@pytest.mark.usefixtures("whole_installation")
+@pytest.mark.usefixtures("with_mlflow")
 def test_a_version_holds_its_exam_and_is_refused_where_it_is_not_better(manual: Hades) -> None:
     before, context = answers(manual), manual.build_context
     report = train(context, MONDAY)

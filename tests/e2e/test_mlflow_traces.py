@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -19,6 +18,7 @@ from hades.providers.mlflow_registry import log_feedback
 from hades.telemetry.logs import stop_sending
 from tests.command_line import run_json
 from tests.homes import live_in
+from tests.ports import free_port
 from tests.registry_template import put_new_registry
 
 pytestmark = pytest.mark.slow
@@ -28,8 +28,7 @@ pytestmark = pytest.mark.slow
 def server(tmp_path: Path) -> Iterator[str]:
     """The address of a server of its own."""
     put_new_registry(tmp_path / "server.db")
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
+    port = free_port()
     command = [
         sys.executable,
         "-m",
