@@ -156,7 +156,7 @@ def _shown(kind: _Kind, row: Row, store: RowStore) -> Row:
 
 def _name(kind: _Kind, row: Row, store: RowStore) -> str:
     if kind.name == "documents":
-        return str(row["origin"])
+        return " · ".join(filter(None, [row["origin"], row["title"]]))
     if kind.name == "passages":
         place = " › ".join(filter(None, [row["title"], *row["headings"][-1:]]))
         return f"{place}: {row['text']}"
