@@ -17,7 +17,7 @@ from hades.errors import HadesError, SettingsError
 from hades.ingest.edges import derive_edges
 from hades.ingest.forget import Certificate, find_own_words, forget_documents
 from hades.ingest.ingest import Ingest
-from hades.ingest.manifest import ManifestEntry, entries
+from hades.ingest.manifest import entries
 from hades.ingest.phases import IngestContext, Phase
 from hades.ingest.stated_edges import estimate, extract
 from hades.memory.memory import Memory
@@ -42,6 +42,7 @@ from hades.snapshot.open import discard, open_snapshot, retire_snapshots
 from hades.snapshot.publish import PublishReport, publish
 from hades.snapshot.view import GraphView
 from schemas.answer import Retrieval
+from schemas.builds import ManifestEntry
 
 _BEFORE_EDGES = (Phase.NODES, Phase.CHUNKS, Phase.EMBEDDINGS)
 
