@@ -23,7 +23,7 @@ from hades.ingest.forget import (
     resolve,
 )
 from hades.ingest.ingest import Ingest
-from hades.ingest.manifest import ManifestEntry, entries
+from hades.ingest.manifest import entries
 from hades.ingest.phases import IngestContext, Phase
 from hades.ingest.sources.remote.freshness import remove_copies, with_origins
 from hades.ingest.sources.remote.remotes import RemoteSources
@@ -52,6 +52,7 @@ from hades.snapshot.open import discard, open_snapshot, retire_snapshots
 from hades.snapshot.publish import PublishReport, publish
 from hades.snapshot.view import GraphView
 from schemas.answer import Retrieval
+from schemas.builds import ManifestEntry
 from schemas.ids import node_id
 
 _BEFORE_EDGES = (Phase.NODES, Phase.CHUNKS, Phase.EMBEDDINGS)

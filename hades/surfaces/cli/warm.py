@@ -123,7 +123,8 @@ def _listen(path: Path) -> Iterator[socket.socket]:
 
 def _wait_for(*sockets: socket.socket) -> list[Any]:
     """What has come within a moment: a call, or the end (0) of the process that started this."""
-    return select.select([0, *sockets], (), (), _LOOK_SECONDS)[0]
+    sources: list[Any] = [0, *sockets]
+    return select.select(sources, (), (), _LOOK_SECONDS)[0]
 
 
 class WarmGraph:
