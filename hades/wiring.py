@@ -19,7 +19,7 @@ from hades.files import FileLock, hold_lock, make_private_folder
 from hades.ingest.manifest import known
 from hades.memory.memory import Memory
 from hades.memory.recall.search import NOTHING_REMEMBERED, StoredMemorySearch
-from hades.night.release.merge import write_base
+from hades.night.release.branch import write_base
 from hades.ports.services import Embedder, LanguageModel, PaidModels, Tracker, silent
 from hades.ports.store import GraphStore, Mode
 from hades.providers.file_registry import FileTracker

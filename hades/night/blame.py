@@ -295,9 +295,11 @@ def _better_gone(walk: _Walk, rows: Sequence[DocumentChange]) -> DocumentChange 
     """
     asked = _stems(walk.question)
     answered = asked & _stems(walk.key)
+    came = set(chain.from_iterable(row.came for row in rows))
     texts = []
     for row in rows:
-        texts += [(sentence, row) for sentence in row.gone if answered <= asked & _stems(sentence)]
+        gone = [sentence for sentence in row.gone if sentence not in came]  # it only moved
+        texts += [(sentence, row) for sentence in gone if answered <= asked & _stems(sentence)]
     if walk.tools.embedder is None or not answered or not texts:
         return None
     vectors = walk.tools.embedder.embed(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -13,14 +14,16 @@ from typing import Any
 from hades import build_state
 from hades.errors import HadesError, SnapshotError
 from hades.files import make_private_folder, write_whole
+from hades.ports.store import RowStore, scan_rows
 from hades.settings.load import BRANCHES, branches, check_branch
 from hades.snapshot import manifest
 from hades.snapshot.manifest import root_of, served
-from schemas.ids import iso
+from schemas.ids import iso, node_id
 
 _ABOUT = "branch.json"
 _LINKED = ("exam", "history", build_state.FOLDER)  # files that are replaced whole
 _STORE = "graph.db"
+BASE = "base.json"  # what the documents were when the branch began
 
 
 class BranchError(HadesError):
@@ -49,6 +52,24 @@ def create_branch(home: Path, name: str, at: datetime) -> Path:
     write_whole(partial_folder / _ABOUT, json.dumps(about))
     partial_folder.rename(folder)
     return folder
+
+
+def document_states(store: RowStore) -> dict[str, str]:
+    """What each document is, by key: its text and how it is cut into passages."""
+    chunks: dict[str, list[str]] = {}
+    for row in scan_rows(store, "doc_chunks", columns=["_key", "document"]):
+        chunks.setdefault(row["document"], []).append(row["_key"])
+    states = {}
+    for row in scan_rows(store, "documents", columns=["_key", "sha256"]):
+        keys = sorted(chunks.get(node_id("documents", row["_key"]), ()))
+        text = " ".join([str(row["sha256"]), *keys])
+        states[row["_key"]] = hashlib.sha256(text.encode()).hexdigest()[:32]
+    return states
+
+
+def write_base(folder: Path, store: RowStore) -> None:
+    """Keep what a branch began with."""
+    write_whole(folder / BASE, json.dumps(document_states(store)))
 
 
 def link_snapshot(source: Path, root: Path) -> None:

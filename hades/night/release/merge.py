@@ -4,7 +4,6 @@ changed the same one.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,14 +11,13 @@ from pathlib import Path
 from typing import Literal
 
 from hades.errors import HadesError
-from hades.files import write_whole
 from hades.ingest.forget import take_out
 from hades.ingest.manifest import OWNED_BY_DOCUMENT, forget_derived
+from hades.night.release.branch import BASE, document_states
 from hades.ports.store import GraphStore, RowStore, Term, scan_rows
 from schemas.catalogue import NAMES
 from schemas.ids import node_id
 
-_BASE = "base.json"
 _SHOWN = 20
 States = Mapping[str, str]
 Side = Literal["home", "branch"]
@@ -43,31 +41,13 @@ class MergeReport:
     resolved: list[str]
 
 
-def document_states(store: RowStore) -> dict[str, str]:
-    """What each document is, by key: its text and how it is cut into passages."""
-    chunks: dict[str, list[str]] = {}
-    for row in scan_rows(store, "doc_chunks", columns=["_key", "document"]):
-        chunks.setdefault(row["document"], []).append(row["_key"])
-    states = {}
-    for row in scan_rows(store, "documents", columns=["_key", "sha256"]):
-        keys = sorted(chunks.get(node_id("documents", row["_key"]), ()))
-        text = " ".join([str(row["sha256"]), *keys])
-        states[row["_key"]] = hashlib.sha256(text.encode()).hexdigest()[:32]
-    return states
-
-
-def write_base(folder: Path, store: RowStore) -> None:
-    """Keep what a branch began with."""
-    write_whole(folder / _BASE, json.dumps(document_states(store)))
-
-
 def merge_branch(
     home: GraphStore, branch: RowStore, folder: Path, take: Side | None = None
 ) -> MergeReport:
     """Copy the rows of every document that the branch changed, in one transaction; a document that
     the home changed differently is a conflict, unless it is said whose counts.
     """
-    base: States = json.loads((folder / _BASE).read_text("utf-8"))
+    base: States = json.loads((folder / BASE).read_text("utf-8"))
     ours, theirs = document_states(home), document_states(branch)
     changed = _differing(base, theirs)
     both = sorted(key for key in changed & _differing(base, ours) if _differ(ours, theirs, key))

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hades.night.release.merge import document_states
+from hades.night.release.branch import document_states
 from hades.ports.store import Mode
 from hades.wiring import open_store
 from tests.command_line import run, run_json
