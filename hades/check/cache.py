@@ -15,7 +15,7 @@ from hades.files import hold_lock
 
 _DONE = "done"
 _KEY_LENGTH = 24
-Build = Callable[[Path, Path], None]  # a home and the folder of pages
+Build = Callable[[Path, Path], int]  # from a folder of pages into a home; texts embedded
 
 
 @dataclass(frozen=True)
@@ -33,10 +33,11 @@ class GraphCache:
         with hold_lock(self.folder / "lock"):
             yield
 
-    def home_of(self, state: State, near: Path | None = None) -> Path:
-        """The home of a state, built from a copy of the nearest one where there is none: what did
-        not change is not embedded again.
+    def home_of(self, state: State, near: Path | None = None) -> tuple[Path, int]:
+        """The home of a state and how many texts were embedded for it: it is built from a copy of
+        the nearest one, so what did not change is not embedded again.
         """
+        embedded = 0
         home = self.folder / f"{self.kind}-{state.digest[:_KEY_LENGTH]}"
         if not (home / _DONE).exists():
             start = near or self._newest()
@@ -48,7 +49,7 @@ class GraphCache:
                 pages = new_home / "pages"
                 pages.mkdir()
                 state.export(pages)
-                self.build(new_home, pages)
+                embedded = self.build(new_home, pages)
                 shutil.rmtree(pages)
                 (new_home / _DONE).touch()
                 shutil.rmtree(home, ignore_errors=True)
@@ -56,14 +57,14 @@ class GraphCache:
             finally:
                 shutil.rmtree(new_home, ignore_errors=True)
         os.utime(home / _DONE)
-        return home
+        return home, embedded
 
     def trim(self) -> int:
         """Remove the graphs that were used longest ago until the rest fits; how many went. The two
         of the last check stay.
         """
-        for left in self.folder.glob("new-*"):
-            shutil.rmtree(left, ignore_errors=True)
+        for unfinished in self.folder.glob("new-*"):
+            shutil.rmtree(unfinished, ignore_errors=True)
         removed = total = 0
         for place, home in enumerate(self._by_use("*")):
             total += sum(path.stat().st_size for path in home.rglob("*") if path.is_file())

@@ -34,13 +34,13 @@ def check_states(
     began = time.perf_counter()
     findings = [*find_contradictions(base, head), *find_broken_links(base, head)]
     seconds["pages"] = _since(began)
-    new_pages = _new_pages(base, head)
     counts = {
         "pages": len(head.documents),
         "changed": sum(base.documents.get(path) != blob for path, blob in head.documents.items())
         + len(base.documents.keys() - head.documents.keys()),
         "questions": len(questions.questions),
         "answered": 0,
+        "embedded": 0,
     }
     notes = []
     if not questions.questions:
@@ -53,18 +53,7 @@ def check_states(
         notes.append("no questions were asked: the documentation is empty in one of both states")
     else:
         with cache.hold():
-            began = time.perf_counter()
-            homes = _build(base, head, cache)
-            seconds["graphs"] = _since(began)
-            began = time.perf_counter()
-            with closing(open_snapshot(homes[0])) as old, closing(open_snapshot(homes[1])) as new:
-                asking = Asking(questions, base, head, (old, new), open_tools(homes[1]))
-                findings += asking.find_changes()
-                counts["answered"] = asking.answered
-                if new_pages:
-                    asking.note_shown(logged)
-                    findings += _find_unasked(head, new_pages, asking.cited)
-            seconds["questions"] = _since(began)
+            findings += _ask(base, head, questions, cache, open_tools, logged, counts, seconds)
             cache.trim()
     ordered = sorted(findings, key=_order)
     return CheckReport(
@@ -72,14 +61,37 @@ def check_states(
     )
 
 
+def _ask(
+    base: State,
+    head: State,
+    questions: QuestionFile,
+    cache: GraphCache,
+    open_tools: Callable[[Path], Tools],
+    logged: Sequence[str],
+    counts: dict[str, int],
+    seconds: dict[str, float],
+) -> list[Finding]:
+    """What became of the answers, and the new pages that none needs; adds to counts and seconds."""
+    began = time.perf_counter()
+    base_home, base_texts = cache.home_of(base)
+    head_home, head_texts = cache.home_of(head, near=base_home)
+    counts["embedded"] = base_texts + head_texts
+    seconds["graphs"] = _since(began)
+    began = time.perf_counter()
+    new_pages = _new_pages(base, head)
+    with closing(open_snapshot(base_home)) as old, closing(open_snapshot(head_home)) as new:
+        asking = Asking(questions, base, head, (old, new), open_tools(head_home))
+        findings = asking.find_changes()
+        counts["answered"] = asking.answered
+        if new_pages:
+            asking.note_shown(logged)
+            findings += _find_unasked(head, new_pages, asking.cited)
+    seconds["questions"] = _since(began)
+    return findings
+
+
 def _order(finding: Finding) -> tuple[int, str, str, int]:
     return _LEVELS.index(finding.level), finding.rule, finding.path, finding.line
-
-
-def _build(base: State, head: State, cache: GraphCache) -> tuple[Path, Path]:
-    """The homes of both; the head is built from a copy of the base."""
-    base_home = cache.home_of(base)
-    return base_home, cache.home_of(head, near=base_home)
 
 
 def _new_pages(base: State, head: State) -> list[str]:

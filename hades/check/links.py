@@ -118,16 +118,16 @@ class LinkMap:
         broken = {}
         for path, page in self.pages.items():
             for reference in page.references:
-                lacking = self._lacking(path, reference)
+                lacking = self.page_lacking(path, reference)
                 if lacking is not None:
                     broken[path, reference.kind, reference.target] = (reference, lacking)
         return broken
 
     def resolves(self, kind: str) -> bool | None:
         """Whether references of a kind lead somewhere as a rule; None where there are few."""
-        count = sum(
-            reference.kind == kind for page in self.pages.values() for reference in page.references
-        )
+        count = 0
+        for page in self.pages.values():
+            count += sum(reference.kind == kind for reference in page.references)
         broken = sum(broken_kind == kind for _, broken_kind, _ in self.broken)
         return None if count < _ENOUGH else broken <= (1 - _RELIABLE) * count
 
@@ -171,7 +171,7 @@ class LinkMap:
             for folder in folders
         )
 
-    def _lacking(self, path: str, reference: Reference) -> str | None:
+    def page_lacking(self, path: str, reference: Reference) -> str | None:
         """The page that lacks what a reference leads to, its own for all but anchors; None where it
         leads somewhere.
         """
@@ -225,31 +225,33 @@ class LinkMap:
 
 def find_broken_links(base: State, head: State) -> list[Finding]:
     """References that lead nowhere at the head and did not fail at the base."""
-    before, after = LinkMap(base), LinkMap(head)
+    base_map, head_map = LinkMap(base), LinkMap(head)
     gone_targets = {
-        (kind, target) for page, kind, target in before.broken if page not in after.pages
+        (kind, target) for page, kind, target in base_map.broken if page not in head_map.pages
     }
     findings = []
-    for key, (reference, lacking) in after.broken.items():
+    for key, (reference, lacking) in head_map.broken.items():
         page, kind, target = key
-        if key in before.broken or (kind, target) in gone_targets:
+        if key in base_map.broken or (kind, target) in gone_targets:
             continue
-        was_there = _was_there(before, page, reference)
-        if not was_there and not _is_certain(before, after, head, page, reference):
+        was_there = _was_there(base_map, page, reference)
+        if not was_there and not _is_certain(base_map, head_map, head, page, reference):
             continue
-        findings.append(_describe(before, after, page, reference, lacking, was_there=was_there))
+        findings.append(
+            _describe(base_map, head_map, page, reference, lacking, was_there=was_there)
+        )
     return findings
 
 
-def _was_there(before: LinkMap, page: str, reference: Reference) -> bool:
+def _was_there(base_map: LinkMap, page: str, reference: Reference) -> bool:
     """Whether the base has what the head lacks; a page that is new asks the base as well."""
-    return before._lacking(page, reference) is None and _is_known(before, page, reference)
+    return base_map.page_lacking(page, reference) is None and _is_known(base_map, page, reference)
 
 
-def _is_known(before: LinkMap, page: str, reference: Reference) -> bool:
+def _is_known(base_map: LinkMap, page: str, reference: Reference) -> bool:
     """Whether the base has the page of an anchor: one that was not there proves nothing."""
     if reference.kind == "anchor":
-        return before.find_page(page, reference.target.partition("#")[0]) is not None
+        return base_map.find_page(page, reference.target.partition("#")[0]) is not None
     return True
 
 
@@ -262,24 +264,24 @@ def _may_be_name(reference: Reference) -> bool:
 
 
 def _is_certain(
-    before: LinkMap, after: LinkMap, head: State, page: str, reference: Reference
+    base_map: LinkMap, head_map: LinkMap, head: State, page: str, reference: Reference
 ) -> bool:
     """Whether a reference that is new really leads nowhere: its kind is one that the repository
     resolves, nothing outside of the pages describes it, and no program writes it.
     """
-    resolves = before.resolves(reference.kind)
+    resolves = base_map.resolves(reference.kind)
     if resolves is None:
-        resolves = after.resolves(reference.kind)
+        resolves = head_map.resolves(reference.kind)
     if reference.kind == "name" or resolves is False:
         return False
     is_known_broken = any(
-        kind == reference.kind and target == reference.target for _, kind, target in before.broken
+        kind == reference.kind and target == reference.target for _, kind, target in base_map.broken
     )
     if is_known_broken:
         return False
     if reference.kind in ("label", "term"):
         return ":" not in reference.target and not head.mentions(f".. _{reference.target}:")
-    if after.reads_names(page) and _may_be_name(reference):
+    if head_map.reads_names(page) and _may_be_name(reference):
         return False
     name = posixpath.basename(reference.target)
     is_file = reference.kind == "doc" or (reference.kind != "anchor" and "." in name)
@@ -287,8 +289,8 @@ def _is_certain(
 
 
 def _describe(
-    before: LinkMap,
-    after: LinkMap,
+    base_map: LinkMap,
+    head_map: LinkMap,
     page: str,
     reference: Reference,
     lacking: str,
@@ -304,20 +306,20 @@ def _describe(
         message += "; the base had it"
     if was_there and reference.kind == "anchor":
         anchor = reference.target.partition("#")[2]
-        old = (
-            before.pages[lacking].headings.get(loose(anchor), "") if lacking in before.pages else ""
-        )
+        base_page = base_map.pages.get(lacking)
+        known = base_page.headings if base_page else {}
+        old = known.get(loose(anchor), "")
         added = [
             title
-            for form, title in after.pages[lacking].headings.items()
-            if lacking in before.pages and form not in before.pages[lacking].headings
+            for form, title in head_map.pages[lacking].headings.items()
+            if known and form not in known
         ]
         if old:
             message += f" as the heading “{old}”"
         if len(added) == 1:
             message += f"; perhaps “{added[0]}” is meant, which is new there"
     level = Level.WARNING if reference.kind == "name" else Level.ERROR
-    return Finding(rule, level, page, reference.line, message, before=old)
+    return Finding(rule, level, page, reference.line, message, base_says=old)
 
 
 def loose(title: str) -> str:

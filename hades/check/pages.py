@@ -128,8 +128,8 @@ def read_blobs(repository: Path, blobs: list[str]) -> dict[str, bytes]:
     """Contents by their ids."""
     contents: dict[str, bytes] = {}
     for first in range(0, len(blobs), _BLOBS_AT_ONCE):
-        asked = "".join(f"{blob}\n" for blob in blobs[first : first + _BLOBS_AT_ONCE])
-        output = run_git(repository, "cat-file", "--batch", written=asked.encode())
+        names = "".join(f"{blob}\n" for blob in blobs[first : first + _BLOBS_AT_ONCE])
+        output = run_git(repository, "cat-file", "--batch", written=names.encode())
         place = 0
         while place < len(output):
             end = output.index(b"\n", place)

@@ -126,9 +126,8 @@ class Asking:
     def _compare(
         self, question: DocsQuestion, old: StandingAnswer, new: StandingAnswer
     ) -> list[Finding]:
-        before, after = self._states
-        was_answered = _answers(question, old, before)
-        is_answered = _answers(question, new, after)
+        was_answered = _answers(question, old, self._states[0])
+        is_answered = _answers(question, new, self._states[1])
         self.answered += is_answered
         if is_answered:
             return self._find_move(question, old, new) if was_answered else []
@@ -144,22 +143,24 @@ class Asking:
         """
         source = old.source
         assert source is not None
-        before, after = self._states
+        base, head = self._states
         document = source.document
         if question.document:
-            document = _document_of(question, before)
+            document = _document_of(question, base)
         in_head = self._passages[1]
-        sections = _fitting(question, in_head, after)
+        sections = _fitting(question, in_head, head)
         if question.document and question.words:
             still_there = any(_has_words(question, text) for text in sections)
         else:
             still_there = any(_has_words(question, passage.text) for passage in in_head)
-            still_there = still_there and _still_say(in_head, _evidence(question, old, before))
+            still_there = still_there and _still_say(in_head, _evidence(question, old, base))
         if still_there:
             message = "the pages still say it, but the search ranks it lower now"
             return self._finding("answer-lost", Level.WARNING, question, message, old, new)
         heading = question.heading or "".join(source.headings[-1:])
-        headings = {plain_text(name) for passage in in_head for name in passage.headings}
+        headings: set[str] = set()
+        for passage in in_head:
+            headings.update(map(plain_text, passage.headings))
         if document not in {passage.document for passage in in_head}:
             cause = f"{document}, which answered it, is gone"
         elif heading and plain_text(heading) not in headings:
@@ -188,10 +189,10 @@ class Asking:
             passage.document for passage in self._passages[1]
         }:
             return f"no answer, in the base either: there is no page {question.document}"
-        wanted = f" from {question.document}" if question.document else ""
-        wanted += f" under “{question.heading}”" if question.heading else ""
-        wanted += f" with {', '.join(question.words)}" if question.words else ""
-        return f"no answer{wanted}, in the base either"
+        required = f" from {question.document}" if question.document else ""
+        required += f" under “{question.heading}”" if question.heading else ""
+        required += f" with {', '.join(question.words)}" if question.words else ""
+        return f"no answer{required}, in the base either"
 
     def _finding(
         self,
@@ -239,7 +240,7 @@ def _evidence(question: DocsQuestion, answer: StandingAnswer, state: State) -> l
     if not question.document:
         return list(answer.text)
     shown = _fitting(question, answer.retrieval.passages[:_DEPTH], state)
-    return [line for text in shown for line in text.splitlines()]
+    return "\n".join(shown).splitlines()
 
 
 def _still_say(passages: Sequence[Passage], lines: Sequence[str]) -> bool:

@@ -55,8 +55,8 @@ class Finding:
     line: int
     message: str
     question: str = ""
-    before: str = ""  # what the base says
-    after: str = ""  # what the head says
+    base_says: str = ""  # what the base says
+    head_says: str = ""  # what the head says
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class CheckReport:
     head: str
     folder: str
     findings: tuple[Finding, ...]
-    counts: Mapping[str, int]  # pages, changed, questions, answered
+    counts: Mapping[str, int]  # pages, changed, questions, answered, embedded
     notes: tuple[str, ...] = ()
     seconds: Mapping[str, float] = field(default_factory=dict)
 
@@ -98,14 +98,16 @@ def verdict(report: CheckReport) -> str:
     """The result in a sentence."""
     counts = report.counts
     states = f"{report.base[:10]}..{report.head[:10]}"
-    asked = f"{counts['answered']} of {counts['questions']} questions answered"
+    share = f"{counts['answered']} of {counts['questions']} questions answered"
+    if "questions" not in report.seconds:
+        share = "no question asked"
     changed = f"{counts['changed']} of {counts['pages']} pages changed"
     if report.is_green and not report.count(Level.WARNING):
-        return f"Nothing is broken ({states}: {changed}, {asked})."
+        return f"Nothing is broken ({states}: {changed}, {share})."
     errors = _plural(report.count(Level.ERROR), "error")
     warnings = _plural(report.count(Level.WARNING), "warning")
     word = "Green" if report.is_green else "Red"
-    return f"{word}: {errors}, {warnings} ({states}: {changed}, {asked})."
+    return f"{word}: {errors}, {warnings} ({states}: {changed}, {share})."
 
 
 def text_lines(report: CheckReport) -> Iterator[str]:
@@ -120,7 +122,7 @@ def text_lines(report: CheckReport) -> Iterator[str]:
             yield f"    {finding.question or finding.message}"
             if finding.question:
                 yield f"    {finding.message}"
-            for name, sentence in (("before", finding.before), ("now", finding.after)):
+            for name, sentence in (("before", finding.base_says), ("now", finding.head_says)):
                 if sentence and finding.question:
                     yield f"      {name}: {_shorten(sentence)}"
         yield ""
@@ -160,7 +162,7 @@ def _details(findings: Sequence[Finding]) -> list[str]:
     for finding in findings:
         about = f"**{_escape(finding.question)}** " if finding.question else ""
         lines.append(f"- `{_where(finding)}` {about}{_escape(finding.message)} ({finding.rule})")
-        for name, sentence in (("before", finding.before), ("now", finding.after)):
+        for name, sentence in (("before", finding.base_says), ("now", finding.head_says)):
             if sentence:
                 lines.append(f"  - {name}: {_escape(_shorten(sentence))}")
     return lines

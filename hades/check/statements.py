@@ -103,23 +103,23 @@ class Statement:
     line: int
     sentence: str
 
-    def contradicts(self, other: Statement) -> bool:
+    def contradicts(self, second: Statement) -> bool:
         """Whether both cannot be true: another page, the same kind of value, another value."""
-        if self.path == other.path or self.kind != other.kind or self.values & other.values:
+        if self.path == second.path or self.kind != second.kind or self.values & second.values:
             return False
-        return _edition_of(self.path) == _edition_of(other.path)
+        return _edition_of(self.path) == _edition_of(second.path)
 
 
 def find_contradictions(base: State, head: State) -> list[Finding]:
     """Pages that state different values at the head of what the base states in one way or not at
     all.
     """
-    before, after = _group(base), _group(head)
+    base_groups, head_groups = _group(base), _group(head)
     findings = []
-    for key, statements in sorted(after.items()):
-        if any(True for _ in _conflicts(before.get(key, ()))):
+    for key, statements in sorted(head_groups.items()):
+        if any(True for _ in _conflicts(base_groups.get(key, ()))):
             continue  # said in two ways before: the name means two things, or it is known
-        was_stated = {(row.path, row.values) for row in before.get(key, ())}
+        was_stated = {(row.path, row.values) for row in base_groups.get(key, ())}
         for first, second in _conflicts(statements):
             is_first_old = (first.path, first.values) in was_stated
             changed, stays = (second, first) if is_first_old else (first, second)
@@ -140,8 +140,8 @@ def _describe(key: tuple[str, str], changed: Statement, stays: Statement) -> Fin
         changed.path,
         changed.line,
         message,
-        before=stays.sentence,
-        after=changed.sentence,
+        base_says=stays.sentence,
+        head_says=changed.sentence,
     )
 
 

@@ -175,7 +175,7 @@ class _SideGraphs:
         retrieval = settings.model_dump_json(include={"hirag_pathrag", "hipporag"})
         self.kind = hashlib.sha256(repr((parts, retrieval)).encode()).hexdigest()[:12]
 
-    def build(self, home: Path, pages: Path) -> None:
+    def build(self, home: Path, pages: Path) -> int:
         """Passages, vectors, names and edges of a folder, published. Topics are left out: one
         edit moves them, and with them answers that the edit does not touch.
         """
@@ -184,8 +184,9 @@ class _SideGraphs:
             with open_hades(own_settings, progress=progress, embedder=self._embedder) as hades:
                 source = DocumentsSource(pages, own_settings.ingest_workers)
                 source.place = source.corpus = "check"  # the same in every home
-                hades.ingest.source(source)
+                embedded = hades.ingest.source(source).embedded
                 hades.publish()
+        return embedded
 
     def open_tools(self, home: Path) -> Tools:
         """What asks questions of these graphs."""

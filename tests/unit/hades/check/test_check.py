@@ -50,7 +50,7 @@ def test_a_lost_answer_is_red_with_the_sentence_that_was_lost(repository):
     report = run_json("check", str(repository), code=1)
     [lost] = [row for row in report["findings"] if row["level"] == "error"]
     assert (lost["rule"], lost["path"]) == ("answer-lost", "docs/install.md")
-    assert "ledgerd" in lost["before"]
+    assert "ledgerd" in lost["base_says"]
     assert "ledgerd" in lost["message"]
 
 
@@ -100,6 +100,7 @@ def test_what_is_staged_is_checked_and_not_what_is_only_edited(repository):
     write(repository, {"docs/backup.md": "# Backup\n\n[lost](lost.md)\n"})
     report = run_json("check", str(repository), "--staged")
     assert report["notes"] == ["no questions were asked: the documentation did not change"]
+    assert "no question asked" in run("check", str(repository), "--staged").stdout
     git(repository, "add", "--all")
     report = run_json("check", str(repository), "--staged", code=1)
     assert "link-file" in {rule for rule, _, _ in rules(report)}
@@ -115,6 +116,10 @@ def test_the_second_run_builds_nothing_and_a_next_change_embeds_only_what_it_cha
     assert rules(run_json("check", str(repository))) == rules(first)
     again = {path.parent: path.stat().st_ino for path in tmp_path.glob("home/check/*/graph.db")}
     assert again == homes
+    commit(repository, {"docs/install.md": INSTALL + "\nThen restart.\n"})
+    third = run_json("check", str(repository))
+    assert first["counts"]["embedded"] == 3
+    assert third["counts"]["embedded"] == 1
 
 
 def test_the_graph_of_the_head_is_that_of_a_fresh_cache(repository, tmp_path):

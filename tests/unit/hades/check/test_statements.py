@@ -43,8 +43,8 @@ def test_a_second_value_is_named_with_both_places(tmp_path, sentence):
         "docs/guide.md",
     )
     assert "docs/settings.md:" in finding.message
-    assert finding.before
-    assert finding.after
+    assert finding.base_says
+    assert finding.head_says
 
 
 @pytest.mark.parametrize(
