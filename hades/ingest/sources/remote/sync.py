@@ -188,7 +188,11 @@ class Sync:
         copy = self.copies.get(document.id)
         if copy is None or not document.version or copy.version != document.version:
             return False
-        return (self.mirror / copy.path).is_file()
+        return self._is_there(copy)
+
+    def _is_there(self, copy: Copy) -> bool:
+        """Whether the mirror holds the copy."""
+        return os.path.isfile(f"{self.mirror}{os.sep}{copy.path}")
 
     def _read(self, wanted: list[RemoteDocument]) -> Iterator[Reading]:
         """Read documents into the staged files; what an earlier sync staged and did not finish is
@@ -201,11 +205,11 @@ class Sync:
                 yield Reading(document)
             else:
                 waiting.append(document)
-        versions = {
-            copy.id: copy.version
-            for copy in self.copies.values()
-            if (self.mirror / copy.path).is_file()
-        }
+        versions = {}
+        for document in waiting:
+            copy = self.copies.get(document.id)
+            if copy is not None and self._is_there(copy):
+                versions[copy.id] = copy.version
         for number, reading in enumerate(self.connector.read_documents(waiting, versions), 1):
             self.report.read += 1
             self.progress("read", number, len(waiting))
