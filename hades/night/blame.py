@@ -48,18 +48,18 @@ def blame(home: Path, question: str, tools: Tools, sources: Sequence[SourceSpec]
     fits the question better than the one that answers now; `unknown` where nothing older is kept.
     """
     moves = moves_of(home)
-    kept = [move for move in moves if (root_of(home) / move.snapshot).is_dir()]
-    if not kept:
+    kept_moves = [move for move in moves if (root_of(home) / move.snapshot).is_dir()]
+    if not kept_moves:
         raise NothingPublished("nothing is published that could be asked; run `hades build`")
     if tools.embedder is not None:
         tools = replace(tools, embedder=RememberingEmbedder(tools.embedder))
-    walk = _Walk(home, question, tools, kept)
+    walk = _Walk(home, question, tools, kept_moves)
     first, former = walk.find_boundary()
     if former is not None:
         report = _explain_asked(walk, moves, former, first)
     else:
-        report = _explain_by_texts(walk, moves, kept[first])
-    report["setting"] = _changed_setting(walk, kept[first:])
+        report = _explain_by_texts(walk, moves, kept_moves[first])
+    report["setting"] = _changed_setting(walk, kept_moves[first:])
     report["git"] = None
     if report["document"] is not None:
         report["git"] = _find_commit(sources, report["document"])
@@ -72,7 +72,7 @@ def blame(home: Path, question: str, tools: Tools, sources: Sequence[SourceSpec]
         "sentences": _date_sentences(walk, moves),
         "former_names": _names_of_source(walk, moves),
         "asked_snapshots": len(walk.answers),
-        "kept_since": kept[0].day,
+        "kept_since": kept_moves[0].day,
         "texts_since": next((move.day for move in moves if move.has_texts), ""),
     }
 
@@ -84,14 +84,14 @@ class _Walk:
     home: Path
     question: str
     tools: Tools
-    kept: Sequence[Move]
+    kept_moves: Sequence[Move]
 
     def __post_init__(self) -> None:
         self.answers: dict[str, StandingAnswer | None] = {}
 
     def answer(self, place: int) -> StandingAnswer | None:
         """What the snapshot of a move answers; None where it cannot be read any more."""
-        snapshot = self.kept[place].snapshot
+        snapshot = self.kept_moves[place].snapshot
         if snapshot not in self.answers:
             try:
                 with closing(open_folder(root_of(self.home) / snapshot)) as view:
@@ -107,7 +107,7 @@ class _Walk:
     @cached_property
     def now(self) -> StandingAnswer:
         """The answer to explain."""
-        answer = self.answer(len(self.kept) - 1)
+        answer = self.answer(len(self.kept_moves) - 1)
         if answer is None:
             raise SnapshotError("the snapshot that serves cannot be read; run `hades doctor`")
         return answer
@@ -128,8 +128,8 @@ class _Walk:
         if self.tools.embedder is None or not sentences:
             return next(iter(sentences), "")
         vectors = self.tools.embedder.embed([self.question, *sentences])
-        asked = _stems(self.question)
-        shares = [len(asked & _stems(text)) / max(1, len(asked)) for text in sentences]
+        stems = _stems(self.question)
+        shares = [len(stems & _stems(text)) / max(1, len(stems)) for text in sentences]
         return sentences[int(np.argmax(vectors[1:] @ vectors[0] + np.array(shares)))]
 
     @cached_property
@@ -159,28 +159,28 @@ class _Walk:
         snapshot has it. Steps back double, then halve: an answer that came, went and came back
         between two steps is taken for one that stayed.
         """
-        same, step = len(self.kept) - 1, 1
-        other = -1
+        same, step = len(self.kept_moves) - 1, 1
+        differing = -1
         while same > 0:
             place = max(0, same - step)
             if not self.is_same(place):
-                other = place
+                differing = place
                 break
             same, step = place, 2 * step
-        if other < 0:
+        if differing < 0:
             return same, None
-        while same - other > 1:
-            middle = (same + other) // 2
+        while same - differing > 1:
+            middle = (same + differing) // 2
             if self.is_same(middle):
                 same = middle
             else:
-                other = middle
-        return same, other
+                differing = middle
+        return same, differing
 
 
 def _explain_asked(walk: _Walk, moves: Sequence[Move], former: int, first: int) -> Report:
     """The change between two snapshots that were asked."""
-    older, newer = walk.kept[former], walk.kept[first]
+    older, newer = walk.kept_moves[former], walk.kept_moves[first]
     old, new = walk.answer(former), walk.answer(first)
     between = list(moves[moves.index(older) + 1 : moves.index(newer) + 1])
     causes: list[dict[str, str]] = []
@@ -232,8 +232,8 @@ def _word_text(text: str) -> str:
 
 def _brought(row: DocumentChange, sentence: str) -> bool:
     """Whether a change brought a sentence."""
-    wanted = _word_text(sentence)
-    return bool(wanted.strip()) and any(wanted in _word_text(came) for came in row.came)
+    words = _word_text(sentence)
+    return bool(words.strip()) and any(words in _word_text(came) for came in row.came)
 
 
 def _explain_by_texts(walk: _Walk, moves: Sequence[Move], oldest: Move) -> Report:
@@ -283,9 +283,9 @@ def _walk_back(
                 return move, brought[0], "text"
             document = former.document
             continue
-        taken = _better_gone(walk, [row for row in rows if row.document != document])
-        if taken is not None:
-            return move, taken, "likely"
+        former_row = _better_gone(walk, [row for row in rows if row.document != document])
+        if former_row is not None:
+            return move, former_row, "likely"
     return None
 
 
@@ -293,13 +293,13 @@ def _better_gone(walk: _Walk, rows: Sequence[DocumentChange]) -> DocumentChange 
     """The change that took away a sentence which has every word of the question that the answer
     has, and more of them or is nearer to it; the nearest of these.
     """
-    asked = _stems(walk.question)
-    answered = asked & _stems(walk.key)
+    stems = _stems(walk.question)
+    answered = stems & _stems(walk.key)
     came = set(chain.from_iterable(row.came for row in rows))
     texts = []
     for row in rows:
         gone = [sentence for sentence in row.gone if sentence not in came]  # it only moved
-        texts += [(sentence, row) for sentence in gone if answered <= asked & _stems(sentence)]
+        texts += [(sentence, row) for sentence in gone if answered <= stems & _stems(sentence)]
     if walk.tools.embedder is None or not answered or not texts:
         return None
     vectors = walk.tools.embedder.embed(
@@ -308,7 +308,7 @@ def _better_gone(walk: _Walk, rows: Sequence[DocumentChange]) -> DocumentChange 
     nearness = vectors[1:] @ vectors[0]
     best = int(np.argmax(nearness[1:]))
     sentence, row = texts[best]
-    has_more = len(asked & _stems(sentence)) > len(answered)
+    has_more = len(stems & _stems(sentence)) > len(answered)
     if not has_more and nearness[1 + best] < nearness[0] + _NEARER:
         return None
     return replace(row, gone=(sentence,))
@@ -408,7 +408,7 @@ def _changed_setting(walk: _Walk, moves: Sequence[Move]) -> Report | None:
     """The newest change of the settings of questions without which this graph would answer
     otherwise.
     """
-    with closing(open_folder(root_of(walk.home) / walk.kept[-1].snapshot)) as view:
+    with closing(open_folder(root_of(walk.home) / walk.kept_moves[-1].snapshot)) as view:
         for older, newer in reversed(list(pairwise(moves))):
             if not older.settings or not newer.settings:
                 continue

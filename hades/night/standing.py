@@ -267,11 +267,6 @@ def _still(tools: Tools) -> Tools:
     return replace(tools, clock=lambda: 0.0, swapping=ExplorationRules(), memory=None)
 
 
-def answer_of(text: str, tools: Tools, view: GraphView) -> StandingAnswer:
-    """What a graph answers, as standing questions see it."""
-    return Asker(text, tools, view, view).answer(view)
-
-
 def _quote_answer(retrieval: Retrieval, tools: Tools) -> StandingAnswer:
     """The sentences of the best source that are shown, and every passage that is cited."""
     quoted = quote(retrieval, tools.embedder)

@@ -104,11 +104,11 @@ def _describe_kind(
         "added": _examples(kind, keys["added"], new),
         "removed": _examples(kind, keys["removed"], old),
     }
-    after = _first_rows(kind, keys["changed"], new)
-    before = _rows(old, kind.collection, [row["_key"] for row in after], kind.shown)
+    new_rows = _first_rows(kind, keys["changed"], new)
+    old_rows = _rows(old, kind.collection, [row["_key"] for row in new_rows], kind.shown)
     changed = []
-    for row in after:
-        former = before[row["_key"]]
+    for row in new_rows:
+        former = old_rows[row["_key"]]
         differing = [name for name in kind.shown if row[name] != former[name]]
         changed.append(
             {
@@ -189,14 +189,14 @@ def _weights(rows: Sequence[RowChange], old: RowStore, new: RowStore) -> dict[st
     moved = [row for row in rows if row.change == "changed" and _WEIGHTS.intersection(row.columns)]
     keys = [row.key for row in moved if row.collection == "relations" and "weight" in row.columns]
     columns = ("_from", "type", "_to", "weight")
-    before, after = (_rows(store, "relations", keys, columns) for store in (old, new))
+    old_rows, new_rows = (_rows(store, "relations", keys, columns) for store in (old, new))
     distances = {
-        key: abs((row["weight"] or 0.0) - (before[key]["weight"] or 0.0))
-        for key, row in after.items()
+        key: abs((row["weight"] or 0.0) - (old_rows[key]["weight"] or 0.0))
+        for key, row in new_rows.items()
     }
     examples = []
     for key in sorted(distances, key=lambda key: (-distances[key], key))[:EXAMPLES]:
-        row = after[key]
+        row = new_rows[key]
         names = names_of(new, [row["_from"], row["_to"]])
         examples.append(
             {
@@ -204,7 +204,7 @@ def _weights(rows: Sequence[RowChange], old: RowStore, new: RowStore) -> dict[st
                 "from": names[row["_from"]],
                 "type": row["type"],
                 "to": names[row["_to"]],
-                "before": before[key]["weight"],
+                "before": old_rows[key]["weight"],
                 "after": row["weight"],
             }
         )
@@ -228,9 +228,14 @@ def _renamed(rows: Sequence[RowChange], old: RowStore, new: RowStore) -> list[di
 def _texts(documents: Mapping[str, Any], old: RowStore, new: RowStore) -> list[dict[str, Any]]:
     """The lines of changed documents as they were and will be, side by side."""
     keys = [example["key"] for example in documents["examples"]["changed"]]
-    before, after = (_rows(store, "documents", keys, ("origin", "text")) for store in (old, new))
+    old_rows, new_rows = (
+        _rows(store, "documents", keys, ("origin", "text")) for store in (old, new)
+    )
     return [
-        {"document": after[key]["origin"], "lines": beside(before[key]["text"], after[key]["text"])}
+        {
+            "document": new_rows[key]["origin"],
+            "lines": beside(old_rows[key]["text"], new_rows[key]["text"]),
+        }
         for key in keys
     ]
 
@@ -247,7 +252,7 @@ def beside(old: str, new: str) -> list[list[str]]:
             pairs.append(["gap", "…", "…"])
         for tag, old_start, old_end, new_start, new_end in group:
             for offset in range(max(old_end - old_start, new_end - new_start)):
-                left = old_lines[old_start + offset] if old_start + offset < old_end else ""
-                right = new_lines[new_start + offset] if new_start + offset < new_end else ""
-                pairs.append(["same" if tag == "equal" else "changed", left, right])
+                old_line = old_lines[old_start + offset] if old_start + offset < old_end else ""
+                new_line = new_lines[new_start + offset] if new_start + offset < new_end else ""
+                pairs.append(["same" if tag == "equal" else "changed", old_line, new_line])
     return pairs[:_LINES]

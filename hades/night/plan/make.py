@@ -109,7 +109,7 @@ def make_plan(
     night = replace(begin(sources=list(specs)), learns=False)
     inputs = read_inputs(context.store, context.home, settings, specs or known(context.store))
     aside = plans.building_folder(context.home)
-    kept = make_private_folder(aside / "plan")
+    plan_folder = make_private_folder(aside / "plan")
     try:
         since = state.copy(aside / "graph.db")
         _link_files(context, aside)
@@ -118,8 +118,8 @@ def make_plan(
             marks = store_marks(side.store)
             following = _NextState(replace(side, engine="arrow"), ingest)
             following.build(night)
-            state.write_changes(aside / "graph.db", since, kept / plans.CHANGES)
-            rows = state.read_changes(kept / plans.CHANGES)
+            state.write_changes(aside / "graph.db", since, plan_folder / plans.CHANGES)
+            rows = state.read_changes(plan_folder / plans.CHANGES)
             standing = _ask_standing(context, following, tools_now)
             plan = {
                 **_head(began, night, context, following),
@@ -135,7 +135,7 @@ def make_plan(
             }
         plan["changes"] = bool(rows) or plan["before"] != plan["after"]
         plan["seconds"] = _seconds(began, following.report)
-        _keep(context.home, kept, plan, settings.plans_kept)
+        _keep(context.home, plan_folder, plan, settings.plans_kept)
     finally:
         shutil.rmtree(aside, ignore_errors=True)
     return plan
@@ -233,11 +233,11 @@ def _seconds(began: float, report: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _keep(home: Path, kept: Path, plan: dict[str, Any], keep: int) -> None:
+def _keep(home: Path, plan_folder: Path, plan: dict[str, Any], keep: int) -> None:
     """Give the plan its name in one step; older ones go."""
     folder = home / plans.FOLDER / plan["plan"]
     plan["folder"] = str(folder)
-    plans.write_plan(kept, plan)
-    write_page(kept / plans.PAGE, plan)
-    kept.rename(folder)
+    plans.write_plan(plan_folder, plan)
+    write_page(plan_folder / plans.PAGE, plan)
+    plan_folder.rename(folder)
     plans.retain_plans(home, keep)

@@ -81,11 +81,13 @@ def _chunks(view: GraphView) -> dict[str, int]:
     return {}
 
 
-def _passages(view: GraphView, numbers: dict[str, int], others: dict[str, int]) -> list[_Statement]:
+def _passages(
+    view: GraphView, numbers: dict[str, int], other_numbers: dict[str, int]
+) -> list[_Statement]:
     """The sentences of the passages that only this graph has, each once."""
-    own = sorted(numbers[passage] for passage in numbers.keys() - others.keys())
+    own_numbers = sorted(numbers[passage] for passage in numbers.keys() - other_numbers.keys())
     statements: dict[_Statement, None] = {}
-    for passage in view.passages(np.array(own, dtype=np.int64)):
+    for passage in view.passages(np.array(own_numbers, dtype=np.int64)):
         for start, end in sentences(passage.text):
             line = _in_a_line(passage.text[start:end])
             statements[_Statement(passage.document, line)] = None
@@ -99,11 +101,13 @@ def _relations(view: GraphView, edges: pa.Table, lacking: str, by: By) -> Iterab
     between = pc.and_(
         pc.starts_with(edges["source"], "entities/"), pc.starts_with(edges["target"], "entities/")
     )
-    own = edges.filter(pc.and_(between, pc.is_null(edges[lacking])))
-    own = own.sort_by([("source", "ascending"), ("target", "ascending"), ("type", "ascending")])
-    names = _names_of(view, pc.unique(pa.chunked_array([*_both_ends(own)])).to_pylist())
-    topics = _topics_of(view, own["source"].to_pylist()) if by == "topic" else []
-    for number, row in enumerate(own.select(["source", "type", "target"]).to_pylist()):
+    own_edges = edges.filter(pc.and_(between, pc.is_null(edges[lacking])))
+    own_edges = own_edges.sort_by(
+        [("source", "ascending"), ("target", "ascending"), ("type", "ascending")]
+    )
+    names = _names_of(view, pc.unique(pa.chunked_array([*_both_ends(own_edges)])).to_pylist())
+    topics = _topics_of(view, own_edges["source"].to_pylist()) if by == "topic" else []
+    for number, row in enumerate(own_edges.select(["source", "type", "target"]).to_pylist()):
         source, target = names[row["source"]], names[row["target"]]
         text = f"{source} —{row['type']}→ {target}"
         groups = [topics[number]] if by == "topic" else dict.fromkeys((source, target))

@@ -98,7 +98,7 @@ def _list_changes(file: sqlite3.Connection, collection: Collection, since: int) 
     """Name the rows of a collection that differ; of a changed one, the columns too."""
     table, columns = quote(collection.name), _columns(collection)
     differs = " OR ".join(f"new.{name} IS NOT old.{name}" for name in columns)
-    named = " || ".join(
+    column_names = " || ".join(
         f"CASE WHEN new.{name} IS NOT old.{name} THEN '{name.strip(chr(34))} ' ELSE '' END"
         for name in columns
     )

@@ -123,12 +123,12 @@ def _examples(name: str, examples: Mapping[str, Any]) -> Iterator[RenderableType
 def _line(row: Mapping[str, Any]) -> str:
     """An example in a line: its name, or an edge with its weights, and what it says otherwise."""
     if "from" in row:
-        before, after = row["before"] or 0.0, row["after"] or 0.0
+        old_value, new_value = row["before"] or 0.0, row["after"] or 0.0
         return f"{row['from']} —{row['type']}→ {row['to']}: {before:.3f} → {after:.3f}"
     changed = [name for name in row.get("after", {}) if name != "text"]
     line = str(row["name"])[:_WIDTH]
     for name in changed[:2]:
-        before, after = from_difference(row["before"][name], row["after"][name], _VALUE)
+        old_value, new_value = from_difference(row["before"][name], row["after"][name], _VALUE)
         line += f"; {name}: {before or 'none'} → {after or 'none'}"
     return line
 
