@@ -144,16 +144,19 @@ class Asking:
         source = old.source
         assert source is not None
         base, head = self._states
-        document = source.document
-        if question.document:
-            document = _document_of(question, base)
         in_head = self._passages[1]
+        documents = [source.document]
         sections = _fitting(question, in_head, head)
-        if question.document and question.words:
+        if question.document:
+            documents = [_document_of(question, base)]
+        elif question.words:
+            documents = _documents_with_words(question, old) or documents
+            sections = [_text_of(documents, in_head)]
+        document = documents[0]
+        if question.words:
             still_there = any(_has_words(question, text) for text in sections)
         else:
-            still_there = any(_has_words(question, passage.text) for passage in in_head)
-            still_there = still_there and _still_say(in_head, _evidence(question, old, base))
+            still_there = _still_say(in_head, _evidence(question, old, base))
         if still_there:
             message = "the pages still say it, but the search ranks it lower now"
             return self._finding("answer-lost", Level.WARNING, question, message, old, new)
@@ -207,11 +210,14 @@ class Asking:
         head = self._states[1]
         path = f"{head.folder}/{document}" if head.folder and document else document
         is_page = bool(document) and path in head.blobs
+        heading = question.heading
+        if not heading and old is not None and old.source is not None:
+            heading = "".join(old.source.headings[-1:])
         return Finding(
             rule,
             level,
             path if is_page else self._questions.path,
-            1 if is_page else question.line,
+            _line_of(heading, head.texts.get(path, "")) if is_page else question.line,
             message,
             question.text,
             _quoted(old),
@@ -241,6 +247,28 @@ def _evidence(question: DocsQuestion, answer: StandingAnswer, state: State) -> l
         return list(answer.text)
     shown = _fitting(question, answer.retrieval.passages[:_DEPTH], state)
     return "\n".join(shown).splitlines()
+
+
+def _documents_with_words(question: DocsQuestion, answer: StandingAnswer) -> list[str]:
+    """The documents of an answer that hold a word of the question, in their order."""
+    words = list(map(plain_text, question.words))
+    documents: dict[str, None] = {}
+    for passage in answer.retrieval.passages[:_DEPTH]:
+        plain = plain_text(passage.text)
+        if any(word in plain for word in words):
+            documents[passage.document] = None
+    return list(documents)
+
+
+def _text_of(documents: Sequence[str], passages: Sequence[Passage]) -> str:
+    return "\n".join(passage.text for passage in passages if passage.document in documents)
+
+
+def _line_of(heading: str, text: str) -> int:
+    """The line of a heading of a page; the first one where it is gone."""
+    sought = _letters(heading)
+    titles = map(_letters, text.splitlines())
+    return next((line for line, title in enumerate(titles, 1) if title == sought), 1)
 
 
 def _still_say(passages: Sequence[Passage], lines: Sequence[str]) -> bool:

@@ -85,6 +85,7 @@ _DATED_PAGE = re.compile(
 _VERSION_PART = re.compile(
     r"(?:v|version[-_]?)?\d+(?:\.\w+)*|latest|stable|next|current|[a-z]{2}(?:[-_][A-Za-z]{2,4})?"
 )
+_BEFORE_CODE = re.compile(r"(?<=[.!?]) (?=`)")  # where a sentence begins with a name
 _SETTING = re.compile(r"setting|option|key|config|variable|env|flag")  # parameters share names
 _FENCE = re.compile(r"[ \t>]*(`{3,}|~{3,})")
 _DEFAULT_COLUMNS = ("default", "default value", "defaults")
@@ -253,10 +254,11 @@ def _read_paragraph(lines: Sequence[str], path: str, first: int) -> Iterator[Sta
             yield from _date(released[1], released[2], path, line, sentence)
         if _CONDITION.search(re.sub(r"`[^`]*`", "", sentence)):
             continue
-        for pattern in _STATED:
-            if stated := pattern.search(sentence):
-                name = stated[1] or stated[2]
-                yield from _statement(name, stated[3], path, line, sentence)
+        for part in _BEFORE_CODE.split(sentence):
+            for pattern in _STATED:
+                if stated := pattern.search(part):
+                    name = stated[1] or stated[2]
+                    yield from _statement(name, stated[3], path, line, part)
         if required := _REQUIRED.search(sentence):
             subject = f"{required[1] or 'this project'}"
             about = f"required version of {required[2]}"

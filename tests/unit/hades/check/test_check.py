@@ -49,7 +49,7 @@ def test_a_lost_answer_is_red_with_the_sentence_that_was_lost(repository):
     commit(repository, {"docs/install.md": INSTALL.replace("start `ledgerd --port 7070`", "wait")})
     report = run_json("check", str(repository), code=1)
     [lost] = [row for row in report["findings"] if row["level"] == "error"]
-    assert (lost["rule"], lost["path"]) == ("answer-lost", "docs/install.md")
+    assert (lost["rule"], lost["path"], lost["line"]) == ("answer-lost", "docs/install.md", 3)
     assert "ledgerd" in lost["base_says"]
     assert "ledgerd" in lost["message"]
 
@@ -146,7 +146,7 @@ def test_markdown_has_the_verdict_first_and_the_details_folded(repository):
     assert done.exit_code == 1
     lines = done.stdout.splitlines()
     assert lines[1].startswith("❌ **Documentation check.** Red: 1 error")
-    assert "| error | docs/install.md:1 |" in done.stdout
+    assert "| error | docs/install.md:3 |" in done.stdout
     assert done.stdout.count("<details>") == done.stdout.count("</details>") == 1
     assert "@everybody" not in done.stdout
     assert "<b>" not in done.stdout

@@ -31,6 +31,7 @@ def contradictions(tmp_path, page, name="docs/guide.md", before="# Guide\n\nText
         "Sessions end (`SESSION_LIFETIME` (default: `1800`)).",
         "`LOG_LEVEL` is `DEBUG` by default.",
         "Raise `pool.max_size` (default 20).",
+        "A first one. `OTHER_NAME` defaults to 1. `SESSION_LIFETIME` defaults to 60.",
         "## `SESSION_LIFETIME`\n\nHow long.\n\n**Default:** `1800`",
         "| option | default |\n|---|---|\n| `LOG_LEVEL` | `WARNING` |",
     ],
