@@ -105,7 +105,7 @@ def _list_changes(file: sqlite3.Connection, collection: Collection, since: int) 
     file.execute(
         "INSERT INTO row_changes SELECT ?, new._key, "
         "CASE WHEN old._key IS NULL THEN 'added' ELSE 'changed' END, "
-        f"CASE WHEN old._key IS NULL THEN '' ELSE {named} END "
+        f"CASE WHEN old._key IS NULL THEN '' ELSE {column_names} END "
         f"FROM new.{table} AS new LEFT JOIN old.{table} AS old ON old._key = new._key "
         f"WHERE new.{REV} > ? AND (old._key IS NULL OR {differs})",
         [collection.name, since],

@@ -124,12 +124,12 @@ def _line(row: Mapping[str, Any]) -> str:
     """An example in a line: its name, or an edge with its weights, and what it says otherwise."""
     if "from" in row:
         old_value, new_value = row["before"] or 0.0, row["after"] or 0.0
-        return f"{row['from']} —{row['type']}→ {row['to']}: {before:.3f} → {after:.3f}"
+        return f"{row['from']} —{row['type']}→ {row['to']}: {old_value:.3f} → {new_value:.3f}"
     changed = [name for name in row.get("after", {}) if name != "text"]
     line = str(row["name"])[:_WIDTH]
     for name in changed[:2]:
         old_value, new_value = from_difference(row["before"][name], row["after"][name], _VALUE)
-        line += f"; {name}: {before or 'none'} → {after or 'none'}"
+        line += f"; {name}: {old_value or 'none'} → {new_value or 'none'}"
     return line
 
 
