@@ -3,8 +3,8 @@ the extra `flows`.
 
 A small night by Great Expectations and MLflow takes ten times as long as one by their twins of the
 base installation, Arrow and a file. `unit/hades/night/contracts` shows that both engines find the
-same; tests about the libraries themselves ask for the fixture `whole_installation`, and real
-processes, such as those of the Prefect server, have both.
+same; tests about the libraries themselves ask for the fixtures `whole_installation` or
+`with_mlflow`, and real processes, such as those of the Prefect server, have both.
 """
 
 import time

@@ -260,7 +260,11 @@ def test_a_client_that_goes_away_leaves_the_service_well(settings):
 def test_more_than_the_service_can_answer_is_told_to_come_again(settings):
     limits = Limits(per_second=0, threads=1, waiting=1)
     with serving(settings, limits=limits) as running:
-        statuses = []
+        statuses, refused, answer_at_once = [], threading.Event(), running.services.cached.ask
+
+        def answer_late(*given, **named):
+            refused.wait(HANG_SECONDS)
+            return answer_at_once(*given, **named)
 
         def ask(number):
             with httpx.Client(base_url=running.address, timeout=HANG_SECONDS) as client:
@@ -268,7 +272,10 @@ def test_more_than_the_service_can_answer_is_told_to_come_again(settings):
                     "/v1/query", json={"query": f"question {number} about the Rhine"}
                 )
                 statuses.append((answer.status_code, answer.headers.get("Retry-After")))
+                if answer.status_code == 503:
+                    refused.set()
 
+        running.services.cached.ask = answer_late
         askers = [threading.Thread(target=ask, args=(number,)) for number in range(12)]
         for asker in askers:
             asker.start()

@@ -18,7 +18,7 @@ from hades.surfaces.cli import build
 from tests.command_line import run
 from tests.homes import live_in
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("whole_installation")]
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("with_mlflow")]
 
 
 def test_a_night_runs_as_the_flow_and_without_prefect(

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from hades.ingest.sources import workspace as workspaces
 from hades.ingest.sources.documents import DocumentsSource
 from hades.ingest.sources.material import Material, RejectedInput, RejectReason, Source
 from hades.ingest.sources.workspace import WorkspaceSource
@@ -38,7 +39,9 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def workspace(corpus: Path) -> dict[str, Material | RejectedInput]:
-    return read(WorkspaceSource(corpus))
+    with pytest.MonkeyPatch.context() as patch:  # each of twenty parsers runs away as long
+        patch.setattr(workspaces, "_CPU_SECONDS", 0.3)
+        return read(WorkspaceSource(corpus))
 
 
 @pytest.fixture(scope="module")
