@@ -427,7 +427,7 @@ def test_hundreds_of_passages_are_answered_as_over_the_snapshot(
 def many(
     tmp_path_factory: pytest.TempPathFactory, double: ArangoDouble
 ) -> tuple[Views, Sequence[tuple[str, str]]]:
-    texts = documented_functions(200)
+    texts = documented_functions(300)
     return put_on_both(texts, tmp_path_factory.mktemp("many"), double), texts
 
 

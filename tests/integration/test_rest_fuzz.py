@@ -65,7 +65,7 @@ def test_no_request_breaks_the_service(home):
     assert sent > 60
 
 
-STRANGE = ("/x\0", "a\0b", "\ud800", "x" * 5_000)
+STRANGE = ("/x\0", "\0", "a\0b", "\ud800", "x" * 5_000)
 
 
 def with_strange_text(value: Any, text: str) -> Iterator[Any]:
@@ -90,7 +90,7 @@ def examples_of(operation: Any) -> Iterator[Any]:
 
     @given(case=operation.as_strategy(generation_mode=schemathesis.GenerationMode.POSITIVE))
     @settings(
-        max_examples=examples(2),
+        max_examples=examples(3),
         database=None,
         phases=[Phase.explicit, Phase.generate],
         suppress_health_check=list(HealthCheck),
