@@ -54,7 +54,7 @@ expectations:
 
 
 def context(store: SqliteStore, home: Path) -> Any:
-    return SimpleNamespace(store=store, home=home)
+    return SimpleNamespace(store=store, home=home, engine=None)
 
 
 def test_own_rules_are_checked_with_the_contract_that_completes_their_rows(
