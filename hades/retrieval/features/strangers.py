@@ -11,7 +11,7 @@ from itertools import pairwise
 from hades.ports.graph import Passage
 from hades.retrieval.core.words import content_words, passage_body
 from hades.text.languages import ENGLISH, detect_language
-from hades.text.word_lists import FUNCTION_WORDS, RELATIONAL_WORDS, TERM_BREAKERS
+from hades.text.word_lists import CALENDAR, FUNCTION_WORDS, RELATIONAL_WORDS, TERM_BREAKERS
 
 # Values, paths, calls and errors: what somebody has, not what they ask about.
 _VALUE = re.compile(
@@ -26,7 +26,7 @@ _ASIDE = re.compile(
     re.IGNORECASE,
 )
 _GOES_ON = re.compile(r"[\s,/]*(?:(?:and|or)\s+)?")  # within one list or one compound
-_GENERAL = FUNCTION_WORDS | RELATIONAL_WORDS | TERM_BREAKERS
+_GENERAL = CALENDAR | FUNCTION_WORDS | RELATIONAL_WORDS | TERM_BREAKERS
 _ENDINGS = ("s", "es", "ed", "ing", "er", "ly")
 _LONGEST_REST = 3  # letters by which a longer form of a name is longer
 _SHORTEST_VARIANT = 5  # letters of a word whose misspelling is looked for
