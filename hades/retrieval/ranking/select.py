@@ -187,7 +187,13 @@ def _support(
     unknown = _share_unknown(view, question.text)
     strangers = Strangers()
     if not view.turn.expired():
-        strangers = find_strangers(question.text, texts, view.holds_word, is_common)
+        named_words = _named_words(view, question.text)
+        strangers = find_strangers(
+            question.text,
+            texts,
+            lambda word: word in named_words or view.holds_word(word),
+            is_common,
+        )
     return weigh_support(
         question,
         texts,
@@ -197,6 +203,14 @@ def _support(
         strangers=strangers,
         judge=judge,
     )
+
+
+def _named_words(view: MeteredView, text: str) -> set[str]:
+    """The words of a text that are part of a name in the graph, also one that was given by hand."""
+    matches = view.match_names(text)
+    spans = zip(matches.starts.tolist(), matches.ends.tolist(), strict=True)
+    names = " ".join(text[start:end] for start, end in spans)
+    return set(_WORD.findall(names.lower()))
 
 
 def _share_unknown(view: MeteredView, text: str) -> float:
