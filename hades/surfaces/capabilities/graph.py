@@ -123,12 +123,12 @@ def read_asked(files: Sequence[str]) -> list[str]:
 @capability(
     "diff",
     Cli("before after", options=ComparisonView),
-    Rest("GET", "/snapshots/diff", "What a graph says that another did not"),
+    Rest("POST", "/snapshots/diff", "What a graph says that another did not"),
 )
 def diff(
     context: CallContext,
     *,
-    before: Id | None = field("Snapshot id, pin, night or day; by default the one before.", None),
+    before: Id | None = field("Snapshot id, tag, night or day; by default the one before.", None),
     after: Id | None = field("The same of the later one; by default the one that serves.", None),
     by: By = "document",
     only: Only = "",
@@ -137,7 +137,7 @@ def diff(
 ) -> dict[str, Any]:
     """Show what a graph says that another did not, and what it says no longer.
 
-    A day means the graph of the last night that stood at it or before.
+    A day means the graph that served at its end.
     """
     at = utc_now()
     asked = [

@@ -23,7 +23,9 @@ def log(
     return {"nights": night_log(context.settings.home, limit)}
 
 
-@capability("blame", Cli("question"), Rest("GET", "/blame", "What made an answer", tag="questions"))
+@capability(
+    "blame", Cli("question"), Rest("POST", "/blame", "What made an answer", tag="questions")
+)
 def blame(
     context: CallContext, *, question: Question = field("The question.", metavar="TEXT")
 ) -> dict[str, Any]:
