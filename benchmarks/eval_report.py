@@ -3,9 +3,8 @@
     python benchmarks/eval_report.py --run      # every set of HADES_DATA first, minutes to an hour
     python benchmarks/eval_report.py    # only the pages, from benchmarks/results/eval_*.json
 
-A page shows them between `<!-- eval:full -->`, `<!-- eval:short -->` or `<!-- eval:memory -->`, the
-sets of `hades eval memory` alone, and `<!-- eval:end -->`. `<!-- eval:ladder -->` shows
-`ladder_*.json`, runs of `--recipes ladder`.
+A page shows them between `<!-- eval:full -->` or `<!-- eval:short -->` and `<!-- eval:end -->`.
+`<!-- eval:ladder -->` shows `ladder_*.json`, runs of `--recipes ladder`.
 """
 
 from __future__ import annotations
@@ -22,14 +21,10 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
-PAGES = (
-    ROOT / "docs" / "evaluation.md",
-    ROOT / "docs" / "memory_evaluation.md",
-    ROOT / "README.md",
-)
+PAGES = (ROOT / "docs" / "evaluation.md", ROOT / "README.md")
 BASELINES = ("bm25", "dense", "fusion", "bm25+source", "dense+source", "fusion+source")
 DEFAULT = "auto"
-_SPAN = re.compile(r"(<!-- eval:(full|short|memory|ladder) -->\n).*?(<!-- eval:end -->)", re.S)
+_SPAN = re.compile(r"(<!-- eval:(full|short|ladder) -->\n).*?(<!-- eval:end -->)", re.S)
 _HOMES = ROOT / ".hades" / "eval"
 
 
@@ -70,11 +65,9 @@ def filled(text: str) -> str:
     found = {
         path.stem.removeprefix("eval_"): json.loads(path.read_text("utf-8")) for path in _kept()
     }
-    told = {name: one for name, one in found.items() if "splits" in one}
     tables = {
         "full": lambda: full(found),
         "short": lambda: short(found),
-        "memory": lambda: full(told),
         "ladder": ladder,
     }
     return _SPAN.sub(lambda span: f"{span[1]}\n{tables[span[2]]()}\n{span[3]}", text)
