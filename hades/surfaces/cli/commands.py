@@ -31,7 +31,6 @@ COMMANDS: Mapping[str, Mapping[str, str]] = {
     "Start here": {
         "demo": "cli.ingest",
         "ingest": "cli.ingest",
-        "sources": "cli.sources",
         "watch": "cli.build",
         "build": "cli.build",
         "query": "capabilities.questions",
@@ -48,6 +47,7 @@ COMMANDS: Mapping[str, Mapping[str, str]] = {
     },
     "Memory": {"memory": "capabilities.memory_states capabilities.memory_recall"},
     "Change what is known": {
+        "sources": "cli.sources",
         "entity": "capabilities.graph",
         "forget": "cli.ingest",
         "repair": "cli.build",
