@@ -82,6 +82,11 @@ def home(environment: dict[str, str], folder: Path) -> Iterator[Path]:
         yield home
 
 
+def hear_interrupts() -> None:
+    """A shell that starts the tests in the background has its children ignore Ctrl-C."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @contextmanager
 def watching(folder: Path, environment: dict[str, str]) -> Iterator[Any]:
     command = [sys.executable, "-m", "hades.surfaces.cli.start", "watch", str(folder)]
@@ -91,6 +96,7 @@ def watching(folder: Path, environment: dict[str, str]) -> Iterator[Any]:
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
+        preexec_fn=hear_interrupts,
     )
     try:
         yield process.stderr
@@ -377,7 +383,9 @@ def test_control_c_ends_a_question_that_the_warm_process_answers(tmp_path):
         listener.bind(str(tmp_path / SOCKET))
         listener.listen()
         command = [sys.executable, "-m", "hades.surfaces.cli.start", "answer", QUESTION]
-        process = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE)
+        process = subprocess.Popen(
+            command, env=environment, stderr=subprocess.PIPE, preexec_fn=hear_interrupts
+        )
         connection, _ = listener.accept()
         with connection:
             while b"\n" not in connection.recv(65536):
