@@ -96,7 +96,7 @@ def watching(folder: Path, environment: dict[str, str]) -> Iterator[Any]:
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
-        preexec_fn=hear_interrupts,
+        preexec_fn=hear_interrupts,  # noqa: PLW1509
     )
     try:
         yield process.stderr
@@ -384,7 +384,10 @@ def test_control_c_ends_a_question_that_the_warm_process_answers(tmp_path):
         listener.listen()
         command = [sys.executable, "-m", "hades.surfaces.cli.start", "answer", QUESTION]
         process = subprocess.Popen(
-            command, env=environment, stderr=subprocess.PIPE, preexec_fn=hear_interrupts
+            command,
+            env=environment,
+            stderr=subprocess.PIPE,
+            preexec_fn=hear_interrupts,  # noqa: PLW1509
         )
         connection, _ = listener.accept()
         with connection:
