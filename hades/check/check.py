@@ -43,14 +43,14 @@ def check_states(
         "embedded": 0,
     }
     notes = []
-    if not questions.questions:
+    if not base.documents or not head.documents:
+        notes.append("no questions were asked: there is no documentation in the base or the head")
+    elif not questions.questions:
         notes.append(
             "no questions were asked: `hades check --init` writes an example of questions.yaml"
         )
     elif base.documents == head.documents:
         notes.append("no questions were asked: the documentation did not change")
-    elif not base.documents or not head.documents:
-        notes.append("no questions were asked: the documentation is empty in one of both states")
     else:
         with cache.hold():
             findings += _ask(base, head, questions, cache, open_tools, logged, counts, seconds)

@@ -168,7 +168,13 @@ def _base_of(repository: Path, base: str | None, tip: str, *, is_staged: bool) -
             if fork != tip:
                 return fork
             break
-    return resolve_commit(repository, f"{tip}^") or tip
+    parent = resolve_commit(repository, f"{tip}^")
+    if parent is None and run_git(repository, "rev-parse", "--is-shallow-repository") == b"true\n":
+        raise CheckUsageError(
+            f"{repository} lacks the commit before {tip[:10]}, and nothing can be compared; fetch "
+            "more of the history (in a GitHub workflow: `fetch-depth: 0`), or name --base"
+        )
+    return parent or tip
 
 
 def _fork_point(repository: Path, base: str, tip: str) -> str:

@@ -5,6 +5,8 @@ import re
 
 import pytest
 
+from hades.check.pages import CheckUsageError
+from hades.check.questions import parse_questions
 from tests.command_line import run, run_json
 from tests.repositories import commit, git, start, write
 
@@ -218,3 +220,40 @@ def test_init_writes_an_example_that_the_check_reads(repository):
     commit(repository, {"docs/backup.md": BACKUP + "\nMore.\n"})
     assert run_json("check", str(repository))["counts"]["questions"] == 2
     assert run("check", str(repository), "--init").exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("questions", "named"),
+    [
+        ("question: [a]\nquestions: [b]", "'question'"),
+        ("questions:\n  - question: a\n    words: {b: c}", "`words`"),
+        ("questions:\n  - question: a\n    requires: [install.md]", "`requires`"),
+        ("questions:\n  - question: a\n    requires: {page: install.md}", "'page'"),
+    ],
+)
+def test_what_a_file_of_questions_demands_in_an_unknown_way_is_refused(questions, named):
+    with pytest.raises(CheckUsageError, match=named):
+        parse_questions(questions, "questions.yaml")
+
+
+def test_words_of_a_question_are_what_the_file_writes():
+    text = "questions:\n  - question: a\n    words: [1.10, 2024-11-05, 2024-13-45, yes]\n"
+    parsed = parse_questions(text, "questions.yaml").questions[0]
+    assert parsed.words == ("1.10", "2024-11-05", "2024-13-45", "yes")
+    assert parse_questions("questions:\n  - question: a\n    words: 2024-11-05", "").questions[
+        0
+    ].words == ("2024-11-05",)
+
+
+def test_a_history_that_was_not_fetched_is_not_green(repository, tmp_path):
+    commit(repository, {"docs/install.md": None})
+    git(tmp_path, "clone", "--quiet", "--depth", "1", f"file://{repository}", "shallow")
+    done = run("check", str(tmp_path / "shallow"))
+    assert done.exit_code == 2
+    assert "fetch-depth" in done.output
+
+
+def test_a_repository_without_documentation_says_so(tmp_path, repository):
+    folder = start(tmp_path / "code")
+    commit(folder, {"code.py": "x = 1\n"})
+    assert "no documentation" in run_json("check", str(folder))["notes"][0]
