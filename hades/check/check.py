@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
@@ -105,10 +106,9 @@ def _new_pages(base: State, head: State) -> list[str]:
 
 
 def _find_unasked(head: State, new_pages: Sequence[str], cited: set[str]) -> list[Finding]:
-    prefix = f"{head.folder}/" if head.folder else ""
     message = "no question of questions.yaml or of the log is answered from this new page"
     return [
-        Finding("page-unasked", Level.NOTE, f"{prefix}{path}", 1, message)
+        Finding("page-unasked", Level.NOTE, posixpath.join(head.folder, path), 1, message)
         for path in new_pages
         if path not in cited
     ]

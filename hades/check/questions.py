@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -217,7 +218,7 @@ class Asking:
         document: str = "",
     ) -> Finding:
         head = self._states[1]
-        path = f"{head.folder}/{document}" if head.folder and document else document
+        path = posixpath.join(head.folder, document)
         is_page = bool(document) and path in head.blobs
         heading = question.heading
         if not heading and old is not None and old.source is not None:
@@ -299,8 +300,7 @@ def _has_words(question: DocsQuestion, text: str) -> bool:
 def _document_of(question: DocsQuestion, state: State) -> str:
     """The required document as the graph calls it: its path in the folder of the documentation."""
     name = question.document.removeprefix("./")
-    prefix = f"{state.folder}/" if state.folder else ""
-    return name.removeprefix(prefix) if name not in state.documents else name
+    return name if name in state.documents else name.removeprefix(f"{state.folder}/")
 
 
 def _all_passages(view: GraphView) -> list[Passage]:

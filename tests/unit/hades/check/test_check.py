@@ -2,11 +2,13 @@
 
 import json
 import re
+from dataclasses import replace
 
 import pytest
 
 from hades.check.pages import CheckUsageError
 from hades.check.questions import parse_questions
+from hades.check.report import CheckReport, Finding, Level, markdown, text_lines
 from tests.command_line import run, run_json
 from tests.repositories import commit, git, start, write
 
@@ -23,6 +25,7 @@ questions:
   - question: Who paints the fence?
     words: [whitewash]
 """
+COUNTS = dict.fromkeys(("pages", "changed", "questions", "answered", "embedded"), 1)
 
 
 @pytest.fixture
@@ -54,6 +57,15 @@ def test_a_lost_answer_is_red_with_the_sentence_that_was_lost(repository):
     assert (lost["rule"], lost["path"], lost["line"]) == ("answer-lost", "docs/install.md", 3)
     assert "ledgerd" in lost["base_says"]
     assert "ledgerd" in lost["message"]
+
+
+def test_a_sentence_that_both_states_say_is_not_shown_as_a_change():
+    finding = Finding("answer-lost", Level.ERROR, "a.md", 1, "lost", "Who?", "Ann. (b.md)", "")
+    same = replace(finding, head_says=finding.base_says)
+    for rows, is_shown in ((finding, True), (same, False)):
+        report = CheckReport("a", "b", "docs", (rows,), COUNTS)
+        assert ("Ann." in "\n".join(text_lines(report))) is is_shown
+        assert ("Ann." in markdown(report)) is is_shown
 
 
 def test_a_removed_page_is_named_at_the_question(repository):
