@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
@@ -43,14 +44,14 @@ def check_states(
         "embedded": 0,
     }
     notes = []
-    if not questions.questions:
+    if not base.documents or not head.documents:
+        notes.append("no questions were asked: there is no documentation in the base or the head")
+    elif not questions.questions:
         notes.append(
             "no questions were asked: `hades check --init` writes an example of questions.yaml"
         )
     elif base.documents == head.documents:
         notes.append("no questions were asked: the documentation did not change")
-    elif not base.documents or not head.documents:
-        notes.append("no questions were asked: the documentation is empty in one of both states")
     else:
         with cache.hold():
             findings += _ask(base, head, questions, cache, open_tools, logged, counts, seconds)
@@ -105,10 +106,9 @@ def _new_pages(base: State, head: State) -> list[str]:
 
 
 def _find_unasked(head: State, new_pages: Sequence[str], cited: set[str]) -> list[Finding]:
-    prefix = f"{head.folder}/" if head.folder else ""
     message = "no question of questions.yaml or of the log is answered from this new page"
     return [
-        Finding("page-unasked", Level.NOTE, f"{prefix}{path}", 1, message)
+        Finding("page-unasked", Level.NOTE, posixpath.join(head.folder, path), 1, message)
         for path in new_pages
         if path not in cited
     ]

@@ -101,11 +101,9 @@ class LinkMap:
         self._state = state
         self.pages = {path: read_links(text, path) for path, text in state.texts.items()}
         self._paths = {path.casefold() for path in state.blobs}
-        self._folders = {posixpath.dirname(path) for path in self._paths}
-        for folder in list(self._folders):
-            while folder:
-                folder = posixpath.dirname(folder)
-                self._folders.add(folder)
+        self._folders: set[str] = set()
+        for path in self._paths:
+            self._folders.update(map(str, PurePosixPath(path).parents))
         self._pages_folded = {path.casefold(): path for path in self.pages}
 
     @cached_property
@@ -165,11 +163,8 @@ class LinkMap:
 
     def reads_names(self, page: str) -> bool:
         """Whether Sphinx reads a page, so that a link of Markdown can lead to a name."""
-        folders = [str(folder).casefold() for folder in PurePosixPath(page).parents]
-        return any(
-            posixpath.join(folder, "conf.py").removeprefix("./") in self._paths
-            for folder in folders
-        )
+        folders = PurePosixPath(page.casefold()).parents
+        return any(str(folder / "conf.py") in self._paths for folder in folders)
 
     def page_lacking(self, path: str, reference: Reference) -> str | None:
         """The page that lacks what a reference leads to, its own for all but anchors; None where it
@@ -184,12 +179,9 @@ class LinkMap:
             is_label = kind == "bare" and ("ref", target.casefold()) in self._names
             return None if is_label or self.has(path, target) else path
         if kind == "doc":
-            return None if target in _BUILT_IN or self._has_document(path, target) else path
+            is_there = target in _BUILT_IN or "://" in target or self.has(path, target)
+            return None if is_there else path
         return None if self._has_name(reference) else path
-
-    def _has_document(self, path: str, target: str) -> bool:
-        """Whether a page, or a file of a directive, is there; absolute ones begin at the site."""
-        return self.has(path, target) or "://" in target
 
     def _has_anchor(self, page: str, anchor: str) -> bool:
         links = self.pages[page]
@@ -244,15 +236,12 @@ def find_broken_links(base: State, head: State) -> list[Finding]:
 
 
 def _was_there(base_map: LinkMap, page: str, reference: Reference) -> bool:
-    """Whether the base has what the head lacks; a page that is new asks the base as well."""
-    return base_map.page_lacking(page, reference) is None and _is_known(base_map, page, reference)
-
-
-def _is_known(base_map: LinkMap, page: str, reference: Reference) -> bool:
-    """Whether the base has the page of an anchor: one that was not there proves nothing."""
-    if reference.kind == "anchor":
-        return base_map.find_page(page, reference.target.partition("#")[0]) is not None
-    return True
+    """Whether the base has what the head lacks; an anchor of a page that it has not proves
+    nothing. A page that is new asks the base as well.
+    """
+    file = reference.target.partition("#")[0]
+    is_known = reference.kind != "anchor" or base_map.find_page(page, file) is not None
+    return is_known and base_map.page_lacking(page, reference) is None
 
 
 def _may_be_name(reference: Reference) -> bool:
@@ -274,10 +263,7 @@ def _is_certain(
         resolves = head_map.resolves(reference.kind)
     if reference.kind == "name" or resolves is False:
         return False
-    is_known_broken = any(
-        kind == reference.kind and target == reference.target for _, kind, target in base_map.broken
-    )
-    if is_known_broken:
+    if any(key[1:] == reference[:2] for key in base_map.broken):
         return False
     if reference.kind in ("label", "term"):
         return ":" not in reference.target and not head.mentions(f".. _{reference.target}:")

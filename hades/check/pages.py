@@ -36,18 +36,17 @@ class State:
 
     def is_page(self, path: str) -> bool:
         """Whether a path lies in the documentation."""
-        return not self.folder or path.startswith(f"{self.folder}/")
+        return PurePosixPath(path).is_relative_to(self.folder)
 
     @cached_property
     def documents(self) -> dict[str, str]:
         """Contents of the documentation that can be read: path in its folder to id."""
-        prefix = f"{self.folder}/" if self.folder else ""
         documents = {}
         for path, blob in self.blobs.items():
             is_hidden = any(part.startswith(".") for part in PurePosixPath(path).parts)
             suffix = PurePosixPath(path).suffix.lower()
             if self.is_page(path) and not is_hidden and not why_not_read(suffix):
-                documents[path.removeprefix(prefix)] = blob
+                documents[path.removeprefix(f"{self.folder}/")] = blob
         return documents
 
     @cached_property
@@ -168,7 +167,13 @@ def _base_of(repository: Path, base: str | None, tip: str, *, is_staged: bool) -
             if fork != tip:
                 return fork
             break
-    return resolve_commit(repository, f"{tip}^") or tip
+    parent = resolve_commit(repository, f"{tip}^")
+    if parent is None and run_git(repository, "rev-parse", "--is-shallow-repository") == b"true\n":
+        raise CheckUsageError(
+            f"{repository} lacks the commit before {tip[:10]}, and nothing can be compared; fetch "
+            "more of the history (in a GitHub workflow: `fetch-depth: 0`), or name --base"
+        )
+    return parent or tip
 
 
 def _fork_point(repository: Path, base: str, tip: str) -> str:

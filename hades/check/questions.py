@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -46,7 +47,7 @@ class QuestionFile:
 def parse_questions(text: str, path: str) -> QuestionFile:
     """The questions of a YAML file; what is wrong with it is named."""
     try:
-        loaded = yaml.safe_load(text)
+        loaded = yaml.load(text, yaml.BaseLoader)  # texts as they stand: 1.10 is no number
     except yaml.YAMLError as error:
         problem = " ".join(str(error).split())
         raise CheckUsageError(f"{path} is no YAML: {problem}; fix the file") from None
@@ -54,10 +55,10 @@ def parse_questions(text: str, path: str) -> QuestionFile:
     rows = document.get("questions")
     if not isinstance(rows, list):
         raise CheckUsageError(f"{path} has no list of questions; expected {_EXAMPLE}")
-    folder = document.get("docs")
+    _require_keys(document, ("docs", "questions"), "", path)
     lines = text.split("\n")
     questions = tuple(_parse_row(row, path, lines) for row in rows)
-    return QuestionFile(path, questions, None if folder is None else str(folder))
+    return QuestionFile(path, questions, str(document.get("docs") or "") or None)
 
 
 def _parse_row(row: Any, path: str, lines: Sequence[str]) -> DocsQuestion:
@@ -67,23 +68,32 @@ def _parse_row(row: Any, path: str, lines: Sequence[str]) -> DocsQuestion:
         raise CheckUsageError(
             f"{path} has an entry without a question: {row!r}; expected {_EXAMPLE}"
         )
-    if unknown := sorted(map(str, fields.keys() - {"question", "requires", "words"})):
-        raise CheckUsageError(
-            f"{path} has the key {unknown[0]!r} in a question; expected question, requires, words"
-        )
+    _require_keys(fields, ("question", "requires", "words"), " in a question", path)
     question = " ".join(str(fields["question"]).split())
-    requires = fields.get("requires") or ""
-    if isinstance(requires, Mapping):
-        document, heading = str(requires.get("document", "")), str(requires.get("heading") or "")
-    else:
-        document, _, heading = str(requires).partition("#")
-    words = fields.get("words") or ()
-    words = (words,) if isinstance(words, str | int | float) else words
+    requires = fields.get("requires", "")
+    if isinstance(requires, str):
+        document, _, heading = requires.partition("#")
+        requires = {"document": document, "heading": heading}
+    words = fields.get("words") or []
+    words = [words] if isinstance(words, str) else words
+    if not isinstance(requires, Mapping) or not isinstance(words, list):
+        raise CheckUsageError(
+            f"{path} has {row!r}; expected `requires` with a page or page#Heading, and `words` "
+            "with a list of texts"
+        )
+    _require_keys(requires, ("document", "heading"), " in `requires`", path)
+    document, heading = (str(requires.get(key, "")).strip() for key in ("document", "heading"))
     start = question[:40]
     numbers = [number for number, line in enumerate(lines, 1) if start in " ".join(line.split())]
-    return DocsQuestion(
-        question, document.strip(), heading.strip(), tuple(map(str, words)), (numbers or [1])[0]
-    )
+    return DocsQuestion(question, document, heading, tuple(map(str, words)), (numbers or [1])[0])
+
+
+def _require_keys(fields: Mapping[str, Any], known: Sequence[str], where: str, path: str) -> None:
+    """Refuse a key that nothing reads: it would be a question or a demand that is not made."""
+    if unknown := sorted(map(str, fields.keys() - set(known))):
+        raise CheckUsageError(
+            f"{path} has the key {unknown[0]!r}{where}; expected {', '.join(known)}"
+        )
 
 
 class Asking:
@@ -208,7 +218,7 @@ class Asking:
         document: str = "",
     ) -> Finding:
         head = self._states[1]
-        path = f"{head.folder}/{document}" if head.folder and document else document
+        path = posixpath.join(head.folder, document)
         is_page = bool(document) and path in head.blobs
         heading = question.heading
         if not heading and old is not None and old.source is not None:
@@ -290,8 +300,7 @@ def _has_words(question: DocsQuestion, text: str) -> bool:
 def _document_of(question: DocsQuestion, state: State) -> str:
     """The required document as the graph calls it: its path in the folder of the documentation."""
     name = question.document.removeprefix("./")
-    prefix = f"{state.folder}/" if state.folder else ""
-    return name.removeprefix(prefix) if name not in state.documents else name
+    return name if name in state.documents else name.removeprefix(f"{state.folder}/")
 
 
 def _all_passages(view: GraphView) -> list[Passage]:

@@ -36,7 +36,6 @@ HEADINGS: Mapping[str, str] = {
     "link": "Links and names",
     "page": "New pages",
 }
-FORMATS = ("text", "markdown", "sarif", "json")
 Format = Literal["text", "markdown", "sarif", "json"]
 _ROWS = 10  # of the table in a comment
 _FOLDED = 100  # findings with details in a comment, which has a limit of its own
@@ -122,9 +121,8 @@ def text_lines(report: CheckReport) -> Iterator[str]:
             yield f"    {finding.question or finding.message}"
             if finding.question:
                 yield f"    {finding.message}"
-            for name, sentence in (("before", finding.base_says), ("now", finding.head_says)):
-                if sentence and finding.question:
-                    yield f"      {name}: {_shorten(sentence)}"
+            for name, sentence in _sayings(finding) if finding.question else ():
+                yield f"      {name}: {_shorten(sentence)}"
         yield ""
     for note in report.notes:
         yield f"  {_SIGNS[Level.NOTE]} {note}"
@@ -162,10 +160,16 @@ def _details(findings: Sequence[Finding]) -> list[str]:
     for finding in findings:
         about = f"**{_escape(finding.question)}** " if finding.question else ""
         lines.append(f"- `{_where(finding)}` {about}{_escape(finding.message)} ({finding.rule})")
-        for name, sentence in (("before", finding.base_says), ("now", finding.head_says)):
-            if sentence:
-                lines.append(f"  - {name}: {_escape(_shorten(sentence))}")
+        for name, sentence in _sayings(finding):
+            lines.append(f"  - {name}: {_escape(_shorten(sentence))}")
     return lines
+
+
+def _sayings(finding: Finding) -> Iterator[tuple[str, str]]:
+    """What the base and the head say; a sentence that both say is no news."""
+    if finding.base_says != finding.head_says:
+        sayings = (("before", finding.base_says), ("now", finding.head_says))
+        yield from (saying for saying in sayings if saying[1])
 
 
 def sarif(report: CheckReport) -> dict[str, Any]:
@@ -185,13 +189,9 @@ def sarif(report: CheckReport) -> dict[str, Any]:
                 "locations": [{"physicalLocation": place}],
             }
         )
-    driver = {
-        "name": "hades check",
-        "version": version("hades-graphrag"),
-        "rules": rules,
-    }
-    run = {"tool": {"driver": driver}, "results": results}
-    return {"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}
+    driver = {"name": "hades check", "version": version("hades-graphrag"), "rules": rules}
+    runs = [{"tool": {"driver": driver}, "results": results}]
+    return {"$schema": _SCHEMA, "version": "2.1.0", "runs": runs}
 
 
 def _where(finding: Finding) -> str:

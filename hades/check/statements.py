@@ -118,7 +118,7 @@ def find_contradictions(base: State, head: State) -> list[Finding]:
     base_groups, head_groups = _group(base), _group(head)
     findings = []
     for key, statements in sorted(head_groups.items()):
-        if any(True for _ in _conflicts(base_groups.get(key, ()))):
+        if next(_conflicts(base_groups.get(key, ())), None):
             continue  # said in two ways before: the name means two things, or it is known
         was_stated = {(row.path, row.values) for row in base_groups.get(key, ())}
         for first, second in _conflicts(statements):
@@ -166,7 +166,7 @@ def _group(state: State) -> dict[tuple[str, str], list[Statement]]:
     """Every statement of a state by what it is about."""
     groups: dict[tuple[str, str], list[Statement]] = defaultdict(list)
     for path, text in state.texts.items():
-        if not _DATED_PAGE.search(PurePosixPath(path).as_posix()):
+        if not _DATED_PAGE.search(path):
             for statement in read_statements(text, path):
                 groups[statement.subject, statement.about].append(statement)
     return groups
@@ -269,7 +269,7 @@ def _read_paragraph(lines: Sequence[str], path: str, first: int) -> Iterator[Sta
 def _statement(name: str, text: str, path: str, line: int, sentence: str) -> Iterator[Statement]:
     """The statement of a default, where its text begins with a value that can be compared."""
     kind, values = _read_value(text)
-    if values:
+    if kind:
         yield Statement(name, "default", kind, values, path, line, " ".join(sentence.split()))
 
 
@@ -283,18 +283,14 @@ def _date(subject: str, text: str, path: str, line: int, sentence: str) -> Itera
 
 
 def _read_value(text: str) -> tuple[str, frozenset[str]]:
-    """The kind of a value and its spellings; none where the text begins with anything else."""
+    """The kind of a value and its spellings; no kind where the text begins with anything else."""
     lead = _LEAD.match(text)
     literal = _LITERAL.match(text, lead.end() if lead else 0)
     if literal is None:
         return "", frozenset()
-    kind, value = _canonical(literal)
-    values = {value}
-    for further in _LITERAL.finditer(text, literal.end()):
-        further_kind, further_value = _canonical(further)
-        if further_kind == kind:
-            values.add(further_value)
-    return (kind, frozenset(values)) if kind else ("", frozenset())
+    kind = _canonical(literal)[0]
+    matches = map(_canonical, _LITERAL.finditer(text, literal.start()))
+    return kind, frozenset(value for value_kind, value in matches if value_kind == kind)
 
 
 def _canonical(literal: re.Match[str]) -> tuple[str, str]:

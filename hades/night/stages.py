@@ -60,10 +60,8 @@ def _read_sources(context: BuildContext, ingest: Ingest, night: Night) -> dict[s
 
 
 def _describe_sources(report: Report) -> str:
-    counts = [
-        f"{corpus['documents']['new']} new, {corpus['documents']['changed']} changed"
-        for corpus in report["sources"]
-    ]
+    documents = report["documents"]
+    counts = [f"{documents['new']} new, {documents['changed']} changed"] if documents else []
     counts += [f"not synced: {sync['problem']}" for sync in report["synced"] if sync["problem"]]
     return "; ".join(counts) or "nothing to read"
 

@@ -386,9 +386,9 @@ def _options(listing: Block) -> Iterator[Block]:
     starts = [place for place, match in enumerate(matches) if match]
     if len(starts) < _LEAST_OPTIONS:
         return
-    before = "\n".join(lines[: starts[0]])
-    if before.strip():
-        yield Block(BlockKind.CODE, "\n".join([opening, before.strip("\n"), closing]), before)
+    usage = "\n".join(lines[: starts[0]])
+    if usage.strip():
+        yield Block(BlockKind.CODE, "\n".join([opening, usage.strip("\n"), closing]), usage)
     for start, end in zip(starts, [*starts[1:], len(lines)], strict=True):
         match = matches[start]
         assert match is not None

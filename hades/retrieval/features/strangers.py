@@ -27,8 +27,9 @@ _ASIDE = re.compile(
 )
 _GOES_ON = re.compile(r"[\s,/]*(?:(?:and|or)\s+)?")  # within one list or one compound
 _GENERAL = CALENDAR | FUNCTION_WORDS | RELATIONAL_WORDS | TERM_BREAKERS
+_VERB = re.compile(r"\w+i[sz](?:e[ds]?|ing|ation)")  # made of an ordinary word
 _ENDINGS = ("s", "es", "ed", "ing", "er", "ly")
-_LONGEST_REST = 3  # letters by which a longer form of a name is longer
+_MOST_MORE = 3  # letters by which a longer form of a name is longer
 _SHORTEST_VARIANT = 5  # letters of a word whose misspelling is looked for
 # What a word counts that no passage holds: a name fully, another rare word its part of a short
 # question, and each less where it is said by the way; and what one of them counts that some holds.
@@ -72,12 +73,14 @@ def find_strangers(
     known = 0
     spellings = _Spellings(passages)
     terms = list(_terms(question))
+    compounds = [f"{first.word}{second.word}".lower() for first, second in pairwise(terms)]
     for term in terms:
         word = term.word.lower()
-        is_rare = not any(map(is_common, _base_forms(word)))
+        is_rare = not _VERB.fullmatch(word) and not any(map(is_common, _base_forms(word)))
         if not (term.is_name or is_rare):
             continue
-        if holds(word):
+        joined = [compound for compound in compounds if word in compound]
+        if any(map(holds, (word, word.removesuffix("s"), *joined))):
             known += 1
         elif not spellings.hold_like(word, term.is_name, is_rare):
             strangers.append(term)
@@ -99,13 +102,13 @@ def _terms(question: str) -> Iterator[_Term]:
     end = 0
     for match in matches:
         word = match[0]
-        before = text[: match.start()]
-        goes_on = is_aside and _GOES_ON.fullmatch(before, end) is not None
-        is_aside = goes_on or _ASIDE.search(before) is not None
+        text_before = text[: match.start()]
+        goes_on = is_aside and _GOES_ON.fullmatch(text_before, end) is not None
+        is_aside = goes_on or _ASIDE.search(text_before) is not None
         end = match.end()
         if word.lower() in _GENERAL or not content_words(word):
             continue
-        opens = is_title or _OPENS.search(before) is not None
+        opens = is_title or _OPENS.search(text_before) is not None
         is_name = not word[1:].islower() or (word[0].isupper() and not opens)
         yield _Term(word, is_name, is_aside)
 
@@ -146,11 +149,12 @@ def _is_variant(word: str, spellings: AbstractSet[str], is_name: bool) -> bool:
     """Whether one of these words begins with a word, or differs in a letter or two."""
     is_long = len(word) >= _SHORTEST_VARIANT
     forms = _deletions(word)
-    for other in spellings:
-        rest = len(other) - len(word)
-        is_longer = other.startswith(word) and (not is_name or (is_long and rest <= _LONGEST_REST))
-        is_near = is_long and abs(rest) < 2 and other[:1] == word[0]
-        if is_longer or (is_near and not forms.isdisjoint(_deletions(other))):
+    for spelling in spellings:
+        more_letters = len(spelling) - len(word)
+        is_whole = not is_name or (is_long and more_letters <= _MOST_MORE)
+        is_longer = spelling.startswith(word) and is_whole
+        is_near = is_long and abs(more_letters) < 2 and spelling[:1] == word[0]
+        if is_longer or (is_near and not forms.isdisjoint(_deletions(spelling))):
             return True
     return False
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import posixpath
 from importlib.metadata import version
 from pathlib import Path, PurePosixPath
 from typing import Annotated
@@ -158,7 +159,7 @@ def _read_questions(path: Path | None, head: State) -> QuestionFile:
         return parse_questions(text, PurePosixPath(shown).as_posix())
     for folder in dict.fromkeys((head.folder, "")):
         for name in NAMES:
-            place_in_head = f"{folder}/{name}" if folder else name
+            place_in_head = posixpath.join(folder, name)
             head_text = head.read(place_in_head)
             if head_text is not None:
                 return parse_questions(head_text, place_in_head)

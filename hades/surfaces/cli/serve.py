@@ -372,9 +372,11 @@ def _notes(document: Mapping[str, Any]) -> Iterator[str]:
     yield from (f"  {row['uri']}: {row['detail'] or row['reason']}" for row in rows_aside[:_SHOWN])
     for source in document["sources"]:
         if source["overdue"] or source["problem"]:
-            seen = source["last_success"] or "never"
-            problem = f": {source['problem']}" if source["problem"] else ""
-            yield f"source {source['name']} was last in step {seen}{problem}"
+            last = source["last_success"]
+            seen = f"last in step {day(last)}" if last else "never in step"
+            yield f"source {source['name']} was {seen}"
+            if source["problem"]:
+                yield f"  {source['problem']}"
     yield from (f"waiting: {count:,} {work}" for work, count in document["stale"].items() if count)
     for plan in document["plans"]:
         state = f"applied {day(plan['applied'])}" if plan["applied"] else "waits for `hades apply`"

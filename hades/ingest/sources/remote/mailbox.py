@@ -26,7 +26,6 @@ _TIMEOUT_SECONDS = 60.0
 _AT_ONCE = 50
 _LISTED = re.compile(rb"UID (\d+)")
 _SIZE = re.compile(rb"RFC822\.SIZE (\d+)")
-_SENT = re.compile(rb'INTERNALDATE "')
 _LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 
 

@@ -48,7 +48,7 @@ _LONGEST_PROBLEM = 600
 
 def kind_of(url: str) -> Kind:
     """The kind that reads an address."""
-    scheme, colon, rest = url.partition(":")
+    scheme, colon, place = url.partition(":")
     name = "files"
     if scheme == "dlt":
         name = "dlt"
@@ -58,7 +58,7 @@ def kind_of(url: str) -> Kind:
         name = "web"
     elif scheme in ("imap", "imaps"):
         name = "imap"
-    elif not colon or not rest.startswith(("//", ":")):
+    elif not colon or not place.startswith(("//", ":")):
         raise SettingsError(
             f"{mask_secrets(url, url)!r} is no address of a source; give one such as "
             "https://example.org, s3://bucket/folder, file:///folder, postgresql://host/database, "

@@ -17,7 +17,6 @@ from hades.ingest.sources.remote.connector import (
 )
 from hades.ingest.sources.remote.rows import row_documents, row_key, version_text
 
-DIALECTS = ("sqlite", "postgresql", "mysql", "mariadb", "oracle", "mssql")
 PREFIX = "sql:"  # before the address of any other dialect
 _AT_ONCE = 500  # keys of one statement
 _FETCH = 1_000

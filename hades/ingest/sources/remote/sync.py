@@ -90,8 +90,8 @@ class Sync:
         listed = self._list()
         self._check_fields()
         self._check_counts(len(listed), self.copies.keys() - listed.keys())
-        wanted = [document for document in listed.values() if not self._is_known(document)]
-        readings = list(self._read(wanted))
+        unknown = [document for document in listed.values() if not self._is_known(document)]
+        readings = list(self._read(unknown))
         unread = {reading.document.id for reading in readings if reading.is_gone or reading.problem}
         gone = self.copies.keys() - (listed.keys() - unread)
         lost = {reading.document.id for reading in readings if reading.is_gone}
@@ -100,8 +100,8 @@ class Sync:
         self.report.removed = len(gone)
         self.report.paths.update(self.copies[identifier].path for identifier in gone)
         self.report.paths.update(copy.path for copy in changed)
-        before = (self.copies.get(copy.id) for copy in changed)
-        self.report.paths.update(copy.path for copy in before if copy is not None)
+        old_copies = (self.copies.get(copy.id) for copy in changed)
+        self.report.paths.update(copy.path for copy in old_copies if copy is not None)
         self.report.unchanged = len(self.copies) - len(gone) - self.report.changed
         self.report.seconds = time.perf_counter() - began
         state = replace(
@@ -127,9 +127,9 @@ class Sync:
         listed: dict[str, RemoteDocument] = {}
         repeated: dict[str, None] = {}
         for document in self.connector.list_documents():
-            is_wanted = included.match_file(document.name)
-            is_wanted = is_wanted and not excluded.match_file(document.name)
-            if not is_wanted or _is_never_read(document.name):
+            name = document.name
+            is_chosen = included.match_file(name) and not excluded.match_file(name)
+            if not is_chosen or _is_never_read(name):
                 self.report.left_out += 1
             elif document.id in listed:
                 repeated[document.id] = None
@@ -154,8 +154,7 @@ class Sync:
                 f"the column {missing[0]!r}, which is required, is not among "
                 f"{', '.join(sorted(columns)) or 'no columns'}; nothing was changed"
             )
-        before = self.ledger.state().columns
-        vanished = [name for name in before if name not in columns]
+        vanished = [name for name in self.ledger.state().columns if name not in columns]
         if vanished and not self.accept:
             raise SyncError(
                 f"{len(vanished)} columns that were there are gone ({_some(vanished)}); nothing "
@@ -194,13 +193,13 @@ class Sync:
         """Whether the mirror holds the copy."""
         return os.path.isfile(f"{self.mirror}{os.sep}{copy.path}")
 
-    def _read(self, wanted: list[RemoteDocument]) -> Iterator[Reading]:
+    def _read(self, documents: list[RemoteDocument]) -> Iterator[Reading]:
         """Read documents into the staged files; what an earlier sync staged and did not finish is
         taken from there.
         """
         make_private_folder(self.staged)
         waiting = []
-        for document in wanted:
+        for document in documents:
             if document.version and document.content is None and self._staged(document).is_file():
                 yield Reading(document)
             else:
@@ -225,10 +224,11 @@ class Sync:
     def _set_aside(self, reading: Reading) -> None:
         problem = reading.problem
         assert problem is not None
-        self.report.reasons[str(problem.reason)] += 1
-        row = {"uri": reading.document.address, "reason": str(problem.reason)}
+        reason = str(problem.reason)
+        self.report.reasons[reason] += 1
         if len(self.report.set_aside) < MAX_LISTED:
-            self.report.set_aside.append({**row, "detail": problem.detail})
+            row = {"uri": reading.document.address, "reason": reason, "detail": problem.detail}
+            self.report.set_aside.append(row)
 
     def _staged(self, document: RemoteDocument) -> Path:
         """Where the content of a version waits."""

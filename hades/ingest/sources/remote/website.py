@@ -115,9 +115,9 @@ class PoliteClient:
 
     def _wait_asked(self, url: str, response: Response) -> float:
         """The seconds that the server asks to wait; too many are an error."""
-        asked = response.headers.get("retry-after", "")
-        seconds = float(asked) if asked.isdecimal() else 0.0
-        until = None if asked.isdecimal() else moment_of(asked)
+        retry_after = response.headers.get("retry-after", "")
+        seconds = float(retry_after) if retry_after.isdecimal() else 0.0
+        until = None if retry_after.isdecimal() else moment_of(retry_after)
         if until is not None:
             seconds = max(0.0, (until - self.place.now()).total_seconds())
         if seconds > _LONGEST_WAIT_SECONDS:

@@ -2,9 +2,13 @@
 
 import json
 import re
+from dataclasses import replace
 
 import pytest
 
+from hades.check.pages import CheckUsageError
+from hades.check.questions import parse_questions
+from hades.check.report import CheckReport, Finding, Level, markdown, text_lines
 from tests.command_line import run, run_json
 from tests.repositories import commit, git, start, write
 
@@ -21,6 +25,7 @@ questions:
   - question: Who paints the fence?
     words: [whitewash]
 """
+COUNTS = dict.fromkeys(("pages", "changed", "questions", "answered", "embedded"), 1)
 
 
 @pytest.fixture
@@ -52,6 +57,15 @@ def test_a_lost_answer_is_red_with_the_sentence_that_was_lost(repository):
     assert (lost["rule"], lost["path"], lost["line"]) == ("answer-lost", "docs/install.md", 3)
     assert "ledgerd" in lost["base_says"]
     assert "ledgerd" in lost["message"]
+
+
+def test_a_sentence_that_both_states_say_is_not_shown_as_a_change():
+    finding = Finding("answer-lost", Level.ERROR, "a.md", 1, "lost", "Who?", "Ann. (b.md)", "")
+    same = replace(finding, head_says=finding.base_says)
+    for rows, is_shown in ((finding, True), (same, False)):
+        report = CheckReport("a", "b", "docs", (rows,), COUNTS)
+        assert ("Ann." in "\n".join(text_lines(report))) is is_shown
+        assert ("Ann." in markdown(report)) is is_shown
 
 
 def test_a_removed_page_is_named_at_the_question(repository):
@@ -218,3 +232,40 @@ def test_init_writes_an_example_that_the_check_reads(repository):
     commit(repository, {"docs/backup.md": BACKUP + "\nMore.\n"})
     assert run_json("check", str(repository))["counts"]["questions"] == 2
     assert run("check", str(repository), "--init").exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("questions", "named"),
+    [
+        ("question: [a]\nquestions: [b]", "'question'"),
+        ("questions:\n  - question: a\n    words: {b: c}", "`words`"),
+        ("questions:\n  - question: a\n    requires: [install.md]", "`requires`"),
+        ("questions:\n  - question: a\n    requires: {page: install.md}", "'page'"),
+    ],
+)
+def test_what_a_file_of_questions_demands_in_an_unknown_way_is_refused(questions, named):
+    with pytest.raises(CheckUsageError, match=named):
+        parse_questions(questions, "questions.yaml")
+
+
+def test_words_of_a_question_are_what_the_file_writes():
+    text = "questions:\n  - question: a\n    words: [1.10, 2024-11-05, 2024-13-45, yes]\n"
+    parsed = parse_questions(text, "questions.yaml").questions[0]
+    assert parsed.words == ("1.10", "2024-11-05", "2024-13-45", "yes")
+    assert parse_questions("questions:\n  - question: a\n    words: 2024-11-05", "").questions[
+        0
+    ].words == ("2024-11-05",)
+
+
+def test_a_history_that_was_not_fetched_is_not_green(repository, tmp_path):
+    commit(repository, {"docs/install.md": None})
+    git(tmp_path, "clone", "--quiet", "--depth", "1", f"file://{repository}", "shallow")
+    done = run("check", str(tmp_path / "shallow"))
+    assert done.exit_code == 2
+    assert "fetch-depth" in done.output
+
+
+def test_a_repository_without_documentation_says_so(tmp_path, repository):
+    folder = start(tmp_path / "code")
+    commit(folder, {"code.py": "x = 1\n"})
+    assert "no documentation" in run_json("check", str(folder))["notes"][0]

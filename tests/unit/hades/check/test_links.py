@@ -83,6 +83,7 @@ def test_what_code_shows_is_no_link(repository):
         "guide.md#SET_UP",  # generators spell anchors in their own ways
         "guide#run-it-1",
         "/docs/guide.md",
+        "..",  # the root of the repository
         "../LICENSE-OF-ANOTHER-REPOSITORY/../README.md",
         "{{ site.url }}/x.md",
     ],

@@ -86,8 +86,23 @@ def test_other_spellings_of_a_word_are_no_strangers():
         "is kuberntes slow?",
         "how to back fill",
         "how does the kuberneetes pod start",
+        "where do Kubernetes Pods run?",
     ):
         assert _strangers(question).words == ()
+
+
+def test_ordinary_verbs_are_no_strangers_in_either_spelling():
+    for verb in ("customise", "optimize", "anonymised", "prioritising", "visualization"):
+        assert _strangers(f"how do i {verb} a sensor?") == Strangers()
+
+
+def test_plurals_and_words_written_apart_are_known_where_the_corpus_holds_them():
+    assert _strangers_of_held("How do I write a cron job?", "cronjob") == Strangers()
+    assert _strangers_of_held("How do I write Dagfiles?", "dagfile") == Strangers()
+
+
+def _strangers_of_held(question: str, held: str) -> Strangers:
+    return find_strangers(question, [], held.__eq__, lambda word: word in ("write", "job"))
 
 
 def test_values_errors_and_options_are_no_strangers():

@@ -71,7 +71,9 @@ def test_a_failed_sync_ends_with_1_and_status_says_so(home: Path, site: Site) ->
     report = run_json("sources", "sync", code=1)["synced"][0]
     assert "401" in report["problem"]
     assert documents(home) == {"seal.html", "tide.html"}
-    assert "wiki: " in run("status").stdout.replace("\n", " ")
+    seen = f"{utc_now():%Y-%m-%d}"
+    assert f"source wiki was last in step {seen}" in run("status").stdout
+    assert "wiki: wiki" not in run("status").stdout
     assert run_json("status")["sources"][0]["failures"] == 1
 
 
@@ -107,6 +109,20 @@ def test_a_nightly_build_syncs_what_is_due_and_goes_on_where_a_source_fails(
     stage = run_json("build")["builds"][0]["sources"]
     assert "403" in stage["synced"][0]["problem"]
     assert documents(home) == {"seal.html", "tide.html"}
+
+
+def test_status_says_of_a_source_that_it_was_never_in_step(home: Path) -> None:
+    run_json("sources", "add", "http://127.0.0.1:9", "--name", "away")
+    assert "source away was never in step" in run("status").stdout
+
+
+def test_a_build_says_of_all_corpora_together_what_changed(home: Path, tmp_path: Path) -> None:
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "page.md").write_text(f"# {name}\n\nThe {name} page.\n")
+        run_json("ingest", "documents", name)
+        (tmp_path / name / "more.md").write_text(f"# More\n\nMore of the {name}.\n")
+    assert "2 new, 0 changed" in run("build").stdout
 
 
 def test_credentials_stand_in_no_file_no_report_and_no_message(
