@@ -105,6 +105,7 @@ def test_a_tag_keeps_its_snapshot_and_every_command_knows_it(place: Place) -> No
     assert run_json("compare", "--before", "release-1")["before"] == first
     assert run_json("rollback", "--to", "release-1")["snapshot"] == first
     assert run_json("log", "-n", "1")["nights"][0]["kind"] == "rollback"
+    assert run_json("promote", "release-1")["snapshot"] == first
     assert run_json("promote", newest[:12])["snapshot"] == newest
     assert run_json("tag", "--list")["tags"] == {"release-1": first}
     run_json("tag", "--remove", "release-1")
@@ -129,6 +130,25 @@ def test_names_of_snapshots(place: Place) -> None:
         assert run("tag", name).exit_code == 1, name
     assert run("tag").exit_code == 2
     assert pins(root_of(home)) == {}
+
+
+def test_a_name_means_one_snapshot(place: Place) -> None:
+    place.publish()
+    run_json("branch", "try-ports")
+    run_json("tag", "release-1")
+    assert "take another name" in run("tag", "try-ports").output
+    for name in ("release-1", "current", "2026-03-01"):
+        assert "take another name" in run("branch", name).output
+    assert [row["branch"] for row in run_json("branch", "--list")["branches"]] == ["try-ports"]
+    assert [*pins(root_of(place.home))] == ["release-1"]
+
+
+def test_blame_of_what_was_never_answered_says_so(place: Place) -> None:
+    place.publish()
+    lines = run("blame", "Who paints the lighthouse of Bergen?").output.splitlines()
+    assert lines[0] == "no answer"
+    assert lines[1].startswith("at least since")
+    assert "nothing that is kept tells" in lines[1]
 
 
 def test_the_history_is_bounded_and_said_by_status(place: Place) -> None:
