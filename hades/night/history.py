@@ -79,9 +79,12 @@ class Move:
 
 @contextmanager
 def keep_history(context: BuildContext, act: str = "publish", moment: str = "") -> Iterator[None]:
-    """Keep what changes when another snapshot serves after the body than before it."""
+    """Keep what changes when another snapshot serves after the body than at the last move; pages
+    that served before their graph are no move.
+    """
     home = context.home
-    before = served(home)
+    moves = _files(home)
+    before = _move_of(moves[-1]).snapshot if moves else served(home)
     yield
     after = served(home)
     if after == before or not context.history_bytes:
@@ -239,11 +242,8 @@ def moves_of(home: Path) -> list[Move]:
 
 def past_documents(home: Path, names: Sequence[str]) -> dict[str, str]:
     """The ids of documents that the history has changes of, by their names."""
-    known: dict[str, str] = {}
-    for row in chain.from_iterable(changes_of(home, move) for move in _read_moves(home)):
-        if row.name in names:
-            known[row.name] = row.document
-    return known
+    rows = chain.from_iterable(changes_of(home, move) for move in _read_moves(home))
+    return {row.name: row.document for row in rows if row.name in names}
 
 
 def forget_history(home: Path, documents: Sequence[str], words: AbstractSet[str]) -> None:
