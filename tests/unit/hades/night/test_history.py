@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -93,6 +94,23 @@ def test_a_night_that_changes_nothing_and_one_that_fails_have_lines(tmp_path: Pa
     assert failed["kind"] == "failed"
     assert "ContractBroken" in failed["problem"]
     assert not failed["serves"]
+
+
+def test_a_rollback_to_the_graph_of_a_night_that_changed_nothing_stays_a_rollback(
+    place: Place,
+) -> None:
+    run_json("ingest", "documents", str(place.pages))
+    run_json("build")
+    first = served(place.home)
+    time.sleep(1)  # nights are named by the second
+    run_json("build")
+    assert served(place.home) == first
+    time.sleep(1)
+    place.write("port.md", "The port of the service is 9001.")
+    run_json("build")
+    run_json("rollback", "--to", first)
+    newest = run_json("log")["nights"][0]
+    assert (newest["kind"], newest["snapshot"], newest["build"]) == ("rollback", first, "")
 
 
 def test_a_tag_keeps_its_snapshot_and_every_command_knows_it(place: Place) -> None:
