@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
@@ -25,6 +25,7 @@ from hades.night.release.branch import snapshot_of_branch
 from hades.night.standing import GraphChanges
 from hades.ports.graph import Kind, Passage
 from hades.ports.services import utc_now
+from hades.settings.load import branches
 from hades.snapshot import manifest
 from hades.snapshot.manifest import RETIRED, root_of, served
 from hades.snapshot.open import open_folder, snapshots
@@ -36,6 +37,7 @@ FOLDER = "history"
 CURRENT = "current"
 SAME_PAGE = 0.5  # share of its sentences that a page takes along when it gets another name
 _SHORTEST_PREFIX = 4
+_ID = r"g[0-9a-f]{3,24}"
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 
 
@@ -77,9 +79,12 @@ class Move:
 
 @contextmanager
 def keep_history(context: BuildContext, act: str = "publish", moment: str = "") -> Iterator[None]:
-    """Keep what changes when another snapshot serves after the body than before it."""
+    """Keep what changes when another snapshot serves after the body than at the last move; pages
+    that served before their graph are no move.
+    """
     home = context.home
-    before = served(home)
+    moves = _files(home)
+    before = _move_of(moves[-1]).snapshot if moves else served(home)
     yield
     after = served(home)
     if after == before or not context.history_bytes:
@@ -237,11 +242,8 @@ def moves_of(home: Path) -> list[Move]:
 
 def past_documents(home: Path, names: Sequence[str]) -> dict[str, str]:
     """The ids of documents that the history has changes of, by their names."""
-    known: dict[str, str] = {}
-    for row in chain.from_iterable(changes_of(home, move) for move in _read_moves(home)):
-        if row.name in names:
-            known[row.name] = row.document
-    return known
+    rows = chain.from_iterable(changes_of(home, move) for move in _read_moves(home))
+    return {row.name: row.document for row in rows if row.name in names}
 
 
 def forget_history(home: Path, documents: Sequence[str], words: AbstractSet[str]) -> None:
@@ -354,17 +356,23 @@ def _served_on(home: Path, day: str, present: AbstractSet[str]) -> str:
         return until[-1].snapshot
     first_day = next((move.day for move in moves if move.snapshot in present), "none")
     raise SnapshotError(
-        f"what served on {day} is not kept; the oldest snapshot that is served since "
+        f"what served on {day} is not kept; the oldest snapshot that is kept served on "
         f"{first_day}; `hades tag NAME` keeps one for good"
     )
 
 
-def set_tag(home: Path, name: str, snapshot: str) -> None:
-    """Keep a snapshot under a name, which must not read as a day or an id."""
-    if name == CURRENT or _DAY.fullmatch(name) or re.fullmatch(r"g[0-9a-f]{3,24}", name):
+def check_name(name: str, taken: Collection[str]) -> None:
+    """Refuse a name of a tag or branch that would mean another snapshot too."""
+    if name in (CURRENT, *taken) or _DAY.fullmatch(name) or re.fullmatch(_ID, name):
         raise SnapshotError(
-            f"{name!r} reads as a day, an id or what serves; take another name for the tag"
+            f"{name!r} is a tag or a branch, or reads as a day, an id or what serves; take "
+            "another name"
         )
+
+
+def set_tag(home: Path, name: str, snapshot: str) -> None:
+    """Keep a snapshot under a name that means nothing else."""
+    check_name(name, branches(home))
     manifest.pin(home, name, snapshot)
 
 

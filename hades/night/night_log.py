@@ -104,7 +104,10 @@ def _add_night(entries: dict[str, Entry], body: Report) -> None:
     moved = [
         entry
         for entry in entries.values()
-        if entry["snapshot"] == snapshot and entry["at"] >= began and not entry["build"]
+        if entry["snapshot"] == snapshot
+        and entry["kind"] in ("night", "publish")
+        and entry["at"] >= began
+        and not entry["build"]
     ]
     entry = moved[0] if moved and snapshot else _entry_of(Move(began, snapshot))
     entry |= {

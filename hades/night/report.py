@@ -43,7 +43,7 @@ from hades.ports.services import (
 from hades.ports.store import GraphStore, RowStore, Term, scan_rows, scan_values
 from hades.reports import page
 from hades.reports.page import Bar
-from hades.snapshot.manifest import root_of
+from hades.snapshot.manifest import PAST_NIGHT, root_of
 from hades.snapshot.open import snapshots
 from hades.snapshot.publish import adopt
 from schemas.ids import iso
@@ -85,7 +85,7 @@ def build_if_past(context: BuildContext, night: Night) -> dict[str, Any] | None:
             with context.open_past(folder) as (past, ingest):
                 copy_past_rows(context.store, past.store, night.as_of)
                 report = build(past, ingest, replace(night, from_stage="sources", is_past=True))
-            name = f"as-of-{night.as_of.astimezone(UTC):%Y%m%dT%H%M%S}"
+            name = f"{PAST_NIGHT}{night.as_of.astimezone(UTC):%Y%m%dT%H%M%S}"
             page = context.home / REPORTS / f"{name}.html"
             page.parent.mkdir(exist_ok=True)
             shutil.move(report["report"], page)

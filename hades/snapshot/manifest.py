@@ -226,6 +226,7 @@ _LOCK = ".lock"  # held by whoever changes any of these
 _REMEMBERED = 32
 _SNAPSHOT_ID = re.compile(r"g[0-9a-f]{24}")
 _SnapshotId = Annotated[str, StringConstraints(pattern=rf"^{_SNAPSHOT_ID.pattern}$")]
+PAST_NIGHT = "as-of-"  # how the pin of a rebuilt night begins; every other pin is a tag
 _PIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
@@ -317,7 +318,7 @@ def pin(home: Path, name: str, snapshot: str | None) -> None:
     """Keep a snapshot under a name whatever serves; None lets it go again."""
     if not _PIN_NAME.fullmatch(name):
         raise SnapshotError(
-            f"{name!r} cannot name a pin; use letters, digits, dots, dashes and underscores"
+            f"{name!r} cannot be a tag; use letters, digits, dots, dashes and underscores"
         )
     root = root_of(home)
     with changing(root):

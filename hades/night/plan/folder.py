@@ -60,12 +60,10 @@ def building_folder(home: Path) -> Path:
     return make_private_folder(folder)
 
 
-def retain_plans(home: Path, keep: int) -> list[str]:
-    """Remove all but the newest; the ids that went."""
-    removed = plans_of(home)[keep:]
-    for folder in removed:
+def retain_plans(home: Path, keep: int) -> None:
+    """Remove all but the newest."""
+    for folder in plans_of(home)[keep:]:
         shutil.rmtree(folder)
-    return [folder.name for folder in removed]
 
 
 def remove_plans(home: Path) -> list[str]:

@@ -42,7 +42,7 @@ from hades.ports.services import (
     version_with_hash,
 )
 from hades.snapshot import manifest
-from hades.snapshot.manifest import prune, root_of
+from hades.snapshot.manifest import PAST_NIGHT, prune, root_of
 from hades.snapshot.open import rollback, snapshots
 from hades.snapshot.publish import publish
 from schemas.catalogue import declared
@@ -288,14 +288,15 @@ def roll_back_graph(context: BuildContext, to: str | None, act: str = "rollback"
 
 
 def promote_snapshot(context: BuildContext, snapshot: str) -> RollbackReport:
-    """Let a snapshot that is there serve, if its files are sound; it needs no pin any more."""
+    """Let a snapshot that is there serve, if its files are sound; only its tags stay."""
     root = root_of(context.home)
     snapshot = resolve_snapshot(context.home, snapshot)
     folder = manifest.folder_of(root, snapshot)
     manifest.verify(folder, manifest.load(folder)[0].files)
     restored = roll_back_graph(context, snapshot, "promote")
-    for name in [name for name, pinned in manifest.pins(root).items() if pinned == snapshot]:
-        manifest.pin(context.home, name, None)
+    for name, pinned in manifest.pins(root).items():
+        if pinned == snapshot and name.startswith(PAST_NIGHT):
+            manifest.pin(context.home, name, None)
     return restored
 
 

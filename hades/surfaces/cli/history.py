@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import typer
 
 from hades.errors import SettingsError
-from hades.night.history import CURRENT, remove_tag, resolve_snapshot, set_tag
+from hades.night.history import CURRENT, check_name, remove_tag, resolve_snapshot, set_tag
 from hades.night.release.branch import create_branch, drop_branch, list_branches
 from hades.night.release.merge import merge_branch
 from hades.ports.services import utc_now
@@ -77,6 +77,7 @@ def branch_home(
     if settings.branch is not None:
         raise SettingsError(f"this is the branch {settings.branch}; unset HADES_BRANCH first")
     if name is not None:
+        check_name(name, pins(root_of(settings.home)))
         with hold_build("hades branch", settings):
             folder = create_branch(settings.home, name, utc_now())
         document = {"branch": name, "folder": str(folder), "snapshot": served(folder)}
@@ -117,4 +118,5 @@ def merge_into_home(
         report = merge_branch(home_store, branch_store, branch.home, take)
     document = asdict(report)
     counts = ", ".join(f"{len(documents):,} {kind}" for kind, documents in document.items())
-    return Answer(document, (f"documents: {counts}", "run `hades build` to publish them"))
+    hint = "run `hades build` to publish them; folders are read again, and what stands there wins"
+    return Answer(document, (f"documents: {counts}", hint))

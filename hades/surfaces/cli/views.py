@@ -179,7 +179,7 @@ _CERTAINTY = {
     "asked": "the snapshots before and after it were asked",
     "text": "by its sentence; the snapshots of that time are gone",
     "likely": "likely: what went fits the question better; the snapshots of that time are gone",
-    "unknown": "its sentence is older than all that is kept",
+    "unknown": "nothing that is kept tells of an earlier time",
 }
 
 
@@ -187,7 +187,8 @@ def show_blame(document: Document) -> View:
     """The answer, since when, by what, and what it said before."""
     night, changed = document["night"], document["document"]
     yield Text(document["sentence"] or "no answer", style="bold")
-    yield Text(f"   {document['source']}", style="dim")
+    if document["source"]:
+        yield Text(f"   {document['source']}", style="dim")
     since = "since" if document["certainty"] != "unknown" else "at least since"
     yield (
         f"{since} {night['day']}, {night['act']} {night['snapshot'][:12]} of {day(night['at'])} "

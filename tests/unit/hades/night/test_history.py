@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -95,6 +96,23 @@ def test_a_night_that_changes_nothing_and_one_that_fails_have_lines(tmp_path: Pa
     assert not failed["serves"]
 
 
+def test_a_rollback_to_the_graph_of_a_night_that_changed_nothing_stays_a_rollback(
+    place: Place,
+) -> None:
+    run_json("ingest", "documents", str(place.pages))
+    run_json("build")
+    first = served(place.home)
+    time.sleep(1)  # nights are named by the second
+    run_json("build")
+    assert served(place.home) == first
+    time.sleep(1)
+    place.write("port.md", "The port of the service is 9001.")
+    run_json("build")
+    run_json("rollback", "--to", first)
+    newest = run_json("log")["nights"][0]
+    assert (newest["kind"], newest["snapshot"], newest["build"]) == ("rollback", first, "")
+
+
 def test_a_tag_keeps_its_snapshot_and_every_command_knows_it(place: Place) -> None:
     first = place.publish()
     assert run_json("tag", "release-1") == {"tag": "release-1", "snapshot": first}
@@ -105,6 +123,7 @@ def test_a_tag_keeps_its_snapshot_and_every_command_knows_it(place: Place) -> No
     assert run_json("compare", "--before", "release-1")["before"] == first
     assert run_json("rollback", "--to", "release-1")["snapshot"] == first
     assert run_json("log", "-n", "1")["nights"][0]["kind"] == "rollback"
+    assert run_json("promote", "release-1")["snapshot"] == first
     assert run_json("promote", newest[:12])["snapshot"] == newest
     assert run_json("tag", "--list")["tags"] == {"release-1": first}
     run_json("tag", "--remove", "release-1")
@@ -129,6 +148,25 @@ def test_names_of_snapshots(place: Place) -> None:
         assert run("tag", name).exit_code == 1, name
     assert run("tag").exit_code == 2
     assert pins(root_of(home)) == {}
+
+
+def test_a_name_means_one_snapshot(place: Place) -> None:
+    place.publish()
+    run_json("branch", "try-ports")
+    run_json("tag", "release-1")
+    assert "take another name" in run("tag", "try-ports").output
+    for name in ("release-1", "current", "2026-03-01"):
+        assert "take another name" in run("branch", name).output
+    assert [row["branch"] for row in run_json("branch", "--list")["branches"]] == ["try-ports"]
+    assert [*pins(root_of(place.home))] == ["release-1"]
+
+
+def test_blame_of_what_was_never_answered_says_so(place: Place) -> None:
+    place.publish()
+    lines = run("blame", "Who paints the lighthouse of Bergen?").output.splitlines()
+    assert lines[0] == "no answer"
+    assert lines[1].startswith("at least since")
+    assert "nothing that is kept tells" in lines[1]
 
 
 def test_the_history_is_bounded_and_said_by_status(place: Place) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from hades.api import Hades
 from hades.errors import ContractBroken
+from hades.night.history import changes_of, moves_of
 from hades.night.standing import add_standing
 from hades.ports.services import utc_now
 from hades.settings.load import load_settings
@@ -65,6 +66,22 @@ def test_a_saved_page_is_answered_before_its_graph_and_the_answer_says_so(folder
     assert (Reason.GRAPH_FOLLOWS in unchanged.reasons) == cites_changed
     assert "Peregrine" in after.passages[0].text
     assert Reason.GRAPH_FOLLOWS not in after.reasons
+
+
+def test_the_history_has_what_a_saved_page_changed_and_forgets_a_page_that_went(folder, tmp_path):
+    home = tmp_path / "home"
+    with opened(home) as hades:
+        hades.refresh_folder(folder, "documents")
+        (folder / "rota.md").write_text("# Rota\n\nThe quokka rota is signed by Peregrine.\n")
+        hades.refresh_folder(folder, "documents")
+        newest = moves_of(home)[-1]
+        rows = {row.name: row for row in changes_of(home, newest)}
+        assert rows["rota.md"].came == ("The quokka rota is signed by Peregrine.",)
+        assert rows["rota.md"].gone == ("The quokka rota is signed by Ermintrude in Hobart.",)
+        (folder / "rota.md").unlink()
+        hades.refresh_folder(folder, "documents")
+        hades.forget(["rota.md"])
+    assert not any(b"Peregrine" in path.read_bytes() for path in (home / "history").iterdir())
 
 
 def test_a_removed_page_is_gone_before_the_graph_follows(folder, tmp_path):

@@ -94,7 +94,7 @@ def test_an_open_view_survives_its_pruning(five: tuple[Path, list[str]]) -> None
 
 def test_a_pin_has_a_plain_name_and_a_real_snapshot(five: tuple[Path, list[str]]) -> None:
     home, ids = five
-    with pytest.raises(SnapshotError, match="cannot name a pin"):
+    with pytest.raises(SnapshotError, match="cannot be a tag"):
         pin(home, "../x", ids[0])
     with pytest.raises(SnapshotError, match="to pin"):
         pin(home, "x", "g" + "0" * 24)
