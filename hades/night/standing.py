@@ -257,7 +257,7 @@ class Asker:
         (_, old_tools), (_, new_tools) = self._asked
         old, new = turns
         answer = _quote_answer(old, old_tools)
-        if _shown(old) == _shown(new):
+        if old_tools.embedder is new_tools.embedder and _shown(old) == _shown(new):
             return answer, answer
         return answer, _quote_answer(new, new_tools)
 

@@ -204,7 +204,7 @@ def test_a_plan_names_the_rows_and_answers_that_its_application_changes(folder: 
             quiet.append(change.__name__)
         former, answers = answers, read_answers()
         for question, answer in answers.items():
-            if answer != former[question]:
+            if says_otherwise(former[question], answer):
                 changing.add((change.__name__, question))
         for answer in plan["standing"].get("answers", ()):
             named.add((change.__name__, answer["question"]))
@@ -247,13 +247,26 @@ def planned_rows(plan: dict[str, Any]) -> set[tuple[str, str, str]]:
     return rows
 
 
+def says_otherwise(old: tuple[Any, ...], new: tuple[Any, ...]) -> bool:
+    """Whether another page is cited first, or another text of another passage; which sentences of
+    the very same passage are quoted may differ.
+    """
+    old_texts, old_documents, old_passages = old
+    new_texts, new_documents, new_passages = new
+    if old_documents != new_documents:
+        return True
+    return bool(old_texts != new_texts and old_passages != new_passages)
+
+
 def read_answers() -> dict[str, Any]:
     """What a person is answered first, with its source, without a language model."""
     answers = {}
     for question in QUESTIONS:
         written = run_json("answer", question)
-        sources = {source["number"]: source["document"] for source in written["sources"]}
+        sources = {source["number"]: source for source in written["sources"]}
         cited = [sentence["citations"] for sentence in written["sentences"][:1]]
         texts = [row["text"] for row in written["sentences"] if row["citations"] in cited]
-        answers[question] = (texts, [sources[numbers[0]] for numbers in cited])
+        first = [sources[numbers[0]] for numbers in cited]
+        documents = [source["document"] for source in first]
+        answers[question] = (texts, documents, [source["id"] for source in first])
     return answers
