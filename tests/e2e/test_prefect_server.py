@@ -395,6 +395,7 @@ def test_a_plan_waits_for_a_persons_approval_and_is_then_applied(server, tmp_pat
     assert "documents: 1 changed" in str(pages)
 
 
+@pytest.mark.usefixtures("prefect_server", "whole_installation")
 def test_a_person_may_accept_a_broken_contract(server, tmp_path, monkeypatch):
     from flows.publish import publish as publish_flow
 
