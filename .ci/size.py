@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[1]
 ROOTS = ("flows", "tasks", "hades", "models", "schemas")
 COLUMNS = 100
 BOUNDS = {
-    "nodes": 624_200,
+    "nodes": 624_220,
     "nodes a line": 7.0,
     "nodes a statement": 12.4,
     "comprehensions a 100 statements": 6.3,

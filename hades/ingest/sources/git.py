@@ -493,6 +493,5 @@ def _lines_of_sentence(lines: Sequence[BlamedLine], sentence: str) -> list[Blame
     if not shared:
         return []
     best = max(shared, key=lambda number: (shared[number], -number))
-    return [
-        line for line in lines if line.number in shared and abs(line.number - best) < _LINES_APART
-    ]
+    reach = 1 if shared[best] == len(words) else _LINES_APART  # it may stand in one line
+    return [line for line in lines if line.number in shared and abs(line.number - best) < reach]

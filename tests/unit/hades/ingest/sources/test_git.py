@@ -12,6 +12,7 @@ import pytest
 from hades.ingest.sources.documents import DocumentsSource
 from hades.ingest.sources.git import (
     GitError,
+    blame_sentence,
     check_out,
     find_git_dir,
     list_commits,
@@ -121,6 +122,17 @@ def test_programs_that_a_repository_configures_are_not_run(repository: Repositor
     repository.git("config", "core.fsmonitor", f"touch {witness}")
     assert len(read_history(repository.folder / ".git")) == 2
     assert not witness.exists()
+
+
+def test_a_sentence_is_blamed_on_its_own_commit_beside_later_ones_like_it(
+    repository: Repository,
+) -> None:
+    lines = [f"Note {number}: the account is owned by team{number}." for number in (1, 2, 3)]
+    for number in (1, 2, 3):
+        repository.commit(f"note {number}", {"notes.md": "\n".join(lines[:number])})
+    page = repository.folder / "notes.md"
+    subjects = [commit.message for line in lines if (commit := blame_sentence(page, line))]
+    assert subjects == ["note 1", "note 2", "note 3"]
 
 
 def test_a_file_is_dated_by_the_commit_that_added_it(repository: Repository) -> None:
