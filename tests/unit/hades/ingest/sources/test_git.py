@@ -129,7 +129,7 @@ def test_a_sentence_is_blamed_on_its_own_commit_beside_later_ones_like_it(
 ) -> None:
     lines = [f"Note {number}: the account is owned by team{number}." for number in (1, 2, 3)]
     for number in (1, 2, 3):
-        repository.commit(f"note {number}", {"notes.md": "\n".join(lines[:number])})
+        repository.commit(f"note {number}", {"notes.md": "\n".join([*lines[:number], ""])})
     page = repository.folder / "notes.md"
     subjects = [commit.message for line in lines if (commit := blame_sentence(page, line))]
     assert subjects == ["note 1", "note 2", "note 3"]
