@@ -56,7 +56,7 @@ def _refuse(context: BuildContext, settings: Settings, plan: Mapping[str, Any]) 
     if broken:
         raise ContractBroken(
             f"{name} would break {', '.join(broken)}, expected every rule to hold; nothing was "
-            "changed: mend the source or the rule, then plan again"
+            "changed: repair the source or the rule, then plan again"
         )
     specs = [SourceSpec(**spec) for spec in plan["specs"]] or known(context.store)
     now = read_inputs(context.store, context.home, settings, specs)
