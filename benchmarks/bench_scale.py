@@ -24,7 +24,7 @@ import json
 import os
 import platform
 import random
-import resource
+import re
 import sqlite3
 import statistics
 import subprocess
@@ -54,6 +54,7 @@ from hades.snapshot.publish import publish
 
 RECIPES = ("vector", "hirag_pathrag", "hipporag")
 SEED, RUNS, EDGES_PER_NODE = 7, 3, 3
+NAME = re.compile(r"\b[A-Z]\w{2,}")  # what a repeated paper calls otherwise
 # On paper: what a document, a machine and a second of one are taken to be.
 ASSUMED = {
     # abstracts by MiniLM: half of what benchmarks/bench_embedding.py has on two
@@ -130,7 +131,9 @@ def main() -> None:
     os.environ["HADES_EMBEDDER"] = "hashing"
     papers = load_settings().data / "arxiv_abstracts" / "papers.jsonl.gz"
     if chosen.grow:
-        write({"grown": grow(papers, sorted(chosen.grow))}, chosen.json)
+        with tempfile.TemporaryDirectory() as folder:
+            grown = grow(papers, sorted(chosen.grow), Path(folder), chosen.questions)
+        write({"grown": grown}, chosen.json)
         return
     with tempfile.TemporaryDirectory() as folder:
         home = chosen.home or built(papers, chosen.papers, Path(folder))
@@ -150,54 +153,88 @@ def write(body: dict[str, Any], path: Path | None) -> None:
         path.write_text(json.dumps({**kept, **body}, indent=1))
 
 
-def built(papers: Path, count: int, folder: Path, figures: dict[str, float] | None = None) -> Path:
-    """The first papers as a graph of their own, as a first night makes it; what its two commands
-    took.
-    """
-    home, first = folder / "papers", folder / "papers.jsonl"
-    with gzip.open(papers, "rt", encoding="utf-8") as lines:
-        first.write_text("".join(islice(lines, count)), encoding="utf-8")
+def built(papers: Path, count: int, folder: Path) -> Path:
+    """The first papers as a graph of their own, as a first night makes it."""
+    home = folder / "papers"
+    first = write_papers(papers, count, folder)
     environment = {**os.environ, "HADES_HOME": str(home)}
     for command in (["ingest", "arxiv", str(first)], ["run", "nightly"]):
-        began, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
-        subprocess.run(
-            [sys.executable, "-m", "hades.surfaces.cli.commands", *command],
-            env=environment,
-            check=True,
-        )
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        if figures is not None:
-            figures[f"{command[0]} s"] = time.perf_counter() - began
-            figures[f"{command[0]} processor s"] = sum(after[:2]) - sum(before[:2])
-            figures[f"{command[0]} memory mb"] = (
-                after.ru_maxrss / 1024
-            )  # the largest so far: sizes ascend
+        program = [sys.executable, "-m", "hades.surfaces.cli.commands", *command]
+        subprocess.run(program, env=environment, check=True)
     return home
 
 
-def grow(papers: Path, sizes: Sequence[int]) -> dict[str, Any]:
+def write_papers(papers: Path, count: int, folder: Path) -> Path:
+    """A file of the first papers; beyond the last they are repeated, each time with other names."""
+    path = folder / "papers.jsonl"
+    with gzip.open(papers, "rt", encoding="utf-8") as lines:
+        rows = [json.loads(line) for line in islice(lines, count)]
+    with path.open("w", encoding="utf-8") as file:
+        for number in range(count):
+            repetition, place = divmod(number, len(rows))
+            row = rows[place]
+            if repetition:
+                row = rename(row, repetition)
+            file.write(json.dumps(row) + "\n")
+    return path
+
+
+def rename(row: dict[str, Any], repetition: int) -> dict[str, Any]:
+    """A paper that speaks of other names: each capitalised word and the title have a mark."""
+    mark = f"x{repetition}"
+    renamed = {**row, "id": f"{row['id']}{mark}"}
+    for field in ("title", "abstract"):
+        renamed[field] = NAME.sub(lambda match: match.group() + mark, row[field])
+    renamed["title"] += f" {mark}"
+    return renamed
+
+
+def grow(papers: Path, sizes: Sequence[int], folder: Path, questions: int) -> dict[str, Any]:
     """Homes of several sizes, and the exponent of each figure over chunks by least squares of
     logarithms.
     """
-    found: dict[str, dict[str, float]] = {}
+    figures = {}
     for count in sizes:
-        with tempfile.TemporaryDirectory() as folder:
-            figures: dict[str, float] = {}
-            home = built(papers, count, Path(folder), figures)
-            contents, _ = load(home / "snapshots" / served(home))
-            figures = {
-                "chunks": contents.nodes["doc_chunks"],
-                "edges": sum(contents.edges.values()),
-                **figures,
-            }
-            found[f"{count:,} papers"] = figures
-    chunks = np.log([one["chunks"] for one in found.values()])
-    exponents = {
-        name: float(np.polyfit(chunks, np.log([one[name] for one in found.values()]), 1)[0])
-        for name in next(iter(found.values()))
-        if len(found) > 1
+        figures[f"{count:,} papers"] = grow_to(papers, count, folder / str(count), questions)
+    if len(figures) < 2:
+        return figures
+    chunks = np.log([size["chunks"] for size in figures.values()])
+    exponents = {}
+    for name in next(iter(figures.values())):
+        values = np.log([size[name] for size in figures.values()])
+        exponents[name] = float(np.polyfit(chunks, values, 1)[0])
+    return {**figures, "exponent": exponents}
+
+
+def grow_to(papers: Path, count: int, folder: Path, questions: int) -> dict[str, float]:
+    """A home of so many papers: seconds, memory and bytes of its stages, and turns on it."""
+    folder.mkdir(parents=True)
+    first = write_papers(papers, count, folder)
+    home = folder / "home"
+    figures: dict[str, float] = {}
+    for command in (["ingest", "arxiv", str(first)], ["build"]):
+        began = time.perf_counter()
+        program = [sys.executable, "-m", "hades.surfaces.cli.commands", *command]
+        process = subprocess.Popen(program, env={**os.environ, "HADES_HOME": str(home)})
+        _, status, usage = os.wait4(process.pid, 0)
+        if status:
+            raise SystemExit(f"{' '.join(command)} of {count:,} papers ended with status {status}")
+        figures[f"{command[0]} s"] = time.perf_counter() - began
+        figures[f"{command[0]} processor s"] = usage.ru_utime + usage.ru_stime
+        figures[f"{command[0]} memory mb"] = usage.ru_maxrss / 1024
+    snapshot = home / "snapshots" / served(home)
+    contents, _ = load(snapshot)
+    turns = asked(home, sample(papers, questions), ("auto",))
+    return {
+        "chunks": contents.nodes["doc_chunks"],
+        "edges": sum(contents.edges.values()),
+        **figures,
+        "store mb": (home / "graph.db").stat().st_size / 2**20,
+        "snapshot mb": snapshot_bytes(snapshot)[0] / 2**20,
+        "turn p50 ms": turns["auto"]["p50_ms"],
+        "turn p95 ms": turns["auto"]["p95_ms"],
+        "open ms": turns["open_ms"],
     }
-    return {**found, "exponent": exponents}
 
 
 def sample(papers: Path, count: int) -> list[str]:
