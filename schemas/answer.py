@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 from pydantic import ConfigDict, Field
@@ -11,6 +11,9 @@ from pydantic import ConfigDict, Field
 from schemas.ids import Span
 from schemas.plan import Plan, Reason
 from schemas.record import Json, Record
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 NUMBERED = "its number in the prompt, by which `hades feedback --good` names it; paths come first"
 
@@ -313,13 +316,26 @@ class Retrieval(Shape):
             )
         if part == "paths":
             rows = [_path_row(path) for path in self.paths]
+        elif part == "passages":
+            rows = [_passage_row(passage) for passage in self.passages]
         else:
-            rows = [row.model_dump(by_alias=True) for row in getattr(self, part)]
+            rows = [row.model_dump() for row in self.ranking]
         return pa.Table.from_pylist(rows, schema=TABLES[part])
 
-    def to_pandas(self, part: str = "passages") -> Any:
+    def to_pandas(self, part: str = "passages") -> pd.DataFrame:
         """The same as a pandas frame; needs pandas, which the extra `flows` brings."""
-        return self.to_arrow(part).to_pandas()
+        return as_pandas(self.to_arrow(part))
+
+
+def as_pandas(table: pa.Table) -> pd.DataFrame:
+    """A table as a pandas frame; without pandas the error names the extra that brings it."""
+    try:
+        return table.to_pandas()
+    except ImportError:
+        raise ImportError(
+            "a frame needs pandas, which is not installed; run `pip install "
+            "'hades-graphrag[flows]'`, or use to_arrow()"
+        ) from None
 
 
 _TEXTS = pa.list_(pa.string())
@@ -336,6 +352,9 @@ TABLES: dict[str, pa.Schema] = {
             ("from", _TEXTS),
             ("span", _NUMBERS),
             ("headings", _TEXTS),
+            ("heading", pa.string()),
+            ("source", pa.string()),
+            ("timestamp", pa.timestamp("us", "UTC")),
             ("path", pa.string()),
             ("lines", _NUMBERS),
             ("symbol", pa.string()),
@@ -357,6 +376,15 @@ TABLES: dict[str, pa.Schema] = {
     ),
     "ranking": pa.schema([("rank", pa.int64()), ("id", pa.string()), ("score", pa.float64())]),
 }
+
+
+def _passage_row(passage: CitedPassage) -> dict[str, Any]:
+    """`heading` is one line of all headings, `source` where the document is opened."""
+    return {
+        **passage.model_dump(by_alias=True),
+        "heading": " › ".join(passage.headings),
+        "source": passage.address or passage.path or passage.document,
+    }
 
 
 def _path_row(path: Path) -> dict[str, Any]:
