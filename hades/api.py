@@ -36,7 +36,8 @@ from hades.night.contracts.check import (
     check_contracts,
     require_contracts,
 )
-from hades.night.history import forget_history, keep_history, past_documents
+from hades.night.history import past_documents
+from hades.night.keep_history import forget_history, keep_history
 from hades.night.plan.folder import remove_plans
 from hades.night.report import build
 from hades.night.stage import begin

@@ -248,6 +248,36 @@ class AbsenceCertificate(Shape):
     nearest: tuple[NearestMiss, ...] = ()
 
 
+class StatedChange(Shape):
+    """A statement then and now; `before` is empty for one that was added, `now` for one that was
+    removed.
+    """
+
+    change: Literal["added", "changed", "removed"]
+    before: str = ""
+    now: str = ""
+    document: str = Field(description="the id that came in with the corpus; a topic of memory")
+    document_id: str = ""
+    at: datetime = Field(description="when the page, by a night or a commit, or memory changed")
+    before_state: str = Field("", description="of `before`: until when it stood, and where it is")
+    now_state: str = Field("", description="of `now`: since when it stands, and where it is")
+
+
+class ChangeReport(Shape):
+    """What changed about a subject in a stretch of time."""
+
+    subject: str
+    since: datetime | None = None
+    until: datetime
+    kept_since: datetime | None = Field(
+        None, description="since when changes are known; None where nothing is kept"
+    )
+    statements: tuple[StatedChange, ...] = Field((), description="newest first")
+    more: int = Field(0, description="statements that are not listed")
+    mentions: int = Field(0, description="passages of today that hold the words of the subject")
+    sentence: str = Field("", description="the report in words")
+
+
 class Carried(Shape):
     """What a question has from the one that it follows."""
 
@@ -299,6 +329,9 @@ class Retrieval(Shape):
     )
     carried: Carried | None = Field(
         None, description="what the question has from the one that it follows; else None"
+    )
+    changes: ChangeReport | None = Field(
+        None, description="of a question about what changed: the statements then and now"
     )
 
     @property
@@ -401,7 +434,9 @@ class AnswerSource(Shape):
     """A passage or path of this turn under the number that sentences cite."""
 
     number: int = Field(ge=1)
-    kind: Literal["passage", "path"]
+    kind: Literal["passage", "path", "state"] = Field(
+        description="a state is what a page or memory said at a time; `where` says which"
+    )
     rank: int = Field(
         ge=1, description="its rank among the passages or paths of the turn, for feedback"
     )
@@ -507,6 +542,9 @@ class WrittenAnswer(Shape):
     )
     carried: Carried | None = Field(
         None, description="what the question has from the one that it follows; else None"
+    )
+    changes: ChangeReport | None = Field(
+        None, description="of a question about what changed: the statements then and now"
     )
     check_ms: float = Field(
         0.0, description="time of the check which sources are needed; 0 where it was left out"

@@ -72,9 +72,10 @@ def _certify(
 
 def _check_needs(answers: Answers, retrieval: Retrieval, answer: WrittenAnswer) -> WrittenAnswer:
     """The answer with the need of each source it has, from one replay; one that cites nothing needs
-    nothing.
+    nothing, and states of another time are not replayed.
     """
-    if not answer.sentences or not retrieval.snapshot:
+    changed = retrieval.changes is not None and bool(retrieval.changes.statements)
+    if not answer.sentences or not retrieval.snapshot or changed:
         return answer
     began = time.perf_counter()
     with answers.lease() as view:

@@ -10,6 +10,7 @@ from typing import Any
 from hades.errors import HadesError
 from hades.ports.services import Embedder, LanguageModel, ProviderError, Tokenizer
 from hades.retrieval.answer.assemble import place_of
+from hades.retrieval.answer.changes import quote_changes
 from hades.retrieval.answer.quote_answer import quote_blocks, quote_opening
 from hades.retrieval.core.words import content_words, words
 from hades.retrieval.features.sentences import root
@@ -55,6 +56,7 @@ _OF_RETRIEVAL = {
     "excluded",
     "confidence",
     "absence",
+    "changes",
 }
 # Passages hold the words that answer; a path says how two things are joined.
 _PASSAGES_TO_A_PATH = 2
@@ -320,8 +322,11 @@ def stream_answer(
 
     `certify` says what was searched, where a turn that did not judge its passages found some, but
     no sentence of them answers.
-    An `overview`, of sources and sentences, is the answer to a question about the whole corpus.
+    An `overview`, of sources and sentences, is the answer to a question about the whole corpus, and
+    what changed to one that asks it.
     """
+    if retrieval.changes is not None and retrieval.changes.statements:
+        overview = quote_changes(retrieval.changes)
     if overview[1] and not estimate_only:
         yield AnswerEvent("sources", overview[0])
         yield AnswerEvent("cost", AnswerCost())
@@ -349,6 +354,8 @@ def stream_answer(
         else:
             return
     quoted = quote_sources(retrieval, sources, embedder)
+    if retrieval.changes is not None and retrieval.is_answered:
+        quoted = (*quote_changes(retrieval.changes)[1], *quoted)
     for sentence in quoted:
         yield AnswerEvent("sentence", sentence)
     mode = "extracted" if quoted else "no_answer"
