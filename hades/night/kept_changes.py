@@ -93,8 +93,8 @@ class KeptChanges:
         return list({root if root.is_dir() else root.parent: None for root in roots})
 
     def _name_documents(self, changes: Sequence[TextChange]) -> Iterator[TextChange]:
-        """The changes with the ids that the pages have in the store; files that are there and were
-        never read are left out.
+        """The changes of the pages that are in the store, with their ids; of others git may hold
+        what was never read, or what is forgotten.
         """
         names = sorted({change.name for change in changes})
         ids: dict[str, str] = {}
@@ -103,11 +103,9 @@ class KeptChanges:
                 where = [Term("origin", "in", names)]
                 for row in scan_rows(store, "documents", where=where, columns=["_key", "origin"]):
                     ids[row["origin"]] = node_id("documents", row["_key"])
-        folders = self._folders()
         for change in changes:
-            is_there = any((folder / change.name).exists() for folder in folders)
-            if change.name in ids or not is_there:
-                yield replace(change, document=ids.get(change.name, ""))
+            if change.name in ids:
+                yield replace(change, document=ids[change.name])
 
 
 def _kept_nights(home: Path) -> list[Move]:

@@ -426,19 +426,22 @@ def _report(
 ) -> ChangeReport:
     about = f" about {question.subject}" if question.subject else ""
     start = "" if question.start is None else f" since {day(question.start)}"
+    mentioned = "1 passage mentions it" if mentions == 1 else f"{mentions} passages mention it"
     if question.statement and statements:
         sentence = "The statement came with this change."
     elif question.statement:
-        sentence = f"No change that is kept brought this statement; {mentions} passages make it."
+        sentence = f"No change that is kept brought this statement; {mentioned}."
     elif statements:
         counts = [
             f"{count} {kind}"
             for kind in ("changed", "added", "removed")
             if (count := sum(stated.change == kind for stated in statements))
         ]
-        sentence = f"What is said{about} changed{start}: {', '.join(counts)}."
+        sentence = f"What the documents say{about} changed{start}: {', '.join(counts)}."
     else:
-        sentence = f"Nothing that is said{about} changed{start}; {mentions} passages mention it."
+        sentence = f"Nothing that the documents say{about} changed{start}; {mentioned}."
+    if len(statements) > MAX_STATEMENTS:
+        sentence += f" {MAX_STATEMENTS} are shown."
     if question.start is None or question.start < kept_since:
         sentence += f" Changes are known since {day(kept_since)}; what came before is not."
     if is_cut:

@@ -111,7 +111,22 @@ def quote_blocks(
             page.add(statement, fit.question_roots, room)
             shown += [page] if page.is_shown and page not in shown else []
     marks = [statement.text for statement in chosen]
-    return tuple(chain.from_iterable(page.sentences(marks, fit.question_roots) for page in shown))
+    default_of = frozenset[str]()
+    if "default" in fit.question_roots and not _ASKS_OTHERWISE.match(question):
+        default_of = fit.question_roots - _DEFAULT_ROOTS
+    return tuple(
+        chain.from_iterable(
+            page.sentences(marks, fit.question_roots, default_of) for page in _by_section(shown)
+        )
+    )
+
+
+def _by_section(pages: Sequence[_Page]) -> list[_Page]:
+    """The pages with those of one section together, sections in the order of their first."""
+    sections: dict[tuple[str, ...], list[_Page]] = {}
+    for page in pages:
+        sections.setdefault((page.source.document, *page.source.headings), []).append(page)
+    return list(chain.from_iterable(sections.values()))
 
 
 def _rank_further(
@@ -300,17 +315,24 @@ class _Page:
                 room.spend(block)
 
     def sentences(
-        self, marks: Sequence[str], question_roots: frozenset[str]
+        self,
+        marks: Sequence[str],
+        question_roots: frozenset[str],
+        default_of: frozenset[str] = frozenset(),
     ) -> Iterator[AnswerSentence]:
-        """What is shown in reading order; the first says where it stands, rows of one table are
-        one.
+        """What is shown in reading order, before it the default of what the question asks for; the
+        first says where it stands, rows of one table are one.
         """
         heading = " › ".join(self.source.headings) or self.source.title or self.source.document
         blocks = list(_outdent([self._cut_announcement(place) for place in sorted(self._shown)]))
-        if "default" in question_roots:
-            blocks = [*_find_default(blocks, marks), *blocks]
-        for _, group in groupby(blocks, key=lambda block: block.head or id(block)):
+        if default_of:
+            around = _roots(f"{self.source.title} {' '.join(self.source.headings)}")
+            blocks = [*_find_default(blocks, default_of, around), *blocks]
+        for head, group in groupby(blocks, key=lambda block: block.head or id(block)):
             rows = list(group)
+            if rows[0].kind is BlockKind.ROW:
+                hidden = sum(block.head == head for block in self.blocks) - len(rows)
+                rows = _finish_table(rows, hidden)
             yield AnswerSentence(
                 text=join_rows(rows),
                 citations=(self.source.number,),
@@ -492,13 +514,45 @@ _DEFAULT = re.compile(
 )
 
 
-def _find_default(blocks: Sequence[Block], marks: Sequence[str]) -> Iterator[Block]:
-    """The value that the blocks with a mark name as a default, in a line of its own."""
+# Questions that speak of a default and do not ask for its value.
+_ASKS_OTHERWISE = re.compile(
+    r"\W*(?:how (?:do|does|did|can|could|should|to|is|are)|why|where|when|who|can|should)\b",
+    re.IGNORECASE,
+)
+_DEFAULT_ROOTS = frozenset(("default", root("value"), root("setting")))
+
+
+def _find_default(
+    blocks: Sequence[Block], things: frozenset[str], around: frozenset[str]
+) -> Iterator[Block]:
+    """The value that a clause names as the default of these things, in a line of its own; `around`
+    are the words of the headings above.
+    """
     for block in blocks:
-        is_marked = any(mark in block.markdown for mark in marks)
-        if is_marked and (match := _DEFAULT.search(block.markdown)):
-            yield Block(BlockKind.TERM, f"**Default**: {match[1]}", block.source)
-            return
+        for sentence in _split(block):
+            begin = 0
+            for match in _DEFAULT.finditer(sentence):
+                clause = _roots(sentence[begin : match.end()])
+                begin = match.end()
+                if things & clause and things <= clause | around:
+                    yield Block(BlockKind.TERM, f"**Default**: {match[1]}", block.source)
+                    return
+
+
+def _finish_table(rows: Sequence[Block], hidden: int) -> list[Block]:
+    """Rows as they can be read: one whose table has no heading as a term, and below the others a
+    mark for those that are not shown.
+    """
+    last = rows[-1]
+    if last.head:
+        mark = f"| … |{' |' * (len(_split_cells(last.head.partition(chr(10))[0])) - 2)}"
+        return [*rows, replace(last, markdown=mark)] if hidden else list(rows)
+    finished = []
+    for row in rows:
+        name, *cells = [cell for cell in _split_cells(row.markdown) if cell] or [row.markdown]
+        text = f"{name}: {', '.join(cells)}" if cells else name
+        finished.append(Block(BlockKind.TERM, text, row.source))
+    return finished
 
 
 def _marks(

@@ -93,7 +93,9 @@ def test_every_statement_is_cited_to_its_state_with_snapshot_and_commit(
 ) -> None:
     answer = run_json("answer", QUESTION)
     assert answer["mode"] == "extracted"
-    assert answer["text"].startswith("What is said about backups changed since 2024-01-02: 1 ch")
+    assert answer["text"].startswith(
+        "What the documents say about backups changed since 2024-01-02: 1 ch"
+    )
     sources = {source["text"]: source for source in answer["sources"]}
     now = sources["Backups are written at 05:30 UTC by the deployment."]
     then = sources["Backups are written at 03:00 UTC by the deployment."]
@@ -139,7 +141,7 @@ def test_where_nothing_changed_the_answer_says_so_and_how_many_passages_mention_
     answer = run_json("answer", "What changed about backups since 2024-01-05?")
     assert answer["changes"]["statements"] == []
     assert answer["text"].startswith(
-        "Nothing that is said about backups changed since 2024-01-05; 1 passages mention it."
+        "Nothing that the documents say about backups changed since 2024-01-05; 1 passage mentions"
     )
 
 
@@ -180,9 +182,11 @@ def test_before_the_first_night_git_tells_what_changed(
 ) -> None:
     live_in(tmp_path / "home", monkeypatch)
     nights = Nights(tmp_path)
-    nights.repository.commit("first", {"backups.md": BACKUPS, "unread.bin": b"\0"})
-    changed = nights.repository.commit("later", {"backups.md": LATER})
-    nights.day += timedelta(days=2)
+    secret = "Backups of the old site hold what was forgotten."
+    nights.repository.commit("first", {"saves.md": BACKUPS, "old.md": "# Old\n"})
+    changed = nights.repository.commit("later", {"saves.md": LATER, "old.md": secret})
+    nights.repository.commit("names", {"saves.md": None, "old.md": None, "backups.md": LATER})
+    nights.day += timedelta(days=3)
     nights.night(backups=LATER)
     report = run_json("query", QUESTION)["changes"]
     (row,) = report["statements"]
