@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from difflib import SequenceMatcher
-from functools import cached_property, reduce
+from functools import reduce
 from itertools import groupby
 from operator import attrgetter
 
 import numpy as np
 
-from hades.ports.graph import Kind
+from hades.ports.graph import Kind, Numbers
 from hades.ports.services import ChangeSearch, MemoryHit, MemorySearch, TextChange
 from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.words import content_words, stem
@@ -82,7 +82,6 @@ _EDGES = re.compile(
     r"|\W*\b(?:since|after|before|between|from|in|during|over|within|until|on|at|and|the)?\W*$",
     re.IGNORECASE,
 )
-_PARTS = re.compile(r"\b(?:of|in|for|on|to|by|with|from|about)\b")
 _NO_SUBJECT = frozenset(
     map(stem, ("docs", "documentation", "documents", "pages", "anything", "say"))
 )
@@ -98,26 +97,25 @@ class ChangeQuestion:
     start: datetime | None
     end: datetime
     statement: str = ""
+    kind: str = ""  # added or removed, where only these are asked for
+    main: str = ""  # of the words of the subject, as they are compared
 
     def is_about(self, *texts: str) -> bool:
         """Whether texts speak of the subject: its main word, and half of its words."""
         spoken = _stems(" ".join(texts))
         stems = _subject_stems(self.subject)
-        main = _subject_stems(_PARTS.split(self.subject)[0])[-1:]
-        return spoken.issuperset(main) and 2 * len(spoken.intersection(stems)) >= len(stems)
+        has_main = not self.main or self.main in spoken
+        return has_main and 2 * len(spoken.intersection(stems)) >= len(stems)
 
     def fit(self, stated: StatedChange) -> int:
         """How many words of the subject a statement has."""
         texts = f"{stated.before} {stated.now} {_plain_name(stated.document)}"
         return len(_stems(texts).intersection(_subject_stems(self.subject)))
 
-    @cached_property
+    @property
     def hint(self) -> str:
-        """Letters that a text about the subject has, as far as one word tells."""
-        if self.statement:
-            return ""
-        main = "".join(_subject_stems(_PARTS.split(self.subject)[0])[-1:])
-        return main[:-1] if len(main) > _SHORT else main
+        """Letters that a text about the subject has."""
+        return self.main[:-1] if len(self.main) > _SHORT else self.main
 
 
 def read_change_question(text: str, asked_at: datetime) -> ChangeQuestion | None:
@@ -139,7 +137,9 @@ def read_change_question(text: str, asked_at: datetime) -> ChangeQuestion | None
     is_past = time.start is None or time.start < end
     if not is_past or ("rest" in match.groupdict() and _trim(plain[time.to :])):
         return None
-    return ChangeQuestion(_subject(plain, match, time), time.start, end)
+    verb = re.search(r"\b(?:added|(removed|deleted))\b", match[0], re.IGNORECASE)
+    kind = "" if verb is None else "removed" if verb[1] else "added"
+    return ChangeQuestion(_subject(plain, match, time), time.start, end, kind=kind)
 
 
 def _subject(text: str, match: re.Match[str], time: DateMention) -> str:
@@ -170,15 +170,21 @@ def find_changes(
         kept_since = search.kept_since()
         if kept_since is None or question.end <= kept_since:
             return None
+        holders = _find_holders(view, question.subject)
+        counts = {word: len(numbers) for word, numbers in holders.items()}
+        main = min(filter(counts.get, counts), key=lambda word: counts[word], default="")
+        question = replace(question, main=main)
         kept = _PageChanges(view, question, shown)
         kept.read(search, stage)
         statements = kept.statements()
         if memory is not None and view.only is None and not question.statement:
             statements += _memory_changes(memory, question)
+        if question.kind:
+            statements = [stated for stated in statements if stated.change == question.kind]
         statements.sort(
             key=lambda stated: (question.fit(stated), stated.at, stated.document), reverse=True
         )
-        mentions = _count_mentions(view, question.subject)
+        mentions = len(reduce(np.intersect1d, holders.values())) if holders else 0
         stage.given = len(statements)
         stage.coverage = float(bool(statements))
         return _report(
@@ -407,14 +413,13 @@ def _states(
     return {hit.topic: hit for hit in hits if question.is_about(hit.text, hit.topic)}
 
 
-def _count_mentions(view: MeteredView, subject: str) -> int:
-    """Passages that hold every word of the subject."""
-    hits = [
-        view.lexical(word, kind=Kind.CHUNK, limit=_DEPTH).numbers
+def _find_holders(view: MeteredView, subject: str) -> dict[str, Numbers]:
+    """The passages that hold each word of the subject."""
+    return {
+        stem(word): view.lexical(word, kind=Kind.CHUNK, limit=_DEPTH).numbers
         for word in content_words(subject)
         if stem(word) not in _NO_SUBJECT
-    ]
-    return len(reduce(np.intersect1d, hits)) if hits else 0
+    }
 
 
 def _report(

@@ -110,6 +110,11 @@ def test_every_statement_is_cited_to_its_state_with_snapshot_and_commit(
     assert "until 2024-01-02 18:00" in printed
 
 
+def test_only_what_was_removed_is_shown_where_that_is_asked(three_nights: dict[str, Any]) -> None:
+    report = run_json("query", "What was removed about backups since 2024-01-02?")["changes"]
+    assert said(report) == {("removed", "Backups need a key of the owner.", "")}
+
+
 def test_python_answers_it_too_and_limits_it_as_any_question(
     three_nights: dict[str, Any],
 ) -> None:
