@@ -64,8 +64,10 @@ class KeptChanges:
                     if may_tell(change.name, "\n".join((*change.gone, *change.came))):
                         yield change
 
-    def kept_since(self) -> datetime | None:
+    def kept_since(self, start: datetime | None) -> datetime | None:
         moments = [_moment(move) for move in _kept_nights(self._home)[:1]]
+        if start and moments and moments[0] <= start:
+            return moments[0]
         moments += filter(None, map(first_commit, self._folders()))
         return min(moments, default=None)
 

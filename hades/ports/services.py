@@ -424,8 +424,10 @@ class ChangeSearch(Protocol):
         false.
         """
 
-    def kept_since(self) -> datetime | None:
-        """Since when changes are known; None where nothing is."""
+    def kept_since(self, start: datetime | None) -> datetime | None:
+        """Since when changes are known, looked for no further back than `start`; None where nothing
+        is known.
+        """
 
 
 def utc_now() -> datetime:

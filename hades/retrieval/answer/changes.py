@@ -167,7 +167,7 @@ def find_changes(
     if search is None:
         return None
     with view.turn.stage("changes") as stage:
-        kept_since = search.kept_since()
+        kept_since = search.kept_since(question.start)
         if kept_since is None or question.end <= kept_since:
             return None
         holders = _find_holders(view, question.subject)
@@ -177,7 +177,8 @@ def find_changes(
         kept = _PageChanges(view, question, shown)
         kept.read(search, stage)
         statements = kept.statements()
-        if memory is not None and view.only is None and not question.statement:
+        sees_memory = view.only is None or view.only.is_open
+        if memory is not None and sees_memory and not question.statement:
             statements += _memory_changes(memory, question)
         if question.kind:
             statements = [stated for stated in statements if stated.change == question.kind]
@@ -283,6 +284,8 @@ class _PageChanges:
         """Without those of pages that the question is not limited to; of a page that is gone nobody
         knows whether it was.
         """
+        if self._view.only is None or self._view.only.is_open:
+            return dict(sentences)
         ids = sorted({change.document for _, change in sentences.values()})
         outside = self._view.outside_documents(ids)
         return {key: pair for key, pair in sentences.items() if pair[1].document not in outside}

@@ -354,8 +354,6 @@ def stream_answer(
         else:
             return
     quoted = quote_sources(retrieval, sources, embedder)
-    if retrieval.changes is not None and retrieval.is_answered:
-        quoted = (*quote_changes(retrieval.changes)[1], *quoted)
     for sentence in quoted:
         yield AnswerEvent("sentence", sentence)
     mode = "extracted" if quoted else "no_answer"
@@ -476,6 +474,8 @@ def _answer(
         text += (separate(sentence) if text else "") + write_sentence(sentence)
     if not text and mode != "estimate":
         text = _say_why_not(retrieval) + _list_nearest(retrieval, sources)
+    if retrieval.changes is not None and not retrieval.changes.statements:
+        text = f"{retrieval.changes.sentence}\n\n{text}"
     return WrittenAnswer.model_validate(
         {
             **retrieval.model_dump(include=_OF_RETRIEVAL),

@@ -251,6 +251,8 @@ def show_written_answer(document: Document) -> View:
             f"{completion_tokens:,} back"
         )
         return
+    if (report := document.get("changes")) and not report["statements"]:
+        yield Text(report["sentence"])
     if sentences and sentences[0]["kind"]:
         yield from _show_blocks(sentences, {source["number"]: source for source in sources})
     else:

@@ -143,8 +143,10 @@ def test_a_page_that_got_another_name_has_not_changed(three_nights: dict[str, An
 def test_where_nothing_changed_the_answer_says_so_and_how_many_passages_mention_it(
     three_nights: dict[str, Any],
 ) -> None:
-    answer = run_json("answer", "What changed about backups since 2024-01-05?")
+    later = "What changed about backups since 2024-01-05?"
+    answer = run_json("answer", later)
     assert answer["changes"]["statements"] == []
+    assert "Nothing that the documents say about backups" in run("answer", later).output
     assert answer["text"].startswith(
         "Nothing that the documents say about backups changed since 2024-01-05; 1 passage mentions"
     )
@@ -301,7 +303,7 @@ class PlantedChanges:
                 at = datetime(2024, 1, day, tzinfo=UTC)
                 yield TextChange("", page, sentences(gone), sentences(came), at)
 
-    def kept_since(self) -> datetime | None:
+    def kept_since(self, start: datetime | None) -> datetime | None:
         return datetime(2024, 1, 1, tzinfo=UTC)
 
 
