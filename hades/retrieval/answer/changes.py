@@ -179,7 +179,8 @@ def find_changes(
         statements = kept.statements()
         sees_memory = view.only is None or view.only.is_open
         if memory is not None and sees_memory and not question.statement:
-            statements += _memory_changes(memory, question)
+            remembered = _memory_changes(memory, question)
+            statements += remembered[: view.turn.reads(len(remembered))]
         if question.kind:
             statements = [stated for stated in statements if stated.change == question.kind]
         statements.sort(
