@@ -5,7 +5,7 @@ Markdown.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, groupby
 
@@ -77,6 +77,7 @@ def quote_blocks(
         if source.kind == "passage":
             section = (source.document, *source.headings) if source.headings else (source.id,)
             pages[source.number] = _Page(source, first.setdefault(section, source))
+    _lend_heads(pages.values())
     statements = list(chain.from_iterable(page.statements for page in pages.values()))[:_READ]
     if not statements:
         return ()
@@ -121,11 +122,31 @@ def quote_blocks(
     )
 
 
+def _lend_heads(pages: Collection[_Page]) -> None:
+    """Give rows that were cut off from their table the heading that another passage of the section
+    has, where it has as many columns.
+    """
+    heads: dict[tuple[object, ...], str] = {}
+    for page in pages:
+        for block in page.blocks:
+            if block.head:
+                heads.setdefault((page.section, _columns(block.head)), block.head)
+    for page in pages:
+        for place, block in enumerate(page.blocks):
+            head = heads.get((page.section, _columns(block.markdown)))
+            if block.kind is BlockKind.ROW and not block.head and head:
+                page.blocks[place] = replace(block, head=head)
+
+
+def _columns(line: str) -> int:
+    return len(_split_cells(line.partition("\n")[0]))
+
+
 def _by_section(pages: Sequence[_Page]) -> list[_Page]:
     """The pages with those of one section together, sections in the order of their first."""
     sections: dict[tuple[str, ...], list[_Page]] = {}
     for page in pages:
-        sections.setdefault((page.source.document, *page.source.headings), []).append(page)
+        sections.setdefault(page.section, []).append(page)
     return list(chain.from_iterable(sections.values()))
 
 
@@ -222,6 +243,11 @@ class _Page:
                     is_first=is_first and is_prose,
                 )
                 is_first = is_first and not is_prose
+
+    @property
+    def section(self) -> tuple[str, ...]:
+        """The document and the headings above it."""
+        return (self.source.document, *self.source.headings)
 
     @property
     def is_shown(self) -> bool:
@@ -519,24 +545,35 @@ _ASKS_OTHERWISE = re.compile(
     r"\W*(?:how (?:do|does|did|can|could|should|to|is|are)|why|where|when|who|can|should)\b",
     re.IGNORECASE,
 )
-_DEFAULT_ROOTS = frozenset(("default", root("value"), root("setting")))
+_DEFAULT_ROOTS = frozenset(map(root, ("default", "value", "setting", "number")))
 
 
 def _find_default(
     blocks: Sequence[Block], things: frozenset[str], around: frozenset[str]
 ) -> Iterator[Block]:
-    """The value that a clause names as the default of these things, in a line of its own; `around`
-    are the words of the headings above.
+    """The value that a clause or a row names as the default of these things, in a line of its own;
+    `around` are the words of the headings above.
     """
     for block in blocks:
-        for sentence in _split(block):
-            begin = 0
-            for match in _DEFAULT.finditer(sentence):
-                clause = _roots(sentence[begin : match.end()])
-                begin = match.end()
-                if things & clause and things <= clause | around:
-                    yield Block(BlockKind.TERM, f"**Default**: {match[1]}", block.source)
-                    return
+        for clause, value in _read_defaults(block):
+            named = _roots(clause)
+            if things & named and things <= named | around:
+                yield Block(BlockKind.TERM, f"**Default**: {value}", block.source)
+                return
+
+
+def _read_defaults(block: Block) -> Iterator[tuple[str, str]]:
+    """What a block says that there are defaults of, each with its value."""
+    if block.kind is BlockKind.ROW:
+        columns, cells = _split_cells(block.head.partition("\n")[0]), _split_cells(block.markdown)
+        for column, cell in zip(columns, cells, strict=False):
+            if column.casefold() == "default" and cell:
+                yield cells[0], cell
+    for sentence in _split(block):
+        begin = 0
+        for match in _DEFAULT.finditer(sentence):
+            yield sentence[begin : match.end()], match[1]
+            begin = match.end()
 
 
 def _finish_table(rows: Sequence[Block], hidden: int) -> list[Block]:

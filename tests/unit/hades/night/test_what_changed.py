@@ -202,6 +202,54 @@ def test_before_the_first_night_git_tells_what_changed(
     assert row["before_state"] == f"until 2024-01-02 12:00 (before commit {changed[:12]})"
 
 
+HALLS = 12
+PUMP = "The pump of hall {hall} moves {litres} litres an hour."
+SPARE = "A spare pump stands behind the door of hall {hall}."
+
+
+def hall_page(hall: int, night: int, litres: int, *, spare: bool, has_pump: bool) -> str:
+    """A page with statements about pumps between others, which change every night."""
+    sentences = [f"The mill of hall {hall} turned {100 + night} times.", "Doors close at eight."]
+    if has_pump:
+        sentences.insert(1, PUMP.format(hall=hall, litres=litres))
+    if spare:
+        sentences.append(SPARE.format(hall=hall))
+    return f"# Hall {hall}\n\n" + "\n\n".join(sentences) + "\n"
+
+
+def test_of_many_edits_between_others_those_about_the_subject_are_named_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    live_in(tmp_path / "home", monkeypatch)
+    nights = Nights(tmp_path)
+    expected = set()
+    for night in range(3):
+        pages: dict[str, str | None] = {}
+        for hall in range(HALLS):
+            fate, edited_in = hall % 4, 1 + hall % 2  # changed, removed, added, left alone
+            is_edited = night >= edited_in
+            name = f"hall{hall}" if hall != 3 or night < 2 else "lobby"
+            litres = 200 + hall + (70 if fate == 0 and is_edited else 0)
+            pages[name] = hall_page(
+                hall,
+                night,
+                litres,
+                spare=fate == 2 and is_edited,
+                has_pump=fate != 1 or not is_edited,
+            )
+        if night == 2:
+            pages["hall3"] = None
+        nights.night(**pages)
+    for hall in range(0, HALLS, 4):
+        old = PUMP.format(hall=hall, litres=200 + hall)
+        expected.add(("changed", old, PUMP.format(hall=hall, litres=270 + hall)))
+        expected.add(("removed", PUMP.format(hall=hall + 1, litres=201 + hall), ""))
+        expected.add(("added", "", SPARE.format(hall=hall + 2)))
+    report = run_json("query", "What changed about the pumps since 2024-01-02?")["changes"]
+    assert len(report["statements"]) == len(expected)
+    assert said(report) == expected
+
+
 def test_memory_that_holds_another_state_is_a_change(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -359,6 +359,43 @@ def test_of_several_defaults_in_a_sentence_the_one_that_is_asked_for_is_shown() 
     assert quote_of("what is the default port?", Rows=page)[0] == "**Default**: 9090"
 
 
+def test_the_default_of_a_table_is_that_of_the_row_of_what_is_asked() -> None:
+    table = (
+        "| option | default | meaning |\n|---|---|---|\n| `--port` | | port, 0 for a free port |\n"
+        "| `--host` | `127.0.0.1` | address for the port |\n| `--workers` | `1` | processes |\n"
+    )
+    assert "**Default**: `1`" in quote_of("what is the default number of workers?", Serve=table)
+    shown = quote_of("what is the default port?", Serve=table)
+    assert not any(text.startswith("**Default**") for text in shown)
+
+
+def test_a_row_that_was_cut_off_gets_the_heading_of_its_table() -> None:
+    texts = [
+        "| setting | default | meaning |\n|---|---|---|\n| `PUMP_HOME` | `pump` | its folder |",
+        "| `PUMP_PORT` | `8377` | port that the pump listens on |",
+    ]
+    sources = [
+        AnswerSource(
+            number=number,
+            kind="passage",
+            rank=number,
+            id=str(number),
+            document="settings.md",
+            headings=("Settings",),
+            text=text,
+        )
+        for number, text in enumerate(texts, 1)
+    ]
+    shown = [
+        block.text for block in quote_blocks("what is the default of PUMP_PORT?", sources, None)
+    ]
+    assert shown[:2] == [
+        "**Default**: `8377`",
+        "| setting | default | meaning |\n|---|---|---|\n"
+        "| `PUMP_PORT` | `8377` | port that the pump listens on |",
+    ]
+
+
 def test_a_row_without_the_heading_of_its_table_reads_as_a_term() -> None:
     row = "| `PUMP_PORT` | `8377` | | yes | port that the pump listens on |"
     told = quote_of("which port does the pump listen on?", Settings=row)
