@@ -202,6 +202,21 @@ def test_before_the_first_night_git_tells_what_changed(
     assert row["before_state"] == f"until 2024-01-02 12:00 (before commit {changed[:12]})"
 
 
+def test_a_forgotten_page_is_in_no_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    live_in(tmp_path / "home", monkeypatch)
+    nights = Nights(tmp_path)
+    nights.repository.commit("first", {"backups.md": BACKUPS})
+    nights.repository.commit("later", {"backups.md": LATER})
+    nights.day += timedelta(days=2)
+    nights.night(backups=LATER, ports=PORTS)
+    nights.night(backups=LAST)
+    before = run_json("query", QUESTION)["changes"]
+    assert len(before["statements"]) == 3
+    run_json("forget", "backups.md", "--publish")
+    after = run_json("query", QUESTION)["changes"]
+    assert after is None or after["statements"] == []
+
+
 HALLS = 12
 PUMP = "The pump of hall {hall} moves {litres} litres an hour."
 SPARE = "A spare pump stands behind the door of hall {hall}."
