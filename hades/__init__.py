@@ -5,12 +5,17 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from hades.compat.pathrag import MemoryEnhancedPathRAG
+    from hades.ports.graph import DocumentFilter
     from hades.wiring import open_hades
 
-__all__ = ["MemoryEnhancedPathRAG", "open_hades"]
+__all__ = ["DocumentFilter", "MemoryEnhancedPathRAG", "open_hades"]
 
 
-_HOMES = {"MemoryEnhancedPathRAG": "hades.compat.pathrag", "open_hades": "hades.wiring"}
+_HOMES = {
+    "DocumentFilter": "hades.ports.graph",
+    "MemoryEnhancedPathRAG": "hades.compat.pathrag",
+    "open_hades": "hades.wiring",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -7,10 +7,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import date, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from hades.cache.tiers import CachePlace
 from hades.errors import HadesError, SettingsError
@@ -36,24 +36,34 @@ from hades.night.contracts.check import (
     check_contracts,
     require_contracts,
 )
-from hades.night.history import forget_history, keep_history, past_documents
+from hades.night.history import past_documents
+from hades.night.keep_history import forget_history, keep_history
 from hades.night.plan.folder import remove_plans
 from hades.night.report import build
 from hades.night.stage import begin
 from hades.night.standing import STANDING
 from hades.night.text_places import find_files, remove_files
+from hades.ports.graph import DocumentFilter
 from hades.ports.services import Embedder, LanguageModel, Tokenizer, utc_now
 from hades.ports.store import GraphStore
+from hades.reports.frames import read_frame
+from hades.retrieval.answer.write_answer import AnswerLimits
 from hades.retrieval.answers import Answers
+from hades.retrieval.core.types import DEFAULT, MODES, PASSAGE
 from hades.retrieval.pipeline import Tools
 from hades.retrieval.turn_result import QUERY_LOGS, TurnLog, log_of
+from hades.retrieval.written_answers import write_events
 from hades.snapshot.manifest import newer_documents, served
 from hades.snapshot.open import discard, open_snapshot, retire_snapshots
 from hades.snapshot.publish import PublishReport, publish
 from hades.snapshot.view import GraphView
-from schemas.answer import Retrieval
+from schemas.answer import Retrieval, WrittenAnswer, as_pandas
 from schemas.builds import ManifestEntry
 from schemas.ids import node_id
+from schemas.plan import Plan
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _BEFORE_EDGES = (Phase.NODES, Phase.CHUNKS, Phase.EMBEDDINGS)
 
@@ -286,15 +296,85 @@ class Hades:
         """The published graph, as questions read it."""
         return open_snapshot(self.home)
 
-    def retrieve(self, text: str, **options: Any) -> Retrieval:
-        """Answer a question from the published graph; the turn is logged beside the next question.
+    def retrieve(
+        self,
+        text: str,
+        *,
+        recipe: str = DEFAULT,
+        plan: Plan | Mapping[str, Any] | None = None,
+        as_of: str | date | None = None,
+        known_at: str | date | None = None,
+        near: Sequence[str] = (),
+        domain: str | None = None,
+        only: DocumentFilter | None = None,
+        level: str = PASSAGE,
+        max_paths: int | None = None,
+        mode: str = MODES[0],
+        anyway: bool = False,
+    ) -> Retrieval:
+        """Answer a question from the published graph with passages and paths; the turn is logged
+        beside the next question.
 
-        `options` are those of `Answers.retrieve`: recipe, plan, as_of, known_at, max_paths, mode,
-        near, domain, only, level and anyway.
+        `only` limits it to some documents, `near` asks from some documents or nodes, `level` also
+        ranks files or symbols, `mode` is that of the recipe nexus, `anyway` does not abstain.
         """
-        answer = self.answers.retrieve(text, **options)
+        answer = self.answers.retrieve(
+            text,
+            recipe=recipe,
+            plan=plan,
+            as_of=as_of,
+            known_at=known_at,
+            near=near,
+            domain=domain,
+            only=only,
+            level=level,
+            max_paths=max_paths,
+            mode=mode,
+            anyway=anyway,
+        )
         self._turns.add(log_of(answer, utc_now()))
         return with_origins(self.home, answer, utc_now())
+
+    def answer(
+        self,
+        text: str,
+        *,
+        recipe: str = DEFAULT,
+        plan: Plan | Mapping[str, Any] | None = None,
+        as_of: str | date | None = None,
+        known_at: str | date | None = None,
+        domain: str | None = None,
+        only: DocumentFilter | None = None,
+        max_sources: int = AnswerLimits.sources,
+        max_tokens: int = AnswerLimits.completion_tokens,
+        token_cap: int = AnswerLimits.total_tokens,
+        quote: bool = False,
+    ) -> WrittenAnswer:
+        """Answer a question in sentences, each with the numbers of the sources that state it: by
+        the language model of the settings, else (or to `quote`) in sentences of the passages.
+        """
+        if only is None and domain is not None:
+            only = DocumentFilter(domain)
+        retrieval = self.retrieve(
+            text, recipe=recipe, plan=plan, as_of=as_of, known_at=known_at, only=only
+        )
+        *_, last = write_events(
+            self.answers,
+            retrieval,
+            lambda: self.store,
+            only=only,
+            model=None if quote else self._language_model,
+            limits=AnswerLimits(max_sources, max_tokens, token_cap),
+        )
+        answer: WrittenAnswer = last.value
+        return answer
+
+    def frame(self, name: str) -> pd.DataFrame:
+        """A part of the graph as a pandas frame: passages, documents, entities, relations, topics,
+        mentions, memory, questions, or any collection; needs pandas, which the extra `flows`
+        brings.
+        """
+        return as_pandas(read_frame(self.store, name))
 
     def close(self) -> None:
         """Give back files and connections."""

@@ -19,6 +19,7 @@ from hades.files import FileLock, hold_lock, make_private_folder
 from hades.ingest.manifest import known
 from hades.memory.memory import Memory
 from hades.memory.recall.search import NOTHING_REMEMBERED, StoredMemorySearch
+from hades.night.kept_changes import KeptChanges
 from hades.night.release.branch import write_base
 from hades.ports.services import Embedder, LanguageModel, PaidModels, Tracker, silent
 from hades.ports.store import GraphStore, Mode
@@ -232,6 +233,7 @@ def open_answers(settings: Settings | None = None, embedder: Embedder | None = N
         beliefs=StoredBeliefs(lambda: open_store(settings, Mode.READ_ONLY), check),
         swapping=ExplorationRules(settings.learning.explore, settings.learning.explore_seed),
         memory=StoredMemorySearch(lambda: _open_memory_to_read(settings), settings.home, check),
+        changes=KeptChanges(settings.home, lambda: open_store(settings, Mode.READ_ONLY)),
     )
     open_current = partial(_open_view_or_empty, settings, tools)
     if settings.view == "arango":

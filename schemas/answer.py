@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 from pydantic import ConfigDict, Field
@@ -11,6 +11,9 @@ from pydantic import ConfigDict, Field
 from schemas.ids import Span
 from schemas.plan import Plan, Reason
 from schemas.record import Json, Record
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 NUMBERED = "its number in the prompt, by which `hades feedback --good` names it; paths come first"
 
@@ -245,6 +248,36 @@ class AbsenceCertificate(Shape):
     nearest: tuple[NearestMiss, ...] = ()
 
 
+class StatedChange(Shape):
+    """A statement then and now; `before` is empty for one that was added, `now` for one that was
+    removed.
+    """
+
+    change: Literal["added", "changed", "removed"]
+    before: str = ""
+    now: str = ""
+    document: str = Field(description="the id that came in with the corpus; a topic of memory")
+    document_id: str = ""
+    at: datetime = Field(description="when the page, by a night or a commit, or memory changed")
+    before_state: str = Field("", description="of `before`: until when it stood, and where it is")
+    now_state: str = Field("", description="of `now`: since when it stands, and where it is")
+
+
+class ChangeReport(Shape):
+    """What changed about a subject in a stretch of time."""
+
+    subject: str
+    since: datetime | None = None
+    until: datetime
+    kept_since: datetime | None = Field(
+        None, description="since when changes are known; None where nothing is kept"
+    )
+    statements: tuple[StatedChange, ...] = Field((), description="newest first")
+    more: int = Field(0, description="statements that are not listed")
+    mentions: int = Field(0, description="passages of today that hold the words of the subject")
+    sentence: str = Field("", description="the report in words")
+
+
 class Carried(Shape):
     """What a question has from the one that it follows."""
 
@@ -297,6 +330,9 @@ class Retrieval(Shape):
     carried: Carried | None = Field(
         None, description="what the question has from the one that it follows; else None"
     )
+    changes: ChangeReport | None = Field(
+        None, description="of a question about what changed: the statements then and now"
+    )
 
     @property
     def is_answered(self) -> bool:
@@ -313,13 +349,26 @@ class Retrieval(Shape):
             )
         if part == "paths":
             rows = [_path_row(path) for path in self.paths]
+        elif part == "passages":
+            rows = [_passage_row(passage) for passage in self.passages]
         else:
-            rows = [row.model_dump(by_alias=True) for row in getattr(self, part)]
+            rows = [row.model_dump() for row in self.ranking]
         return pa.Table.from_pylist(rows, schema=TABLES[part])
 
-    def to_pandas(self, part: str = "passages") -> Any:
+    def to_pandas(self, part: str = "passages") -> pd.DataFrame:
         """The same as a pandas frame; needs pandas, which the extra `flows` brings."""
-        return self.to_arrow(part).to_pandas()
+        return as_pandas(self.to_arrow(part))
+
+
+def as_pandas(table: pa.Table) -> pd.DataFrame:
+    """A table as a pandas frame; without pandas the error names the extra that brings it."""
+    try:
+        return table.to_pandas()
+    except ImportError:
+        raise ImportError(
+            "a frame needs pandas, which is not installed; run `pip install "
+            "'hades-graphrag[flows]'`, or use to_arrow()"
+        ) from None
 
 
 _TEXTS = pa.list_(pa.string())
@@ -336,6 +385,9 @@ TABLES: dict[str, pa.Schema] = {
             ("from", _TEXTS),
             ("span", _NUMBERS),
             ("headings", _TEXTS),
+            ("heading", pa.string()),
+            ("source", pa.string()),
+            ("timestamp", pa.timestamp("us", "UTC")),
             ("path", pa.string()),
             ("lines", _NUMBERS),
             ("symbol", pa.string()),
@@ -359,6 +411,15 @@ TABLES: dict[str, pa.Schema] = {
 }
 
 
+def _passage_row(passage: CitedPassage) -> dict[str, Any]:
+    """`heading` is one line of all headings, `source` where the document is opened."""
+    return {
+        **passage.model_dump(by_alias=True),
+        "heading": " › ".join(passage.headings),
+        "source": passage.address or passage.path or passage.document,
+    }
+
+
 def _path_row(path: Path) -> dict[str, Any]:
     row = path.model_dump(include={"rank", "score", "reliability", "confidence", "text", "why"})
     return {
@@ -373,7 +434,9 @@ class AnswerSource(Shape):
     """A passage or path of this turn under the number that sentences cite."""
 
     number: int = Field(ge=1)
-    kind: Literal["passage", "path"]
+    kind: Literal["passage", "path", "state"] = Field(
+        description="a state is what a page or memory said at a time; `where` says which"
+    )
     rank: int = Field(
         ge=1, description="its rank among the passages or paths of the turn, for feedback"
     )
@@ -479,6 +542,9 @@ class WrittenAnswer(Shape):
     )
     carried: Carried | None = Field(
         None, description="what the question has from the one that it follows; else None"
+    )
+    changes: ChangeReport | None = Field(
+        None, description="of a question about what changed: the statements then and now"
     )
     check_ms: float = Field(
         0.0, description="time of the check which sources are needed; 0 where it was left out"

@@ -6,32 +6,21 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import date
-from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from hades.errors import SnapshotError
 from hades.files import write_whole
-from hades.ingest.forget import words_of
-from hades.night.columns import kind_numbers
-from hades.night.context import BuildContext
 from hades.night.release.branch import snapshot_of_branch
-from hades.night.standing import GraphChanges
-from hades.ports.graph import Kind, Passage
-from hades.ports.services import utc_now
 from hades.settings.load import branches
 from hades.snapshot import manifest
-from hades.snapshot.manifest import RETIRED, root_of, served
-from hades.snapshot.open import open_folder, snapshots
-from hades.snapshot.view import GraphView
-from hades.text.sentences import sentences_of
-from schemas.ids import iso
+from hades.snapshot.manifest import root_of, served
+from hades.snapshot.open import snapshots
 
 FOLDER = "history"
 CURRENT = "current"
@@ -77,87 +66,12 @@ class Move:
         return (self.moment or self.at)[:10]
 
 
-@contextmanager
-def keep_history(context: BuildContext, act: str = "publish", moment: str = "") -> Iterator[None]:
-    """Keep what changes when another snapshot serves after the body than at the last move; pages
-    that served before their graph are no move.
-    """
-    home = context.home
-    moves = _files(home)
-    before = _move_of(moves[-1]).snapshot if moves else served(home)
-    yield
-    after = served(home)
-    if after == before or not context.history_bytes:
-        return
-    move = Move(iso(utc_now()), after, before, moment, act, settings=context.shaping_settings)
-    root = root_of(home)
-    with closing(open_folder(root / after)) as new_view:
-        changes: Sequence[DocumentChange] = ()
-        counts = _sizes(new_view)
-        with suppress(SnapshotError), closing(open_folder(root / before)) as old_view:
-            changes = read_changes(old_view, new_view)
-            counts = _count_changes(changes, old_view, new_view)
-            if (root / before / RETIRED).exists():  # it holds what was forgotten
-                changes = [replace(row, gone=()) for row in changes if row.change != "removed"]
-    _write(home / FOLDER, replace(move, counts=counts, has_texts=bool(before)), changes)
-    bound_history(home, context.history_bytes)
-
-
-def read_changes(old_view: GraphView, new_view: GraphView) -> list[DocumentChange]:
-    """What differs between two graphs in the sentences of each document, by its name."""
-    compared = GraphChanges(old_view, new_view)
-    gone, came = map(_sentences_by_document, compared.passages)
-    changes = []
-    for document, change in compared.documents.items():
-        old, new = gone.get(document, {}), came.get(document, {})
-        lost = tuple(sentence for sentence in old if sentence not in new)
-        gained = tuple(sentence for sentence in new if sentence not in old)
-        changes.append(DocumentChange(document, compared.names[document], change, lost, gained))
-    return sorted(changes, key=lambda row: row.name)
-
-
 def plain(sentence: str) -> str:
     """A sentence with single blanks, as it is compared."""
     return " ".join(sentence.split())
 
 
-def _sentences_by_document(passages: Sequence[Passage]) -> dict[str, dict[str, None]]:
-    """The sentences of passages, each once, by document in the order of the text."""
-    texts: dict[str, dict[str, None]] = {}
-    for passage in sorted(passages, key=lambda passage: (passage.document_id, passage.span)):
-        sentences = dict.fromkeys(map(plain, sentences_of(passage.text)))
-        texts.setdefault(passage.document_id, {}).update(sentences)
-    return texts
-
-
-def _sizes(view: GraphView) -> dict[str, dict[str, int]]:
-    entities = view.info.nodes.get(Kind.ENTITY.value, 0)
-    relations = view.info.edges.get("relations", 0)
-    return {"entities": {"now": entities}, "relations": {"now": relations}}
-
-
-def _count_changes(
-    changes: Sequence[DocumentChange], old_view: GraphView, new_view: GraphView
-) -> dict[str, dict[str, int]]:
-    old_sizes, new_sizes = _sizes(old_view), _sizes(new_view)
-    documents = dict.fromkeys(("added", "changed", "removed"), 0)
-    for row in changes:
-        documents[row.change] += 1
-    old, new = _entity_ids(old_view), _entity_ids(new_view)
-    entities = {"added": len(new - old), "removed": len(old - new), **new_sizes["entities"]}
-    net = new_sizes["relations"]["now"] - old_sizes["relations"]["now"]
-    return {
-        "documents": documents,
-        "entities": entities,
-        "relations": {"net": net, **new_sizes["relations"]},
-    }
-
-
-def _entity_ids(view: GraphView) -> set[str]:
-    return set(view.ids(kind_numbers(view.info.nodes, Kind.ENTITY.value)))
-
-
-def _write(folder: Path, move: Move, changes: Sequence[DocumentChange]) -> Path:
+def write_move(folder: Path, move: Move, changes: Sequence[DocumentChange]) -> Path:
     """A file of JSON lines: the move, then a line for each document."""
     name = f"{re.sub(r'[^0-9]', '', move.at)}-{move.snapshot}.jsonl"
     rows = [{**asdict(move), "file": name}, *map(asdict, changes)]
@@ -165,22 +79,22 @@ def _write(folder: Path, move: Move, changes: Sequence[DocumentChange]) -> Path:
     return write_whole(folder / name, "\n".join(lines) + "\n")
 
 
-def _files(home: Path) -> list[Path]:
+def history_files(home: Path) -> list[Path]:
     """The files of the history, oldest first."""
     return sorted((home / FOLDER).glob("*.jsonl"))
 
 
 def size_of_history(home: Path) -> dict[str, Any]:
     """How many bytes the history has, how many moves, and since when sentences are kept."""
-    files = _files(home)
-    since = next((move.day for move in _read_moves(home) if move.has_texts), "")
+    files = history_files(home)
+    since = next((move.day for move in read_moves(home) if move.has_texts), "")
     bytes_kept = sum(path.stat().st_size for path in files)
     return {"moves": len(files), "bytes": bytes_kept, "texts_since": since}
 
 
 def bound_history(home: Path, limit: int) -> None:
     """Drop the oldest sentences, then the oldest moves, until the history fits."""
-    files = _files(home)
+    files = history_files(home)
     total = sum(path.stat().st_size for path in files)
     for is_last_resort in (False, True):
         for path in files:
@@ -192,11 +106,11 @@ def bound_history(home: Path, limit: int) -> None:
             if is_last_resort:
                 path.unlink()
             else:
-                _write(path.parent, replace(_move_of(path), has_texts=False), ())
+                write_move(path.parent, replace(move_of(path), has_texts=False), ())
                 total += path.stat().st_size
 
 
-def _move_of(path: Path) -> Move:
+def move_of(path: Path) -> Move:
     with path.open(encoding="utf-8") as lines:
         return Move(**json.loads(next(lines)))
 
@@ -215,16 +129,16 @@ def _change_of(line: str) -> DocumentChange:
     return DocumentChange(**{**row, "gone": tuple(row["gone"]), "came": tuple(row["came"])})
 
 
-def _read_moves(home: Path) -> list[Move]:
+def read_moves(home: Path) -> list[Move]:
     """The moves that were written down, oldest first."""
-    return [_move_of(path) for path in _files(home)]
+    return [move_of(path) for path in history_files(home)]
 
 
 def moves_of(home: Path) -> list[Move]:
     """Every move that is known, oldest first; of what served before moves were written down, the
     snapshots that are still there.
     """
-    moves = _read_moves(home)
+    moves = read_moves(home)
     root = root_of(home)
     pointer = manifest.read_or_none(root, manifest.CURRENT)
     if pointer is None:
@@ -242,49 +156,8 @@ def moves_of(home: Path) -> list[Move]:
 
 def past_documents(home: Path, names: Sequence[str]) -> dict[str, str]:
     """The ids of documents that the history has changes of, by their names."""
-    rows = chain.from_iterable(changes_of(home, move) for move in _read_moves(home))
+    rows = chain.from_iterable(changes_of(home, move) for move in read_moves(home))
     return {row.name: row.document for row in rows if row.name in names}
-
-
-def forget_history(home: Path, documents: Sequence[str], words: AbstractSet[str]) -> None:
-    """Take documents (ids) out of the history: what is kept of them, also from when they had other
-    names, and every sentence with one of the words.
-    """
-    gone = {*documents}
-    contents = [(move, changes_of(home, move)) for move in _read_moves(home)]
-    for _, changes in reversed(contents):
-        _follow_names(changes, gone)
-    forgotten: set[str] = set()
-    for row in chain.from_iterable(changes for _, changes in contents):
-        if row.document in gone:
-            forgotten.update(row.gone, row.came)
-    is_forgotten = partial(_tells, forgotten, words)
-    for move, changes in contents:
-        rows = []
-        for row in changes:
-            if row.document not in gone and words.isdisjoint(words_of(row.name)):
-                lost = tuple(text for text in row.gone if not is_forgotten(text))
-                gained = tuple(text for text in row.came if not is_forgotten(text))
-                rows.append(replace(row, gone=lost, came=gained))
-        if rows != changes:
-            _write(home / FOLDER, move, rows)
-
-
-def _tells(forgotten: AbstractSet[str], words: AbstractSet[str], sentence: str) -> bool:
-    return sentence in forgotten or not words.isdisjoint(words_of(sentence))
-
-
-def _follow_names(changes: Sequence[DocumentChange], gone: set[str]) -> None:
-    """Add the documents that went in the same move in which a forgotten one came with their
-    sentences.
-    """
-    came: set[str] = set()
-    for row in changes:
-        if row.document in gone and row.change == "added":
-            came.update(row.came)
-    for row in changes:
-        if row.change == "removed" and is_renamed(row.gone, came):
-            gone.add(row.document)
 
 
 def former_of(row: DocumentChange, rows: Sequence[DocumentChange]) -> DocumentChange | None:
@@ -301,7 +174,7 @@ def former_of(row: DocumentChange, rows: Sequence[DocumentChange]) -> DocumentCh
 def other_names(home: Path, names: Sequence[str]) -> list[str]:
     """The names with those that the same pages had before and after."""
     known = {*names}
-    contents = [changes_of(home, move) for move in _read_moves(home)]
+    contents = [changes_of(home, move) for move in read_moves(home)]
     for changes in (*reversed(contents), *contents):
         for row in changes:
             former = former_of(row, changes)

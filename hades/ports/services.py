@@ -391,6 +391,45 @@ class MemorySearch(Protocol):
         """
 
 
+@dataclass(frozen=True)
+class TextChange:
+    """Sentences that a page lost and got at a moment; `former_at` is the moment of the state before
+    it. `document` is empty for a page that is gone. `commits` are known by sentence.
+    """
+
+    document: str
+    name: str
+    gone: Sequence[str]
+    came: Sequence[str]
+    at: datetime
+    former_at: datetime | None = None
+    snapshot: str = ""
+    former_snapshot: str = ""
+    commits: Mapping[str, str] = field(default_factory=dict)
+
+
+class ChangeSearch(Protocol):
+    """What documents said and no longer say, as far as it is kept."""
+
+    def find(
+        self,
+        start: datetime | None,
+        end: datetime,
+        *,
+        may_tell: Callable[[str, str], bool],
+        goes_on: Callable[[], bool],
+    ) -> Iterator[TextChange]:
+        """The changes after `start` until `end`, oldest first; of a page only where `may_tell` is
+        true for its name and a text with what it lost and got; no further ones once `goes_on` is
+        false.
+        """
+
+    def kept_since(self, start: datetime | None) -> datetime | None:
+        """Since when changes are known, looked for no further back than `start`; None where nothing
+        is known.
+        """
+
+
 def utc_now() -> datetime:
     """Now, with its zone: when something was asked or written. Builds take their moment as a
     parameter.

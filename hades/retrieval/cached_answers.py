@@ -176,6 +176,7 @@ class CachedAnswers:
         explores = self.answers.tools.swapping.share > 0
         return (
             answer.recipe != NEXUS
+            and answer.changes is None  # which are up to now
             and not explores
             and not PASSING & set(answer.reasons)
             and not self._lacks_vector(answer)

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from hades.errors import HadesError
 from hades.ports.graph import ViewInfo
 from hades.ports.services import (
+    ChangeSearch,
     Embedder,
     LoadsModel,
     MemoryHit,
@@ -28,6 +29,7 @@ from hades.ports.services import (
 )
 from hades.retrieval.answer.absence_certificate import certify_absence
 from hades.retrieval.answer.assemble import AnswerParts, passages_inside, paths_inside, show
+from hades.retrieval.answer.changes import find_changes, read_change_question
 from hades.retrieval.answer.memory_states import add_memory_paths, place_states, recall_states
 from hades.retrieval.answer.path_text import QuickCounts
 from hades.retrieval.answer.prompt import WindowSize, pack, pack_window
@@ -96,7 +98,7 @@ from hades.snapshot.remote import (
 )
 from hades.snapshot.view import GraphView
 from hades.telemetry.turn import Turn, budget_seconds
-from schemas.answer import AbsenceCertificate, Retrieval
+from schemas.answer import AbsenceCertificate, ChangeReport, Retrieval
 from schemas.ids import Mask
 from schemas.plan import Plan, Reason
 
@@ -130,6 +132,7 @@ class Tools:
     swapping: ExplorationRules = field(default_factory=ExplorationRules)
     judge: Callable[[MeteredView, Question], Judge] = judge_of
     memory: MemorySearch | None = None  # what was remembered, searched beside the documents
+    changes: ChangeSearch | None = None  # what the documents said before
 
 
 def retrieve(
@@ -285,6 +288,7 @@ def _answer(
     newer = info.parts.get(NEWER, "").split()
     if any(passage.document_id in newer for passage in turn_result.shown.passages):
         turn.because(Reason.GRAPH_FOLLOWS)
+    changes = stages.find_changes(turn_result)
     absence = stages.certify(seed_hits, result, turn_result)
     if isinstance(view, PartView) and view.missing():
         turn.trimmed(Reason.CAP_EXCEEDED)
@@ -298,6 +302,7 @@ def _answer(
         confidence=selected.confidence,
         excluded=excluded,
         absence=absence,
+        changes=changes,
     )
 
 
@@ -690,6 +695,20 @@ class _Stages:
             spoken_count, question_count = turn_result.words
             stage.coverage = spoken_count / question_count if question_count else 0.0
         return turn_result
+
+    def find_changes(self, turn_result: TurnResult) -> ChangeReport | None:
+        """What changed, for a question that asks it; then it is answered."""
+        asked_at = self.question.mask.as_of or self.question.at
+        asked = read_change_question(self.question.text, asked_at)
+        if asked is None:
+            return None
+        tools = self.tools
+        passages = turn_result.shown.passages
+        changes = find_changes(self.view, tools.changes, tools.memory, asked, passages)
+        reasons = self.view.turn.reasons
+        if changes and (changes.statements or changes.mentions) and Reason.ABSTAINED in reasons:
+            reasons.remove(Reason.ABSTAINED)
+        return changes
 
     def certify(
         self, seed_hits: SeedHits, result: StepResult, turn_result: TurnResult

@@ -114,8 +114,8 @@ def report(
     ranking: tuple[RankedItem, ...] = (),
     **judged: Any,
 ) -> Retrieval:
-    """The answer in the shape that programs know; `judged` are `why`, `confidence`, `excluded` and
-    `absence`.
+    """The answer in the shape that programs know; `judged` are `why`, `confidence`, `excluded`,
+    `absence` and `changes`.
     """
     packed = turn_result.packed
     shown = number_results(turn_result.shown, packed)

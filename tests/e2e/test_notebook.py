@@ -34,6 +34,7 @@ def test_the_notebook_runs_from_top_to_bottom(
         if cell.cell_type == "code"
         for output in cell.outputs
     ]
-    assert "SQLite" in shown[-4]
-    assert shown[-2].startswith("**Stores** [1]\n\nThe default store is SQLite.")
+    assert "SQLite" in shown[-5]
+    assert "relation" in shown[-2]
+    assert shown[-3].startswith("**Stores** [1]\n\nThe default store is SQLite.")
     assert "Thursdays" in shown[-1]

@@ -495,3 +495,71 @@ def _lines_of_sentence(lines: Sequence[BlamedLine], sentence: str) -> list[Blame
     best = max(shared, key=lambda number: (shared[number], -number))
     reach = 1 if shared[best] == len(words) else _LINES_APART  # it may stand in one line
     return [line for line in lines if line.number in shared and abs(line.number - best) < reach]
+
+
+_PAGES = ("*.md", "*.markdown", "*.rst", "*.txt", "*.adoc")
+_MAX_PAGE_BYTES = 16 << 20  # of all versions together
+_HUNK = re.compile(r"^@@ .*\n", re.M)
+_PATHS = re.compile(r"^(?:---|\+\+\+) (.+?)\t?$", re.M)
+_RENAMED = re.compile(r"^rename from (.+)\nrename to (.+)$", re.M)
+
+
+@dataclass(frozen=True)
+class PageVersion:
+    """The lines that a commit took from a page of a folder, and those that it brought into it."""
+
+    name: str
+    at: datetime
+    commit: str
+    gone: str
+    came: str
+
+
+def first_commit(folder: Path) -> datetime | None:
+    """When the repository of a folder began; None where there is none."""
+    try:
+        seconds = run_git(folder, "log", "--max-parents=0", "--format=%ct", "HEAD").split()
+    except GitError:
+        return None
+    return datetime.fromtimestamp(min(map(int, seconds)), UTC) if seconds else None
+
+
+def read_pages(folder: Path, start: datetime | None, end: datetime) -> Iterator[PageVersion]:
+    """What commits after `start` until `end` made of the pages below a folder, newest first and
+    without the one that the repository began with; none where no repository knows it. A page has
+    its newest name throughout.
+    """
+    moments = [] if start is None else [f"--since={start.isoformat()}"]
+    arguments = ("--no-merges", "--min-parents=1", "-p", "-U0", "--relative")
+    whole = ("log", *arguments, "--no-prefix", *_DIFF[:3], "-M", f"--format={_MARK}%H %ct")
+    pages = (*moments, f"--until={end.isoformat()}", "HEAD", "--", *_PAGES)
+    names: dict[str, str] = {}
+    with stream_git(folder, *whole, *pages) as output:
+        unfinished, size = b"", 0
+        while size < _MAX_PAGE_BYTES and (block := output.read(1 << 18)):
+            size += len(block)
+            *commits, unfinished = (unfinished + block).split(_MARK.encode())
+            for commit in commits:
+                yield from _page_versions(commit.decode("utf-8", "replace"), names)
+        yield from _page_versions(unfinished.decode("utf-8", "replace"), names)
+
+
+def _page_versions(record: str, names: dict[str, str]) -> Iterator[PageVersion]:
+    """The pages of a commit by their newest names, which `names` has of those that got another."""
+    header, *patches = record.split("\ndiff --git ")
+    if not patches:
+        return
+    commit, seconds = header.split()[:2]
+    at = datetime.fromtimestamp(int(seconds), UTC)
+    for patch in patches:
+        facts, *hunks = _HUNK.split(patch)
+        for old, new in _RENAMED.findall(facts):
+            names[old] = names.get(new, new)
+        paths = [path for path in _PATHS.findall(facts) if path != "/dev/null"]
+        lines = "".join(hunks).split("\n")
+        if hunks and paths:
+            name = names.get(paths[-1], paths[-1])
+            gone, came = (
+                "\n".join(line[1:] for line in lines if line.startswith(sign)) for sign in "-+"
+            )
+            yield PageVersion(name, at, commit, gone, came)

@@ -27,7 +27,8 @@ from hades.night.contracts.check import (
     require_contracts,
 )
 from hades.night.exam import stage as exam
-from hades.night.history import keep_history, resolve_snapshot
+from hades.night.history import resolve_snapshot
+from hades.night.keep_history import keep_history
 from hades.night.stage import EDGES as EDGE_COLLECTIONS
 from hades.night.stage import TEXTS, TOPICS, Report, Stage
 from hades.night.standing import ask_standing

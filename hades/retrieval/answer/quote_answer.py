@@ -5,7 +5,7 @@ Markdown.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, groupby
 
@@ -77,6 +77,7 @@ def quote_blocks(
         if source.kind == "passage":
             section = (source.document, *source.headings) if source.headings else (source.id,)
             pages[source.number] = _Page(source, first.setdefault(section, source))
+    _lend_heads(pages.values())
     statements = list(chain.from_iterable(page.statements for page in pages.values()))[:_READ]
     if not statements:
         return ()
@@ -111,7 +112,42 @@ def quote_blocks(
             page.add(statement, fit.question_roots, room)
             shown += [page] if page.is_shown and page not in shown else []
     marks = [statement.text for statement in chosen]
-    return tuple(chain.from_iterable(page.sentences(marks, fit.question_roots) for page in shown))
+    default_of = frozenset[str]()
+    if "default" in fit.question_roots and not _ASKS_OTHERWISE.match(question):
+        default_of = fit.question_roots - _DEFAULT_ROOTS
+    return tuple(
+        chain.from_iterable(
+            page.sentences(marks, fit.question_roots, default_of) for page in _by_section(shown)
+        )
+    )
+
+
+def _lend_heads(pages: Collection[_Page]) -> None:
+    """Give rows that were cut off from their table the heading that another passage of the section
+    has, where it has as many columns.
+    """
+    heads: dict[tuple[object, ...], str] = {}
+    for page in pages:
+        for block in page.blocks:
+            if block.head:
+                heads.setdefault((page.section, _columns(block.head)), block.head)
+    for page in pages:
+        for place, block in enumerate(page.blocks):
+            head = heads.get((page.section, _columns(block.markdown)))
+            if block.kind is BlockKind.ROW and not block.head and head:
+                page.blocks[place] = replace(block, head=head)
+
+
+def _columns(line: str) -> int:
+    return len(_split_cells(line.partition("\n")[0]))
+
+
+def _by_section(pages: Sequence[_Page]) -> list[_Page]:
+    """The pages with those of one section together, sections in the order of their first."""
+    sections: dict[tuple[str, ...], list[_Page]] = {}
+    for page in pages:
+        sections.setdefault(page.section, []).append(page)
+    return list(chain.from_iterable(sections.values()))
 
 
 def _rank_further(
@@ -209,6 +245,11 @@ class _Page:
                 is_first = is_first and not is_prose
 
     @property
+    def section(self) -> tuple[str, ...]:
+        """The document and the headings above it."""
+        return (self.source.document, *self.source.headings)
+
+    @property
     def is_shown(self) -> bool:
         """Whether a block of it is."""
         return bool(self._shown)
@@ -300,17 +341,24 @@ class _Page:
                 room.spend(block)
 
     def sentences(
-        self, marks: Sequence[str], question_roots: frozenset[str]
+        self,
+        marks: Sequence[str],
+        question_roots: frozenset[str],
+        default_of: frozenset[str] = frozenset(),
     ) -> Iterator[AnswerSentence]:
-        """What is shown in reading order; the first says where it stands, rows of one table are
-        one.
+        """What is shown in reading order, before it the default of what the question asks for; the
+        first says where it stands, rows of one table are one.
         """
         heading = " › ".join(self.source.headings) or self.source.title or self.source.document
         blocks = list(_outdent([self._cut_announcement(place) for place in sorted(self._shown)]))
-        if "default" in question_roots:
-            blocks = [*_find_default(blocks, marks), *blocks]
-        for _, group in groupby(blocks, key=lambda block: block.head or id(block)):
+        if default_of:
+            around = _roots(f"{self.source.title} {' '.join(self.source.headings)}")
+            blocks = [*_find_default(blocks, default_of, around), *blocks]
+        for head, group in groupby(blocks, key=lambda block: block.head or id(block)):
             rows = list(group)
+            if rows[0].kind is BlockKind.ROW:
+                hidden = sum(block.head == head for block in self.blocks) - len(rows)
+                rows = _finish_table(rows, hidden)
             yield AnswerSentence(
                 text=join_rows(rows),
                 citations=(self.source.number,),
@@ -492,13 +540,56 @@ _DEFAULT = re.compile(
 )
 
 
-def _find_default(blocks: Sequence[Block], marks: Sequence[str]) -> Iterator[Block]:
-    """The value that the blocks with a mark name as a default, in a line of its own."""
+# Questions that speak of a default and do not ask for its value.
+_ASKS_OTHERWISE = re.compile(
+    r"\W*(?:how (?:do|does|did|can|could|should|to|is|are)|why|where|when|who|can|should)\b",
+    re.IGNORECASE,
+)
+_DEFAULT_ROOTS = frozenset(map(root, ("default", "value", "setting", "number")))
+
+
+def _find_default(
+    blocks: Sequence[Block], things: frozenset[str], around: frozenset[str]
+) -> Iterator[Block]:
+    """The value that a clause or a row names as the default of these things, in a line of its own;
+    `around` are the words of the headings above.
+    """
     for block in blocks:
-        is_marked = any(mark in block.markdown for mark in marks)
-        if is_marked and (match := _DEFAULT.search(block.markdown)):
-            yield Block(BlockKind.TERM, f"**Default**: {match[1]}", block.source)
-            return
+        for clause, value in _read_defaults(block):
+            named = _roots(clause)
+            if things & named and things <= named | around:
+                yield Block(BlockKind.TERM, f"**Default**: {value}", block.source)
+                return
+
+
+def _read_defaults(block: Block) -> Iterator[tuple[str, str]]:
+    """What a block says that there are defaults of, each with its value."""
+    if block.kind is BlockKind.ROW:
+        columns, cells = _split_cells(block.head.partition("\n")[0]), _split_cells(block.markdown)
+        for column, cell in zip(columns, cells, strict=False):
+            if column.casefold() == "default" and cell:
+                yield cells[0], cell
+    for sentence in _split(block):
+        begin = 0
+        for match in _DEFAULT.finditer(sentence):
+            yield sentence[begin : match.end()], match[1]
+            begin = match.end()
+
+
+def _finish_table(rows: Sequence[Block], hidden: int) -> list[Block]:
+    """Rows as they can be read: one whose table has no heading as a term, and below the others a
+    mark for those that are not shown.
+    """
+    last = rows[-1]
+    if last.head:
+        mark = f"| … |{' |' * (len(_split_cells(last.head.partition(chr(10))[0])) - 2)}"
+        return [*rows, replace(last, markdown=mark)] if hidden else list(rows)
+    finished = []
+    for row in rows:
+        name, *cells = [cell for cell in _split_cells(row.markdown) if cell] or [row.markdown]
+        text = f"{name}: {', '.join(cells)}" if cells else name
+        finished.append(Block(BlockKind.TERM, text, row.source))
+    return finished
 
 
 def _marks(

@@ -10,6 +10,7 @@ from typing import Any
 from hades.errors import HadesError
 from hades.ports.services import Embedder, LanguageModel, ProviderError, Tokenizer
 from hades.retrieval.answer.assemble import place_of
+from hades.retrieval.answer.changes import quote_changes
 from hades.retrieval.answer.quote_answer import quote_blocks, quote_opening
 from hades.retrieval.core.words import content_words, words
 from hades.retrieval.features.sentences import root
@@ -55,6 +56,7 @@ _OF_RETRIEVAL = {
     "excluded",
     "confidence",
     "absence",
+    "changes",
 }
 # Passages hold the words that answer; a path says how two things are joined.
 _PASSAGES_TO_A_PATH = 2
@@ -320,8 +322,11 @@ def stream_answer(
 
     `certify` says what was searched, where a turn that did not judge its passages found some, but
     no sentence of them answers.
-    An `overview`, of sources and sentences, is the answer to a question about the whole corpus.
+    An `overview`, of sources and sentences, is the answer to a question about the whole corpus, and
+    what changed to one that asks it.
     """
+    if retrieval.changes is not None and retrieval.changes.statements:
+        overview = quote_changes(retrieval.changes)
     if overview[1] and not estimate_only:
         yield AnswerEvent("sources", overview[0])
         yield AnswerEvent("cost", AnswerCost())
@@ -469,6 +474,8 @@ def _answer(
         text += (separate(sentence) if text else "") + write_sentence(sentence)
     if not text and mode != "estimate":
         text = _say_why_not(retrieval) + _list_nearest(retrieval, sources)
+    if retrieval.changes is not None and not retrieval.changes.statements:
+        text = f"{retrieval.changes.sentence}\n\n{text}"
     return WrittenAnswer.model_validate(
         {
             **retrieval.model_dump(include=_OF_RETRIEVAL),

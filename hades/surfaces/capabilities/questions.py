@@ -5,7 +5,6 @@ answer.
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -20,11 +19,9 @@ from hades.memory.upkeep.learn import judge_states
 from hades.ports.graph import DocumentFilter
 from hades.ports.services import utc_now
 from hades.retrieval import necessity
-from hades.retrieval.answer.absence_certificate import certify_absence
-from hades.retrieval.answer.overview import asks_overview, summarise_corpus, write_dashboard
-from hades.retrieval.answer.write_answer import AnswerEvent, AnswerLimits, stream_answer
+from hades.retrieval.answer.overview import write_dashboard
+from hades.retrieval.answer.write_answer import AnswerEvent, AnswerLimits
 from hades.retrieval.cached_answers import CachedTurn
-from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import (
     DEFAULT,
     LEVELS,
@@ -32,12 +29,11 @@ from hades.retrieval.core.types import (
     NAMES_OF_RECIPES,
     PASSAGE,
     PlanError,
-    caps_of,
 )
-from hades.retrieval.core.types import Question as AskedText
 from hades.retrieval.explain import explained
-from hades.retrieval.pipeline import BadQuestion, fetch_neighbourhood
-from hades.retrieval.turn_result import judge, log_of
+from hades.retrieval.pipeline import BadQuestion
+from hades.retrieval.turn_result import judge
+from hades.retrieval.written_answers import write_events
 from hades.surfaces.access.contexts import CallContext
 from hades.surfaces.capabilities import replies
 from hades.surfaces.capabilities.capability import (
@@ -56,10 +52,8 @@ from hades.surfaces.capabilities.capability import (
     capability,
     field,
 )
-from hades.telemetry.turn import Turn
 from hades.wiring import open_language_model, tell_feedback
-from schemas.answer import AbsenceCertificate, Carried, Retrieval, WrittenAnswer
-from schemas.ids import Mask
+from schemas.answer import Carried, Retrieval, WrittenAnswer
 from schemas.telemetry import Feedback, JudgedRanks, QueryLog, ShownResults
 
 _LISTED_DOMAINS = 20
@@ -312,63 +306,19 @@ def stream_events(
     options = {name: settings.pop(name) for name in ("recipe", "as_of", "known_at")}
     query, only, carried = _follow(context, query, **settings)
     retrieval = Retrieval.model_validate(context.ask(query, only=only, **options).document)
-    tools = context.answers.tools
-    stands_now = options["as_of"] is None and options["known_at"] is None
-    is_overview = only is None and stands_now and asks_overview(query)
-    events = stream_answer(
+    events = write_events(
+        context.answers,
         retrieval,
-        tokenizer=tools.tokenizer,
-        embedder=tools.embedder,
+        lambda: context.readable,
+        only=only,
         model=None if quote else open_language_model(context.settings),
         limits=AnswerLimits(max_sources, max_tokens, token_cap),
         estimate_only=estimate,
-        certify=lambda: _certify(context, retrieval, only),
-        overview=summarise_corpus(context.readable) if is_overview else ((), ()),
     )
     for event in events:
-        if event.name != "answer":
-            yield event
-            continue
-        answer = event.value.model_copy(update={"carried": carried})
-        if not is_overview:
-            answer = _check_needs(context, retrieval, answer)
-        yield AnswerEvent(event.name, answer)
-
-
-def _certify(
-    context: CallContext, retrieval: Retrieval, only: DocumentFilter | None
-) -> AbsenceCertificate:
-    """What was searched for a question whose passages hold no sentence that answers."""
-    answers = context.answers
-    with answers.lease() as graph:
-        turn = Turn(caps_of(answers.plan), answers.tools.clock)
-        question = AskedText(retrieval.query, mask=Mask(retrieval.as_of, retrieval.known_at))
-        view = fetch_neighbourhood(graph, turn, [question])
-        metered = MeteredView(view, turn, only, question.mask)
-        memory = answers.tools.memory is not None
-        return certify_absence(
-            metered, question, retrieval.passages, retrieval.passages, memory=memory
-        )
-
-
-def _check_needs(
-    context: CallContext, retrieval: Retrieval, answer: WrittenAnswer
-) -> WrittenAnswer:
-    """The answer with the need of each source it has, from one replay; one that cites nothing needs
-    nothing.
-    """
-    if not answer.sentences or not retrieval.snapshot:
-        return answer
-    began = time.perf_counter()
-    with context.answers.lease() as view:
-        if view.info.snapshot != retrieval.snapshot:
-            return answer
-        log = log_of(retrieval, utc_now())
-        replay = necessity.replay_of(view, context.answers.tools, log, necessity.CHECK_MS)
-        needs = necessity.weigh_sources(retrieval, answer.sentences, replay)
-    sources = necessity.mark_sources(answer.sources, needs)
-    ms = round((time.perf_counter() - began) * 1000, 1)
-    return answer.model_copy(update={"sources": sources, "check_ms": ms})
+        if event.name == "answer":
+            event = AnswerEvent(event.name, event.value.model_copy(update={"carried": carried}))
+        yield event
 
 
 QueryId = Annotated[

@@ -99,6 +99,7 @@ def show_answer(answer: Document, format: str) -> View:
         return
     if answer.get("why"):
         yield f"{answer['recipe']}: {answer['why']}"
+    yield from _show_changes(answer.get("changes"))
     for row in (answer.get("ranking") or ())[:_RANKED]:
         yield Text(f"{row['rank']}. {row['id']}", style="bold")
     for path in answer["paths"]:
@@ -116,6 +117,19 @@ def show_answer(answer: Document, format: str) -> View:
     yield _cost_table(answer)
     yield from explain_reasons(answer["reasons"])
     yield Text(f"{answer['query_id']} (snapshot {answer['snapshot'] or 'none'})", style="dim")
+
+
+def _show_changes(report: Document | None) -> Iterator[Text]:
+    """What changed, a line for each state."""
+    if report is None:
+        return
+    yield Text(report["sentence"], style="bold")
+    for stated in report["statements"]:
+        for mark, text in (("-", "before"), ("+", "now")):
+            if stated[text]:
+                line = Text(f"   {mark} {stated[text]}")
+                state = stated[f"{text}_state"]
+                yield line.append(f"  {stated['document']}, {state}", style="dim")
 
 
 def show_passage(passage: Document) -> View:
@@ -237,6 +251,8 @@ def show_written_answer(document: Document) -> View:
             f"{completion_tokens:,} back"
         )
         return
+    if (report := document.get("changes")) and not report["statements"]:
+        yield Text(report["sentence"])
     if sentences and sentences[0]["kind"]:
         yield from _show_blocks(sentences, {source["number"]: source for source in sources})
     else:

@@ -7,7 +7,7 @@ export function answerCard(written, onSource) {
   if (!written.sentences.length) return card("Answer", el("p", {}, "The sources do not answer this. The passages below are the nearest."), written.absence && el("p", { class: "meta" }, written.absence.sentence));
   const byNumber = new Map(written.sources.map((source) => [source.number, source]));
   if (written.sentences[0].kind) return quotation(written, byNumber, onSource);
-  const isPlace = (sentence) => written.mode === "extracted" && sentence.citations.every((number) => byNumber.get(number)?.code);
+  const isPlace = (sentence) => written.mode === "extracted" && sentence.citations.every((number) => byNumber.get(number)?.code || byNumber.get(number)?.kind === "state");
   const kind = (sentence) => ["sentence", !sentence.is_supported && "unsupported", isPlace(sentence) && "place"].filter(Boolean).join(" ");
   const sentences = written.sentences.map((sentence) => el("span", { class: kind(sentence), title: sentence.problem || undefined },
     sentence.text, ...sentence.citations.map((number) => el("button", { type: "button", class: "cite", "aria-label": `source ${number}: ${byNumber.get(number)?.title ?? ""}`,
@@ -30,7 +30,7 @@ function quotation(written, byNumber, onSource) {
     return [block.heading && el("p", { class: "where" }, el("button", { type: "button", class: "cite", "aria-label": `source ${source.number}: ${block.heading}`, onclick: () => onSource(source) }, String(source.number)),
       " ", el("strong", {}, block.heading), " ", el("span", { class: "meta" }, source.document, source.carries && " (said only here)")), markdown(block.text, { marks: block.marks })];
   });
-  const made = card("Answer", el("div", { class: "answer" }, ...blocks), el("p", { class: "meta" }, "Taken from the sources; no language model wrote it.", written.problem && ` ${written.problem}`));
+  const made = card("Answer", written.changes && el("p", {}, written.changes.sentence), el("div", { class: "answer" }, ...blocks), el("p", { class: "meta" }, "Taken from the sources; no language model wrote it.", written.problem && ` ${written.problem}`));
   made.classList.add("written");
   return made;
 }

@@ -339,6 +339,96 @@ def test_a_default_has_a_line_of_its_own(page: str, told: str) -> None:
     assert told not in quote_of("what is a page size?", Rows=page)
 
 
+@pytest.mark.parametrize(
+    ("question", "page"),
+    [
+        ("what is the default port?", "The port is 9090. Workers have a default: 8080 megabytes."),
+        ("how do I change the default port?", "The port can be changed; its default is 8080."),
+        ("which default port?", "Ports are listed. The workers' queue defaults to 8080 jobs."),
+    ],
+)
+def test_a_default_of_something_else_is_no_default_of_what_is_asked(
+    question: str, page: str
+) -> None:
+    assert not any(text.startswith("**Default**") for text in quote_of(question, Rows=page))
+
+
+def test_of_several_defaults_in_a_sentence_the_one_that_is_asked_for_is_shown() -> None:
+    page = "The server takes a port (default: 9090) and a number of workers (default: 4)."
+    assert quote_of("what is the default number of workers?", Rows=page)[0] == "**Default**: 4"
+    assert quote_of("what is the default port?", Rows=page)[0] == "**Default**: 9090"
+
+
+def test_the_default_of_a_table_is_that_of_the_row_of_what_is_asked() -> None:
+    table = (
+        "| option | default | meaning |\n|---|---|---|\n| `--port` | | port, 0 for a free port |\n"
+        "| `--host` | `127.0.0.1` | address for the port |\n| `--workers` | `1` | processes |\n"
+    )
+    assert "**Default**: `1`" in quote_of("what is the default number of workers?", Serve=table)
+    shown = quote_of("what is the default port?", Serve=table)
+    assert not any(text.startswith("**Default**") for text in shown)
+
+
+def test_a_row_that_was_cut_off_gets_the_heading_of_its_table() -> None:
+    texts = [
+        "| setting | default | meaning |\n|---|---|---|\n| `PUMP_HOME` | `pump` | its folder |",
+        "| `PUMP_PORT` | `8377` | port that the pump listens on |",
+    ]
+    sources = [
+        AnswerSource(
+            number=number,
+            kind="passage",
+            rank=number,
+            id=str(number),
+            document="settings.md",
+            headings=("Settings",),
+            text=text,
+        )
+        for number, text in enumerate(texts, 1)
+    ]
+    shown = [
+        block.text for block in quote_blocks("what is the default of PUMP_PORT?", sources, None)
+    ]
+    assert shown[:2] == [
+        "**Default**: `8377`",
+        "| setting | default | meaning |\n|---|---|---|\n"
+        "| `PUMP_PORT` | `8377` | port that the pump listens on |",
+    ]
+
+
+def test_a_row_without_the_heading_of_its_table_reads_as_a_term() -> None:
+    row = "| `PUMP_PORT` | `8377` | | yes | port that the pump listens on |"
+    told = quote_of("which port does the pump listen on?", Settings=row)
+    assert told == ["`PUMP_PORT`: `8377`, yes, port that the pump listens on"]
+
+
+def test_a_table_that_is_not_shown_whole_says_so() -> None:
+    rows = "\n".join(f"| pump{n} | {'drains the lower mill slowly ' * 8} |" for n in range(9))
+    (table,) = quote_of("what drains pump3?", Pumps=f"| pump | what it does |\n|---|---|\n{rows}")
+    assert table.splitlines()[-1] == "| … | |"
+    whole = quote_of("what is pump1?", Pumps="| pump | what |\n|---|---|\n| pump1 | drains |")
+    assert "…" not in whole[0]
+
+
+def test_passages_of_one_section_stand_together() -> None:
+    sections = [("Pump",), ("Mill",), ("Pump",)]
+    texts = ["The pump is drained first.", "The mill has a gate.", "All valves open with a key."]
+    sources = [
+        AnswerSource(
+            number=number,
+            kind="passage",
+            rank=number,
+            id=str(number),
+            document="guide.md",
+            headings=headings,
+            text=text,
+        )
+        for number, (headings, text) in enumerate(zip(sections, texts, strict=True), 1)
+    ]
+    shown = quote_blocks("drained, gate, valves", sources, None)
+    assert [block.citations for block in shown] == [(1,), (3,), (2,)]
+
+
 def test_of_a_row_too_long_to_show_the_cells_that_answer_are_shown_under_their_names() -> None:
     junior = " ".join(f"Word{number} is learned slowly." for number in range(30))
     row = f"| **Craft** | {junior} | The lead has duties: a roadmap. |"
