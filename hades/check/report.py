@@ -6,8 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from importlib.metadata import version
-from typing import Any, Literal
+from typing import Literal
 from urllib.parse import quote
+
+from schemas.record import JsonObject
 
 
 class Level(StrEnum):
@@ -79,7 +81,7 @@ class CheckReport:
         """How many findings have a level."""
         return sum(finding.level == level for finding in self.findings)
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> JsonObject:
         """The report as JSON."""
         return {
             "ok": self.is_green,
@@ -172,7 +174,7 @@ def _sayings(finding: Finding) -> Iterator[tuple[str, str]]:
         yield from (saying for saying in sayings if saying[1])
 
 
-def sarif(report: CheckReport) -> dict[str, Any]:
+def sarif(report: CheckReport) -> JsonObject:
     """The report as SARIF 2.1.0, which code hosts show beside the lines of a change."""
     names = list(RULES)
     rules = [{"id": name, "shortDescription": {"text": about}} for name, about in RULES.items()]

@@ -20,6 +20,7 @@ from hades.night.topics.wording import summary_prompt
 from hades.night.weights.feedback import judge_digest
 from hades.ports.services import PaidModels
 from hades.ports.store import RowStore, Term, scan_rows, scan_values
+from schemas.record import JsonObject
 
 _ALWAYS = ("contracts", "released")
 _RUNS = 10  # builds whose durations the forecast takes the median of
@@ -28,7 +29,7 @@ _MILLION = 1_000_000
 
 def forecast_cost(
     store: RowStore, paid: PaidModels, *, is_embedding: bool, is_writing: bool
-) -> dict[str, Any]:
+) -> JsonObject:
     """Count the texts that have no vector, and the topics that the language model may have to
     summarise again.
 
@@ -48,9 +49,7 @@ def forecast_cost(
     return price_of(paid, embedded, len(prompts), prompt_tokens)
 
 
-def price_of(
-    paid: PaidModels, embedding_tokens: int, calls: int, prompt_tokens: int
-) -> dict[str, Any]:
+def price_of(paid: PaidModels, embedding_tokens: int, calls: int, prompt_tokens: int) -> JsonObject:
     """These tokens and calls of a language model with their price; None where one is not set."""
     written = calls * HierarchyRules().summary_tokens
     parts = (
@@ -84,7 +83,7 @@ def topic_prompts(store: RowStore, keys: Set[str] | None = None) -> list[str]:
     return prompts
 
 
-def forecast_build(store: RowStore, home: Path, paid: PaidModels = PaidModels()) -> dict[str, Any]:
+def forecast_build(store: RowStore, home: Path, paid: PaidModels = PaidModels()) -> JsonObject:
     """What a nightly build has work for, by the store's own marks and the last reports; nothing is
     computed.
 

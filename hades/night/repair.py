@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import pyarrow as pa
 
@@ -19,6 +18,7 @@ from hades.night.stage import Night
 from hades.night.stages import NIGHT, STAGES, STORE_CONTRACTS
 from hades.ports.store import GraphStore
 from schemas.catalogue import columns_schema
+from schemas.record import JsonObject
 
 # Repair: remove the rows that break a contract, and compute again what they were made from. A stage
 # skips itself while its inputs are unchanged, so a damaged row would stay. Here the broken rows are
@@ -43,7 +43,7 @@ _KEYED_BY_ID = ("vectors", "other_edges")  # frames of several collections
 
 def repair(
     context: BuildContext, ingest: Ingest, night: Night, contracts: Sequence[str] = ()
-) -> dict[str, Any]:
+) -> JsonObject:
     """Compute again what these contracts name as damaged, or what any contract does; then check and
     publish.
 

@@ -13,7 +13,6 @@ from datetime import UTC, datetime
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 from pydantic import TypeAdapter
 
@@ -47,6 +46,7 @@ from hades.snapshot.manifest import PAST_NIGHT, root_of
 from hades.snapshot.open import snapshots
 from hades.snapshot.publish import adopt
 from schemas.ids import iso
+from schemas.record import JsonObject
 
 _PATTERN = "nightly-*.json"
 _MOVES = 14  # that are shown
@@ -54,7 +54,7 @@ _GONE = "a topic that is gone"
 EXPERIMENT = "hades-nightly"
 
 
-def build(context: BuildContext, ingest: Ingest, night: Night) -> dict[str, Any]:
+def build(context: BuildContext, ingest: Ingest, night: Night) -> JsonObject:
     """A whole night in this process and its report; what each stage reported and how long it
     took.
     """
@@ -71,7 +71,7 @@ _COPIED = (*TEXTS, "ingest_manifest", "sources", "extractions", "weight_config")
 _COPIED_UNTIL = ("entity_edits", "query_logs")  # rows of what people did, with the time they did it
 
 
-def build_if_past(context: BuildContext, night: Night) -> dict[str, Any] | None:
+def build_if_past(context: BuildContext, night: Night) -> JsonObject | None:
     """The night of a moment before the newest graph, its snapshot pinned; None for any other
     night.
     """
@@ -156,7 +156,7 @@ def _summarise(
     report: Report,
     checked: Sequence[ContractResult],
     previous: Report,
-) -> dict[str, Any]:
+) -> JsonObject:
     """What a build says of itself: to its page, to `hades status` and to the next build.
 
     A stage that the build left out still stands as the build before said.
@@ -198,7 +198,7 @@ def _summarise(
     }
 
 
-def _summarise_contract(result: ContractResult) -> dict[str, Any]:
+def _summarise_contract(result: ContractResult) -> JsonObject:
     return {
         "contract": result.contract,
         "rules": result.rules,
@@ -380,17 +380,17 @@ def snapshot_of_night(home: Path, name: str) -> str:
     return "".join(_status(_body(path))["snapshot"] for path in paths)
 
 
-def _status(body: Report) -> dict[str, Any]:
+def _status(body: Report) -> JsonObject:
     return {name: body.get(name, missing) for name, missing in _STATUS.items()}
 
 
-def newest_report(home: Path) -> dict[str, Any]:
+def newest_report(home: Path) -> JsonObject:
     """Everything the last build wrote about itself; empty when there was none."""
     paths = sorted((home / REPORTS).glob(_PATTERN))
     return _body(paths[-1]) if paths else {}
 
 
-def _body(path: Path) -> dict[str, Any]:
+def _body(path: Path) -> JsonObject:
     try:
         body = json.loads(path.read_text("utf-8"))
     except (ValueError, OSError):

@@ -12,6 +12,7 @@ from pydantic import Field, validate_call
 
 from hades.ingest.ingest import Ingest
 from hades.night.context import BuildContext, Mode, default_moment
+from schemas.record import JsonObject
 from schemas.sources import SourceSpec
 
 KEEP_SNAPSHOTS = 7
@@ -28,7 +29,7 @@ FirstStage = Literal[
     "released",
 ]
 Report = Mapping[str, Any]
-Rows = list[dict[str, Any]]  # of a table that people read
+Rows = list[JsonObject]  # of a table that people read
 
 
 @dataclass(frozen=True)
@@ -105,7 +106,7 @@ class Stage:
 
     name: str
     title: str
-    run: Callable[[BuildContext, Ingest, Night], dict[str, Any]]
+    run: Callable[[BuildContext, Ingest, Night], JsonObject]
     describe: Callable[[Report], str]
     reads: tuple[str, ...]
     writes: tuple[str, ...]
@@ -139,9 +140,9 @@ class Stage:
         return [_row(row) for row in part or [plain]]
 
 
-def _row(values: Report) -> dict[str, Any]:
+def _row(values: Report) -> JsonObject:
     """A row of a table: of a part that has parts these stand in the row."""
-    row: dict[str, Any] = {}
+    row: JsonObject = {}
     for name, value in values.items():
         row |= value if isinstance(value, Mapping) else {name: value}
     return row

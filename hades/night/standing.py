@@ -38,7 +38,7 @@ from schemas.answer import CitedPassage, Retrieval
 from schemas.builds import StandingQuestion
 from schemas.ids import content_key
 from schemas.plan import Plan, Profile
-from schemas.record import to_table
+from schemas.record import JsonObject, to_table
 
 STANDING = "standing_questions"
 FROM_LOG = 20  # questions of the log that are kept at once, the most frequent first
@@ -173,7 +173,7 @@ def check_standing(
     old_tools: Tools | None = None,
     *,
     shows_all: bool = False,
-) -> dict[str, Any]:
+) -> JsonObject:
     """How many were asked, which answers changed and why, and which lack a source that they
     require.
 
@@ -291,7 +291,7 @@ def _describe(
     old: StandingAnswer,
     new: StandingAnswer,
     causes: list[dict[str, str]],
-) -> dict[str, Any]:
+) -> JsonObject:
     """A changed answer: what it said and says, from where, and why."""
     change = "changed"
     if not new.source:
@@ -427,7 +427,7 @@ def _cause(kind: str, subject: str, sentence: str) -> dict[str, str]:
 
 def ask_standing(
     store: RowStore, tools: Callable[[], Tools] | None, home: Path, folder: Path
-) -> dict[str, Any]:
+) -> JsonObject:
     """Ask every standing question of the graph that serves and of the one in the folder; raises for
     a red one.
     """
@@ -451,7 +451,7 @@ def check_required(report: Mapping[str, Any]) -> ContractResult:
     return check_frames(STANDING_CONTRACT.name, STANDING_CONTRACT, lambda: Frames(tables))
 
 
-def standing_rows(report: Mapping[str, Any]) -> list[dict[str, Any]]:
+def standing_rows(report: Mapping[str, Any]) -> list[JsonObject]:
     """A row for each changed answer, for tables."""
     rows = []
     for answer in report.get("answers", ()):

@@ -24,7 +24,7 @@ from hades.text.sentences import sentences_of
 from schemas.catalogue import COLLECTIONS as CATALOGUE
 from schemas.ids import content_key, sha256_text
 from schemas.memory import MemoryAudit, MemoryEdge, MemoryRelation, MemoryState
-from schemas.record import Keyed, canonical_json
+from schemas.record import JsonObject, Keyed, canonical_json
 
 SHORTEST = 4  # characters; a shorter text stands in too many others
 ERASED = "[erased]"
@@ -173,7 +173,7 @@ def _rows_with(
 
 
 def _redact_record(record: Any, columns: Sequence[str], needles: Sequence[str]) -> Any:
-    changes: dict[str, Any] = {}
+    changes: JsonObject = {}
     for column in columns:
         value = getattr(record, column)
         is_text = isinstance(value, str)
@@ -440,7 +440,7 @@ def finish_erasure(
 _EDGE_ACTIONS = ("link", "fact", "close", "withdraw", "restore")
 
 
-def undo_act(rows: RowStore, audit_id: str, act: Act) -> dict[str, Any]:
+def undo_act(rows: RowStore, audit_id: str, act: Act) -> JsonObject:
     """Take back an act, last step first: edges that changed, versions retracted, versions said
     again.
 

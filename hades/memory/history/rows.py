@@ -22,7 +22,7 @@ from hades.ports.store import GraphStore, Predicate, RowStore
 from schemas.catalogue import declared
 from schemas.ids import content_key, edge_key, is_legal_key, iso, node_id
 from schemas.memory import RELATION_PATTERN, MemoryEdge
-from schemas.record import Keyed, from_rows, to_table
+from schemas.record import JsonObject, Keyed, from_rows, to_table
 
 STATES, LATEST, TRACES = "memory_states", "memory_latest", "memory_traces"
 EDGES, AUDIT = "memory_edges", "memory_audit"
@@ -207,7 +207,7 @@ def plain(value: Any) -> Any:
     return orjson.loads(orjson.dumps(value, default=_fields_of))
 
 
-def _fields_of(record: Keyed) -> dict[str, Any]:
+def _fields_of(record: Keyed) -> JsonObject:
     names = {"id": getattr(record, "id", record.key)}
     if isinstance(record, MemoryEdge):
         names |= {"from": record.source, "to": record.target, "type": record.relationship_type}

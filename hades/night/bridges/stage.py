@@ -30,7 +30,7 @@ from models.bridges import Blocks, Heat, Region, TopicPath
 from schemas.edges import NEVER_BRIDGES, ClusterEdgeType
 from schemas.ids import content_key
 from schemas.nodes import RelationType
-from schemas.record import arrow_schema, canonical_json
+from schemas.record import JsonObject, arrow_schema, canonical_json
 from schemas.topics import Bridge
 
 VERSION = 5  # raise it with any change of what is found: the next build searches again
@@ -251,12 +251,12 @@ def bridge_rows(
     return rows
 
 
-def _contents(row: Mapping[str, Any]) -> dict[str, Any]:
+def _contents(row: Mapping[str, Any]) -> JsonObject:
     """The part of a row that makes a generation another one."""
     return {name: row[name] for name in ("_key", "weight", "cost", "pinned")}
 
 
-def _steps(graph: BridgeGraph, edges: Sequence[int]) -> dict[int, dict[str, Any]]:
+def _steps(graph: BridgeGraph, edges: Sequence[int]) -> dict[int, JsonObject]:
     """What each edge says and where it was read."""
     rows = pa.array(edges, pa.int64())
     columns = [
@@ -312,7 +312,7 @@ def bridge(
     as_of: datetime,
     deadline: Callable[[], bool] = lambda: False,
     rules: BridgeRules | None = None,
-) -> dict[str, Any]:
+) -> JsonObject:
     """Mark the edges between topics and find the hot paths along them, in one transaction.
 
     Skipped when weights and topics are as last time. Bridges of the topics that moved most come
@@ -351,7 +351,7 @@ def bridge(
     stale = sorted({cached_bridge.key for cached_bridge in cached} - set(result.paths))
     lengths = Counter(len(path.edges) for path in result.paths.values())
     contents = list(map(_contents, rows))
-    report: dict[str, Any] = {
+    report: JsonObject = {
         "skipped": False,
         "labelled": int(labelled.sum()),
         "strong": strong_count,

@@ -31,6 +31,7 @@ from hades.night.contracts.rule import (
 )
 from hades.ports.store import GraphStore, RowStore
 from hades.reports import page
+from schemas.record import JsonObject
 
 _OF_STORE: tuple[tuple[Contract, Callable[[RowStore], Frames]], ...] = (
     (texts.NODES_CONTRACT, texts.node_frames),
@@ -191,13 +192,13 @@ class Outcome:
         """Which rules, which rows, where to read more."""
         return f"{describe_broken(self.checked)}; see {self.page}"
 
-    def rows_to_show(self, is_part: bool) -> list[dict[str, Any]]:
+    def rows_to_show(self, is_part: bool) -> list[JsonObject]:
         """A row a contract, and one a broken rule; of a part of a night only where a rule is
         broken: its page has the rest.
         """
         if is_part and not self.broken_rules:
             return []
-        rows: list[dict[str, Any]] = []
+        rows: list[JsonObject] = []
         for result in self.checked:
             rows.append(
                 {
@@ -224,7 +225,7 @@ class Outcome:
             raise ContractBroken(self.message)
         return self
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> JsonObject:
         """As JSON."""
         return {"contracts": [result.as_dict() for result in self.checked], "page": str(self.page)}
 

@@ -31,6 +31,7 @@ from hades.ports.store import GraphStore, RowStore
 from hades.snapshot.files import hash_file
 from hades.snapshot.manifest import NEWER
 from schemas.edges import NEVER_BRIDGES
+from schemas.record import JsonObject
 
 MAX_BRIDGE_EDGES = 5
 BRIDGES_CONTRACT = contract(
@@ -300,7 +301,7 @@ def snapshot_frames(store: GraphStore, folder: Path) -> Frames:
     return Frames(frames)
 
 
-def _manifest(folder: Path) -> tuple[dict[str, Any] | None, dict[str, Any]]:
+def _manifest(folder: Path) -> tuple[JsonObject | None, JsonObject]:
     """What the manifest says, or None with the reason. A folder still being built has no name to
     compare.
     """

@@ -23,6 +23,7 @@ from hades.snapshot.manifest import root_of
 from hades.snapshot.open import open_folder, snapshots
 from hades.snapshot.view import GraphView
 from schemas.catalogue import columns_schema, declared
+from schemas.record import JsonObject
 
 OWN = "own"
 FILE = "expectations.yaml"  # under HADES_HOME
@@ -53,7 +54,7 @@ class OwnRule(BaseModel):
     name: str = Field(pattern=r"^[a-z][a-z0-9_]*$")
     collection: str
     type: str
-    kwargs: dict[str, Any] = {}
+    kwargs: JsonObject = {}
     severity: Severity = "stop"
     sentence: str = ""
 
@@ -143,7 +144,7 @@ def _columns_by_collection(contract: Contract) -> dict[str, list[str]]:
     return columns
 
 
-def try_rules(store: GraphStore, home: Path, path: Path, last: int = 10) -> list[dict[str, Any]]:
+def try_rules(store: GraphStore, home: Path, path: Path, last: int = 10) -> list[JsonObject]:
     """A verdict for each rule on the store and on each of the newest snapshots: holds, broken or
     unknown.
     """
@@ -160,7 +161,7 @@ def try_rules(store: GraphStore, home: Path, path: Path, last: int = 10) -> list
 
 def _judge(
     build: str, at: str, contract: Contract, tables: Mapping[str, pa.Table]
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[JsonObject]:
     """The verdict of each rule; unknown where a snapshot does not hold the column."""
     known = [
         rule

@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 from hades.errors import HadesError
 from hades.night.columns import flags
 from models.arrays import Flags
+from schemas.record import JsonObject
 
 Severity = Literal["stop", "warn"]
 Arguments = Mapping[str, Any]  # of an expectation, by name
@@ -106,7 +107,7 @@ class ContractResult:
         """Whether no rule is broken."""
         return not self.findings
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> JsonObject:
         """As JSON."""
         return {**asdict(self), "is_green": self.is_green}
 
@@ -295,7 +296,7 @@ def _by_great_expectations(
     return broken
 
 
-def _exception_message(exception_info: dict[str, Any]) -> object:
+def _exception_message(exception_info: JsonObject) -> object:
     """The message of an expectation that raised; some are told by metric, each in a dictionary."""
     by_metric = [value for value in exception_info.values() if isinstance(value, dict)]
     return (by_metric or [exception_info])[0].get("exception_message")

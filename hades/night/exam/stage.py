@@ -42,6 +42,7 @@ from models.ranker.infer import auroc
 from schemas.ids import node_id
 from schemas.nodes import ChunkKind, RelationType
 from schemas.plan import Plan, Profile
+from schemas.record import JsonObject
 from schemas.telemetry import FORGOTTEN, Feedback, ShownResults
 
 EXAM = "exam"  # the stage of the ledger, and the folder under HADES_HOME
@@ -63,7 +64,7 @@ COLUMNS = pa.schema(
 )
 
 
-def build_exam(context: BuildContext) -> dict[str, Any]:
+def build_exam(context: BuildContext) -> JsonObject:
     """Write the exam of what the store holds; skipped where nothing that it is written from has
     changed.
     """
@@ -84,7 +85,7 @@ def build_exam(context: BuildContext) -> dict[str, Any]:
     rows = pa.Table.from_pylist([asdict(question) for question in questions], schema=COLUMNS)
     pq.write_table(rows, partial, compression="zstd")
     partial.replace(path)
-    report: dict[str, Any] = {
+    report: JsonObject = {
         "skipped": False,
         "questions": len(questions),
         "held": sum(question.is_held for question in questions),
@@ -162,7 +163,7 @@ def read_table(home: Path) -> pa.Table:
     return pq.read_table(path, schema=COLUMNS)
 
 
-def taken_exam(home: Path) -> dict[str, Any] | None:
+def taken_exam(home: Path) -> JsonObject | None:
     """What came of the exam when `hades exam` asked it last; None where nobody did."""
     path = home / "reports" / "exam.json"
     return orjson.loads(path.read_bytes()) if path.is_file() else None
@@ -303,7 +304,7 @@ def take_exam(
     return answers
 
 
-def grade_exam(answers: Sequence[ExamAnswer]) -> dict[str, Any]:
+def grade_exam(answers: Sequence[ExamAnswer]) -> JsonObject:
     """The figures of an exam as JSON: by kind, of all, and the questions that were answered
     worst.
     """
@@ -337,7 +338,7 @@ def grade_exam(answers: Sequence[ExamAnswer]) -> dict[str, Any]:
     }
 
 
-def name_wanted(view: GraphView, graded: Report) -> dict[str, Any]:
+def name_wanted(view: GraphView, graded: Report) -> JsonObject:
     """The figures with the place of what each of the worst questions wants, for people."""
     numbers = view.number([worst_question["wanted"] for worst_question in graded["worst"]])
     places = {

@@ -21,12 +21,13 @@ from hades.night.stage import KEEP_SNAPSHOTS, Night
 from hades.ports.services import utc_now
 from hades.settings.tree import Settings
 from schemas.ids import iso
+from schemas.record import JsonObject
 from schemas.sources import SourceSpec
 
 
 def apply_plan(
     context: BuildContext, settings: Settings, folder: Path, keep: int = KEEP_SNAPSHOTS
-) -> dict[str, Any]:
+) -> JsonObject:
     """Make the store and the graph that serves what the plan says; what it did.
 
     Rows change in one transaction. No text is embedded and no model is asked: the plan did. A plan
@@ -84,7 +85,7 @@ def _raise_outdated(name: str, moves: str) -> None:
     )
 
 
-def _mark_applied(folder: Path, plan: dict[str, Any]) -> None:
+def _mark_applied(folder: Path, plan: JsonObject) -> None:
     """Keep what was planned, without the rows, which the store has now."""
     plan["applied"] = iso(utc_now())
     plans.write_plan(folder, plan)
@@ -94,7 +95,7 @@ def _mark_applied(folder: Path, plan: dict[str, Any]) -> None:
 
 def _report(
     plan: Mapping[str, Any], began: float, released: Mapping[str, Any], page: str
-) -> dict[str, Any]:
+) -> JsonObject:
     """What was applied, and whether what serves is what was planned."""
     return {
         "plan": plan["plan"],

@@ -8,6 +8,7 @@ from typing import Any
 from hades.night.forecast import price_of, topic_prompts
 from hades.ports.services import PaidModels
 from hades.ports.store import RowChange, RowStore, Term
+from schemas.record import JsonObject
 
 _EMBEDDED = {"doc_chunks": "passages", "entities": "names", "memory_states": "memory"}
 _OF_NAME = [Term("vector_of", "==", "name")]
@@ -15,7 +16,7 @@ _OF_NAME = [Term("vector_of", "==", "name")]
 
 def cost_of(
     rows: Sequence[RowChange], store: RowStore, report: Mapping[str, Any], paid: PaidModels
-) -> dict[str, Any]:
+) -> JsonObject:
     """The texts that were embedded and the summaries that were written, with their price.
 
     A price of None: one that is needed is not set. Texts that have a vector of the model are not

@@ -12,6 +12,7 @@ from typing import Any
 
 from hades.ports.store import RowChange, RowStore
 from schemas.ids import split_id
+from schemas.record import JsonObject
 
 EXAMPLES = 10  # of each kind of change
 _EXCERPT = 240  # characters of a value
@@ -67,7 +68,7 @@ _KINDS = (
 )
 
 
-def describe_changes(rows: Sequence[RowChange], old: RowStore, new: RowStore) -> dict[str, Any]:
+def describe_changes(rows: Sequence[RowChange], old: RowStore, new: RowStore) -> JsonObject:
     """The changes by collection and column, and by kind with the first examples of each."""
     counts: dict[str, Counter[str]] = {}
     columns: dict[str, Counter[str]] = {}
@@ -91,7 +92,7 @@ def _in_full(counts: Mapping[str, int]) -> dict[str, int]:
 
 def _describe_kind(
     kind: _Kind, rows: Sequence[RowChange], old: RowStore, new: RowStore
-) -> dict[str, Any]:
+) -> JsonObject:
     """How many rows of a kind came, went and say something else, with examples; `figures` are
     those that only count or are placed otherwise.
     """
@@ -184,7 +185,7 @@ def _excerpt(value: object) -> str:
     return text if len(text) <= _EXCERPT else f"{text[: _EXCERPT - 1].rstrip()}…"
 
 
-def _weights(rows: Sequence[RowChange], old: RowStore, new: RowStore) -> dict[str, Any]:
+def _weights(rows: Sequence[RowChange], old: RowStore, new: RowStore) -> JsonObject:
     """How many edges weigh otherwise, and the relations whose weight moved most."""
     moved = [row for row in rows if row.change == "changed" and _WEIGHTS.intersection(row.columns)]
     keys = [row.key for row in moved if row.collection == "relations" and "weight" in row.columns]
@@ -225,7 +226,7 @@ def _renamed(rows: Sequence[RowChange], old: RowStore, new: RowStore) -> list[di
     return []
 
 
-def _texts(documents: Mapping[str, Any], old: RowStore, new: RowStore) -> list[dict[str, Any]]:
+def _texts(documents: Mapping[str, Any], old: RowStore, new: RowStore) -> list[JsonObject]:
     """The lines of changed documents as they were and will be, side by side."""
     keys = [example["key"] for example in documents["examples"]["changed"]]
     old_rows, new_rows = (

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -23,6 +22,7 @@ from hades.snapshot.files import sync
 from hades.snapshot.manifest import VERIFIED
 from schemas.catalogue import COLLECTIONS, collection_named, declared
 from schemas.ids import iso
+from schemas.record import JsonObject
 
 MANIFEST = "backup.json"
 FORMAT = 1
@@ -58,12 +58,12 @@ class Backup:
         """What its files weigh."""
         return sum(size for size, _ in self.files.values())
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> JsonObject:
         """What the manifest says beside the list of files."""
         facts = {"at": self.at, "hades": self.hades, "store": self.kind, "rows": self.rows}
         return {**facts, "snapshots": list(self.snapshots)}
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> JsonObject:
         """For people and scripts: everything but the list of files."""
         return {
             **self.facts(),

@@ -21,6 +21,7 @@ from hades.ports.graph import Kind, NodeFacts
 from hades.retrieval.pipeline import Tools
 from hades.snapshot.view import GraphView
 from schemas.builds import StandingQuestion
+from schemas.record import JsonObject
 
 MAX_NAMED = 30
 _PAGE = 50_000
@@ -39,7 +40,7 @@ def compare_snapshots(
     only: str = "",
     *,
     shows_all: bool = False,
-) -> dict[str, Any]:
+) -> JsonObject:
     """Everything that differs, `MAX_NAMED` names of each; questions are asked where `tools` are
     given, and answers that stay are shown with `shows_all`. What is said now and no longer is
     listed by document, entity or topic, `only` of those with this in their name.
@@ -52,7 +53,7 @@ def compare_snapshots(
         left_suffix="_before",
         right_suffix="_after",
     )
-    standing: dict[str, Any] = {}
+    standing: JsonObject = {}
     if questions and tools is not None:
         standing = check_standing(questions, old_view, new_view, tools, shows_all=shows_all)
     return {
@@ -72,7 +73,7 @@ def compare_snapshots(
 
 def _both(
     old_values: Mapping[str, Any], new_values: Mapping[str, Any], nothing: Any
-) -> dict[str, dict[str, Any]]:
+) -> dict[str, JsonObject]:
     """What stands under each name in both graphs."""
     names = sorted({*old_values, *new_values})
     return {
@@ -89,7 +90,7 @@ def _ids(view: GraphView) -> list[str]:
     return list(chain.from_iterable(map(view.ids, pages)))
 
 
-def _documents(old_view: GraphView, new_view: GraphView) -> dict[str, Any]:
+def _documents(old_view: GraphView, new_view: GraphView) -> JsonObject:
     changes = GraphChanges(old_view, new_view)
     names: dict[str, list[str]] = {"added": [], "changed": [], "removed": []}
     for document, change in changes.documents.items():
@@ -102,7 +103,7 @@ def _documents(old_view: GraphView, new_view: GraphView) -> dict[str, Any]:
 
 def _nodes(
     old_view: GraphView, new_view: GraphView, old_ids: Sequence[str], new_ids: Sequence[str]
-) -> dict[str, Any]:
+) -> JsonObject:
     old_numbers = {node_id: number for number, node_id in enumerate(old_ids)}
     new_numbers = {node_id: number for number, node_id in enumerate(new_ids)}
     changes = {}
@@ -179,7 +180,7 @@ def _relations(edges: pa.Table) -> dict[str, dict[str, int]]:
     return {row.pop("type"): row for row in sums.to_pylist()}
 
 
-def _weights(new_view: GraphView, edges: pa.Table) -> dict[str, Any]:
+def _weights(new_view: GraphView, edges: pa.Table) -> JsonObject:
     """Which weights moved, the largest moves first, and how weights of each type are spread in both
     graphs.
     """
@@ -235,14 +236,14 @@ class _Topics:
         names = dict(zip(topics, _names(view, view.number(topics).tolist()), strict=True))
         return cls(of_entity, names, Counter(of_entity.values()))
 
-    def only_here(self, rival: _Topics) -> list[dict[str, Any]]:
+    def only_here(self, rival: _Topics) -> list[JsonObject]:
         """The topics that the other graph does not have, the largest first."""
         keys = self.sizes.keys() - rival.sizes.keys()
         ordered = sorted(keys, key=lambda topic: (-self.sizes[topic], topic))
         return [{"name": self.names[key], "entities": self.sizes[key]} for key in ordered]
 
 
-def _topics(old: _Topics, new: _Topics) -> dict[str, Any]:
+def _topics(old: _Topics, new: _Topics) -> JsonObject:
     """Topics by key that came and went, merged and split by shared members; how many entities moved
     between which.
     """
@@ -266,7 +267,7 @@ def _topics(old: _Topics, new: _Topics) -> dict[str, Any]:
     }
 
 
-def _merged(old: _Topics, new: _Topics, shared: Counter[tuple[str, str]]) -> list[dict[str, Any]]:
+def _merged(old: _Topics, new: _Topics, shared: Counter[tuple[str, str]]) -> list[JsonObject]:
     """Topics that several former ones go on in: each gave most of its members."""
     goes_on: dict[str, list[str]] = {}
     for (source, target), count in sorted(shared.items()):

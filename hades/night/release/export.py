@@ -22,6 +22,7 @@ from hades.ports.services import ProgressReport, silent
 from hades.ports.store import GraphStore, RowStore
 from schemas.catalogue import COLLECTIONS, Collection, collection_named
 from schemas.ids import iso
+from schemas.record import JsonObject
 
 # Rows as text and back without loss: JSON Lines for programs, Markdown for people.
 # docs/operations.md has the format. A row is one JSON object with the columns of the catalogue.
@@ -57,7 +58,7 @@ def write_row(row: Mapping[str, Any], collection: Collection, form: Form) -> str
 
 def read_rows(
     lines: Iterable[str], collection: Collection, form: Form, name: str
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[JsonObject]:
     """The rows of a file; prose of a Markdown file is not read, its JSON is."""
     is_open = form == "jsonl"
     for number, line in enumerate(lines, 1):
@@ -72,14 +73,14 @@ def read_rows(
         )
 
 
-def to_batch(rows: list[dict[str, Any]], collection: Collection) -> pa.RecordBatch:
+def to_batch(rows: list[JsonObject], collection: Collection) -> pa.RecordBatch:
     """Rows as the store takes them: columns that are still declared."""
     names = set(chain.from_iterable(rows))
     fields = [field for field in collection.schema if field.name in names]
     return pa.RecordBatch.from_pylist(rows, schema=pa.schema(fields))
 
 
-def _load(text: str, collection: Collection, place: str) -> dict[str, Any]:
+def _load(text: str, collection: Collection, place: str) -> JsonObject:
     try:
         row = orjson.loads(text)
         if not isinstance(row, dict) or "_key" not in row:
@@ -122,7 +123,7 @@ def export_text(
     at: datetime,
     hades: str,
     progress: ProgressReport = silent,
-) -> dict[str, Any]:
+) -> JsonObject:
     """Write one file for each collection that has rows, then the manifest; the folder must be
     empty.
 
@@ -131,7 +132,7 @@ def export_text(
     if folder.exists() and any(folder.iterdir()):
         raise ExportError(f"{folder} is not empty; name a new folder")
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    files: dict[str, dict[str, Any]] = {}
+    files: dict[str, JsonObject] = {}
     chosen = [
         collection
         for collection in COLLECTIONS
@@ -187,7 +188,7 @@ def import_text(
     return counts
 
 
-def seal_export(folder: Path) -> dict[str, Any]:
+def seal_export(folder: Path) -> JsonObject:
     """Write counts and hashes of the files as they are now: for an export that was edited by
     hand.
     """
@@ -222,9 +223,9 @@ def _batches(path: Path, collection: Collection, form: Form) -> Iterator[pa.Reco
             yield to_batch(part, collection)
 
 
-def _read_manifest(folder: Path) -> dict[str, Any]:
+def _read_manifest(folder: Path) -> JsonObject:
     try:
-        manifest: dict[str, Any] = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        manifest: JsonObject = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise ExportError(
             f"{folder} is not an export: {MANIFEST} cannot be read ({error})"
@@ -242,7 +243,7 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
     return manifest
 
 
-def _order_collections(manifest: dict[str, Any]) -> list[Collection]:
+def _order_collections(manifest: JsonObject) -> list[Collection]:
     """Collections of the export, those with nodes before those with edges."""
     collections = [
         collection for collection in COLLECTIONS if collection.name in manifest["collections"]

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
 
 import pyarrow.parquet as pq
 
@@ -47,13 +46,14 @@ from hades.snapshot.open import rollback, snapshots
 from hades.snapshot.publish import publish
 from schemas.catalogue import declared
 from schemas.ids import iso
+from schemas.record import JsonObject
 
 logger = logging.getLogger(__name__)
 
 
 def release(
     context: BuildContext, as_of: datetime, keep: int | None, accepted: Sequence[str] = ()
-) -> dict[str, Any]:
+) -> JsonObject:
     """Publish behind the contracts, let the registry's champion serve, keep the newest few of both
     (None: keep all).
 
@@ -77,7 +77,7 @@ def release(
         version = versions.log_weights(
             context.store, tracker, as_of=as_of, inputs=inputs, accepted=broken
         )
-    standing: dict[str, Any] = {}
+    standing: JsonObject = {}
 
     def approve(folder: Path) -> None:
         require_contracts(
@@ -200,12 +200,12 @@ def register_parts(context: BuildContext, tracker: Tracker, folder: Path) -> Non
 
 def release_if(
     changed: bool, context: BuildContext, as_of: datetime, keep: int | None
-) -> dict[str, Any] | None:
+) -> JsonObject | None:
     """The report of a release where something changed, else None."""
     return release(context, as_of, keep) if changed else None
 
 
-def publish_now(context: BuildContext, now: datetime, keep: int | None) -> dict[str, Any]:
+def publish_now(context: BuildContext, now: datetime, keep: int | None) -> JsonObject:
     """Publish what the store holds, if every contract holds; stages that were built before are
     brought up to date.
     """
@@ -352,11 +352,11 @@ def roll_back(context: BuildContext, part: str, to: str | None) -> RollbackRepor
     return ways[part](context, to)
 
 
-def _restore(context: BuildContext, tracker: Tracker, version: str) -> dict[str, Any]:
+def _restore(context: BuildContext, tracker: Tracker, version: str) -> JsonObject:
     """Give the store older weights, and bridges by them where any were built: the next publishing
     finds both.
     """
-    restored: dict[str, Any] = {**versions.restore_weights(context, tracker, version)}
+    restored: JsonObject = {**versions.restore_weights(context, tracker, version)}
     if build_state.complete(context.store, build_state.BRIDGES) is None:
         return restored
     count = int(bridges.bridge(context, default_moment(utc_now()))["bridges"])

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import chain
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from hades.ports.graph import Kind
 from hades.snapshot.view import GraphView
 from hades.text.sentences import sentences
+from schemas.record import JsonObject
 
 By = Literal["document", "entity", "topic"]
 GROUPS, STATEMENTS = 20, 8  # that are named
@@ -31,7 +32,7 @@ class _Statement(NamedTuple):
 
 def compare_said(
     old_view: GraphView, new_view: GraphView, edges: pa.Table, by: By, only: str
-) -> dict[str, Any]:
+) -> JsonObject:
     """What the new graph says that the old one did not, and what it says no longer.
 
     `edges` are those of both graphs, joined. `only` limits it to documents, entities or topics with
@@ -54,7 +55,7 @@ def compare_said(
     }
 
 
-def _grouped(statements: Iterable[_Statement], only: str) -> dict[str, Any]:
+def _grouped(statements: Iterable[_Statement], only: str) -> JsonObject:
     """The statements below what they are of, that with the most first."""
     groups: dict[str, list[str]] = {}
     for statement in statements:

@@ -27,7 +27,7 @@ from models.topics import Vectors
 from schemas.catalogue import columns_schema
 from schemas.edges import ClusterEdgeType
 from schemas.ids import content_key, edge_key, node_id
-from schemas.record import to_table
+from schemas.record import JsonObject, to_table
 from schemas.topics import LOST, Cluster, ClusterParams
 
 ALGORITHM = f"hdbscan+leiden consensus/{VERSION}"
@@ -53,7 +53,7 @@ class Move(NamedTuple):
     former_topic: str | None
 
 
-def read_previous(store: RowStore) -> dict[str, dict[str, Any]]:
+def read_previous(store: RowStore) -> dict[str, JsonObject]:
     """The clusters of the last build by key; empty before the first."""
     rows = {row["_key"]: row for row in scan_rows(store, "clusters")}
     return {key: {**row, "metadata": orjson.loads(row["metadata"])} for key, row in rows.items()}
@@ -269,7 +269,7 @@ def build_topics(
     mode: Mode = "auto",
     rules: HierarchyRules = HierarchyRules(),
     inputs: str = "",
-) -> dict[str, Any]:
+) -> JsonObject:
     """Give every entity exactly one topic, and every topic a name, a summary and the key of the one
     it continues.
 
@@ -310,7 +310,7 @@ def build_topics(
     why = "something it depends on changed" if last else "there is no earlier hierarchy"
     if writer.left_out:
         why += "; summaries are quoted: too many calls for HADES_LLM_MAX_CALLS"
-    report: dict[str, Any] = {
+    report: JsonObject = {
         "mode": "full",
         "why": why,
         "build": build_state.digest_of(digest, last.generation if last else "")[:25],
@@ -345,7 +345,7 @@ def _figures(
     previous: Previous,
     moves: Sequence[Move],
     drift: np.ndarray,
-) -> dict[str, Any]:
+) -> JsonObject:
     """How many topics and entities there are, and how they differ from those of the last build."""
     sizes, keys = hierarchy.sizes(), set(hierarchy.topics)
     former_keys = {key for key, row in previous.items() if row["level"] == 1}

@@ -22,6 +22,7 @@ from hades.text.sentences import documentation_sentences, sentences
 from hades.text.words import split_identifier
 from models.topics import NONE, Labels, best_sentence, characteristic_terms, term_counts, topic_name
 from schemas.nodes import CODE_KINDS
+from schemas.record import JsonObject
 
 Chunk = Mapping[str, Any]  # a row of `doc_chunks`
 Span = tuple[int, int]  # of a sentence in the text of a chunk
@@ -58,7 +59,7 @@ class Wording:
     written_by: str = ""
     written_from: str = ""
 
-    def metadata(self) -> dict[str, Any]:
+    def metadata(self) -> JsonObject:
         """As kept with the cluster."""
         return {
             "terms": list(self.terms),

@@ -27,6 +27,7 @@ from models.weights import (
     learn_offsets,
     scores_of,
 )
+from schemas.record import JsonObject
 from schemas.telemetry import FORGOTTEN, Feedback, ShownResults
 
 # Judged turns of `query_logs` as choices: which shown result was held above which other one. A
@@ -205,7 +206,7 @@ def _preferences(
             yield rank, bad, 1.0 / len(unjudged), False
 
 
-def _judge(store: RowStore) -> Iterator[dict[str, Any]]:
+def _judge(store: RowStore) -> Iterator[JsonObject]:
     """Rows that hold a judgement, in key order."""
     rows = scan_rows(store, "query_logs", columns=["_key", "query", "results", "feedback"])
     return (row for row in rows if row["feedback"] not in (None, "", "{}"))
@@ -256,7 +257,7 @@ def learn_from_use(
     edges: WeighedEdges,
     rules: LearningSettings,
     judged: str = "",
-) -> tuple[dict[str, Floats], dict[str, Any]]:
+) -> tuple[dict[str, Floats], JsonObject]:
     """Replay every judged turn over edges, test, and keep or leave what was learned.
 
     `edges` are keys and weights of `relations` and `mentions`. Given back are what to add to the
@@ -304,7 +305,7 @@ def learn_from_use(
     return whole, report
 
 
-def _held_out_figures(comparison: Comparison) -> dict[str, Any]:
+def _held_out_figures(comparison: Comparison) -> JsonObject:
     has_interval = np.isfinite(comparison.low)
     return {
         "questions": comparison.turns,
@@ -372,7 +373,7 @@ def _spread(edges: WeighedEdges, rows: Longs, offsets: Floats) -> dict[str, Floa
 
 def _largest(
     choices: Choices, row_of: Mapping[str, int], prior: Floats, offsets: Floats
-) -> list[dict[str, Any]]:
+) -> list[JsonObject]:
     """The edges that moved most, then by id: the offset of the logit, and the weight before and
     after.
     """

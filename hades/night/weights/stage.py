@@ -30,7 +30,7 @@ from models.arrays import Flags, Floats, Longs, Singles
 from models.weights import PART_DECIMALS, PARTS, Codes
 from schemas.ids import iso
 from schemas.nodes import RelationType
-from schemas.record import from_rows, to_table
+from schemas.record import JsonObject, from_rows, to_table
 from schemas.telemetry import WeightConfig
 
 # What weighing goes by: the priors and boosts of the settings, the rows of `weight_config` that a
@@ -133,7 +133,7 @@ def _own_values(stored: Values | None, written: Values) -> Values:
     return {**values, "coefficients": changed}
 
 
-def _differing(stored: Values, written: Values, names: Iterable[str]) -> dict[str, Any]:
+def _differing(stored: Values, written: Values, names: Iterable[str]) -> JsonObject:
     return {name: stored[name] for name in names if stored[name] != written.get(name)}
 
 
@@ -239,7 +239,7 @@ _DECIMALS = 6
 _OF_THIS_RUN = ("changed", "seconds", "skipped", "why")
 
 
-def lasting(report: Report) -> dict[str, Any]:
+def lasting(report: Report) -> JsonObject:
     """What is a function of the weights alone, for the registered file: no time, nothing about this
     run.
     """
@@ -274,7 +274,7 @@ _MARK_DIGITS = 24
 _SIMILAR = TYPES.index(RelationType.SIMILAR_TO)
 
 
-def weigh(context: BuildContext, as_of: datetime, inputs: str = "") -> dict[str, Any]:
+def weigh(context: BuildContext, as_of: datetime, inputs: str = "") -> JsonObject:
     """Weigh every relation and mention as of a week, unless nothing they depend on has changed; the
     report.
 
@@ -413,7 +413,7 @@ class MeasuredGraph:
             "mentions": np.zeros(self.mentions.num_rows),
         }
 
-    def figures(self, rows: Mapping[str, pa.Table]) -> dict[str, Any]:
+    def figures(self, rows: Mapping[str, pa.Table]) -> JsonObject:
         """How many weights there are and how they are spread."""
         stored = {name: numbers(table.column("weight")) for name, table in rows.items()}
         quantiles = np.quantile(stored["relations"], QUANTILES) if len(self.types) else ()
