@@ -26,6 +26,7 @@ from schemas.ids import Mask
 from schemas.memory import MemoryEdgeKind
 from schemas.record import JsonObject
 
+Message = Mapping[str, Any]  # or a conversation, as a log has it
 LISTS = frozenset(  # files beside the channels that hold no messages
     f"{name}.json"
     for name in (
@@ -56,7 +57,7 @@ _LABELLED = re.compile(r"<((?:https?|mailto):[^|>]+)\|([^>]+)>")
 _PLAIN_LINK = re.compile(r"<((?:https?|mailto):[^>]+)>")
 
 
-def is_slack(message: Mapping[str, Any]) -> bool:
+def is_slack(message: Message) -> bool:
     """Whether a message has the fields that Slack gives it."""
     return isinstance(message.get("ts"), str) and (
         "user" in message or "bot_id" in message or "subtype" in message
@@ -80,7 +81,7 @@ def people_of(users: bytes | None) -> dict[str, str]:
     return people
 
 
-def plain_message(message: Mapping[str, Any], people: Mapping[str, str]) -> JsonObject:
+def plain_message(message: Message, people: Mapping[str, str]) -> JsonObject:
     """The message with its speaker by name and its text as people read it; a notice, such as a
     join, has no text.
     """
@@ -235,7 +236,7 @@ def _parse_turns(parsed: Any, name: str, people: Mapping[str, str] | None = None
             yield from _turns_of_messages(parsed, "")
 
 
-def _turns_of_conversations(conversations: Sequence[Mapping[str, Any]]) -> Iterator[Turn]:
+def _turns_of_conversations(conversations: Sequence[Message]) -> Iterator[Turn]:
     """Each conversation of an export; ids distinguish those of one title."""
     titles = [
         _title(conversation, f"conversation {number}")
@@ -249,15 +250,15 @@ def _turns_of_conversations(conversations: Sequence[Mapping[str, Any]]) -> Itera
         )
 
 
-def _title(record: Mapping[str, Any], fallback: str) -> str:
+def _title(record: Message, fallback: str) -> str:
     return _first_value(record, ("title", "name", "sample_id", "uuid"), fallback)
 
 
-def _first_value(record: Mapping[str, Any], names: Sequence[str], fallback: object) -> str:
+def _first_value(record: Message, names: Sequence[str], fallback: object) -> str:
     return str(next((record[name] for name in names if record.get(name)), fallback))
 
 
-def _turns_of_conversation(conversation: Mapping[str, Any], title: str) -> Iterator[Turn]:
+def _turns_of_conversation(conversation: Message, title: str) -> Iterator[Turn]:
     """One conversation of any form, or one message."""
     parts = _sessions(conversation)
     if not parts:
@@ -266,7 +267,7 @@ def _turns_of_conversation(conversation: Mapping[str, Any], title: str) -> Itera
         yield from _turns_of_messages(messages, title + part)
 
 
-def _sessions(conversation: Mapping[str, Any]) -> list[tuple[str, Sequence[Any]]]:
+def _sessions(conversation: Message) -> list[tuple[str, Sequence[Any]]]:
     """The messages of a conversation of any form by session; nothing where it has no messages."""
     if isinstance(conversation.get("mapping"), Mapping):
         return [("", _shown_branch(conversation))]
@@ -287,7 +288,7 @@ def _sessions(conversation: Mapping[str, Any]) -> list[tuple[str, Sequence[Any]]
     return parts
 
 
-def _shown_branch(conversation: Mapping[str, Any]) -> list[Any]:
+def _shown_branch(conversation: Message) -> list[Any]:
     """The messages of a ChatGPT conversation from the root to the one that was shown last."""
     nodes = conversation["mapping"]
     if not all(isinstance(node, Mapping) for node in nodes.values()):
@@ -329,7 +330,7 @@ def _turns_of_messages(messages: Sequence[Any], session: str) -> Iterator[Turn]:
         )
 
 
-def _speaker(message: Mapping[str, Any]) -> str:
+def _speaker(message: Message) -> str:
     for name in _SPEAKER:
         value = message.get(name)
         if isinstance(value, Mapping):
@@ -350,7 +351,7 @@ def _text_of(value: Any) -> str:
     return ""
 
 
-def _parse_time(message: Mapping[str, Any]) -> datetime | None:
+def _parse_time(message: Message) -> datetime | None:
     value = next((message[name] for name in _TIME if message.get(name) not in (None, "")), None)
     if isinstance(value, int | float) and not isinstance(value, bool):
         return datetime.fromtimestamp(value / 1000 if value > _MILLISECONDS else value, UTC)

@@ -4,16 +4,16 @@ cost.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Sequence, Set
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 import orjson
 
 from hades import build_state
 from hades.ingest import manifest
 from hades.night.report import last_runs, newest_report
+from hades.night.stage import Report
 from hades.night.stages import NIGHT
 from hades.night.topics.inputs import HierarchyRules
 from hades.night.topics.wording import summary_prompt
@@ -121,7 +121,7 @@ def forecast_build(store: RowStore, home: Path, paid: PaidModels = PaidModels())
     }
 
 
-def forecast_seconds(stage: str, runs: Sequence[Mapping[str, Any]], chunks: int) -> float | None:
+def forecast_seconds(stage: str, runs: Sequence[Report], chunks: int) -> float | None:
     """The median over earlier builds in which the stage had work; embedding by the chunk. None:
     never measured.
     """

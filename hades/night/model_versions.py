@@ -10,7 +10,6 @@ from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import orjson
@@ -21,6 +20,7 @@ import pyarrow.parquet as pq
 from hades import build_state
 from hades.errors import HadesError
 from hades.night.context import BuildContext
+from hades.night.stage import Report
 from hades.night.weights import stage as weights
 from hades.night.weights.stage import WeightError
 from hades.ports.services import DATA_HASH, Dataset, RunRecord, Tracker, version_with_hash
@@ -146,7 +146,7 @@ def promote_ranker(
 
 
 def record_ranker(
-    store: GraphStore, generation: str, as_of: datetime | None, report: Mapping[str, Any]
+    store: GraphStore, generation: str, as_of: datetime | None, report: Report
 ) -> None:
     """Say in the ledger which ranker the next snapshot holds; an empty generation: none."""
     with store.bulk(["build_stages"]) as inside:
@@ -178,7 +178,7 @@ _COLLECTION = "collection"
 _FOOTER = b"hades.weights"
 _FORMAT = 1
 # Rows, configuration, report.
-WeightFile = tuple[Mapping[str, pa.Table], Sequence[WeightConfig], Mapping[str, Any]]
+WeightFile = tuple[Mapping[str, pa.Table], Sequence[WeightConfig], Report]
 
 
 def write(path: Path, contents: WeightFile) -> None:
@@ -338,7 +338,7 @@ def retain(
     return deleted
 
 
-def _params(report: Mapping[str, Any], config: Sequence[WeightConfig]) -> dict[str, object]:
+def _params(report: Report, config: Sequence[WeightConfig]) -> dict[str, object]:
     params: dict[str, object] = {name: report[name] for name in ("as_of", "bias", DATA_HASH)}
     params |= {f"neutral.{name}": value for name, value in report["neutral"].items()}
     for row in config:

@@ -50,7 +50,7 @@ def night_log(home: Path, limit: int) -> list[Entry]:
     return [_describe(home, entry) for entry in reversed(ordered[-limit:])]
 
 
-def changed_settings(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+def changed_settings(old: Report, new: Report) -> list[str]:
     """The settings that differ, each with both values."""
     before, after = dict(_leaves(old)), dict(_leaves(new))
     names = sorted(before.keys() | after.keys())
@@ -61,7 +61,7 @@ def changed_settings(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str
     ]
 
 
-def _leaves(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+def _leaves(values: Report, prefix: str = "") -> Iterator[tuple[str, Any]]:
     for name, value in values.items():
         if isinstance(value, Mapping):
             yield from _leaves(value, f"{prefix}{name}.")

@@ -14,7 +14,6 @@ from datetime import UTC, datetime
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +23,7 @@ from hades.night.columns import Frames, kind_numbers
 from hades.night.contracts.check import check_frames, require_contracts
 from hades.night.contracts.outputs import STANDING_CONTRACT
 from hades.night.contracts.rule import ContractResult
+from hades.night.stage import Report
 from hades.ports.graph import DocumentFilter, Kind, Passage
 from hades.ports.services import RememberingEmbedder
 from hades.ports.store import RowStore, scan_rows, scan_values
@@ -322,9 +322,9 @@ def _numbers_of_passages(view: GraphView) -> dict[str, int]:
 def _only_in(
     view: GraphView, numbers: Mapping[str, int], known: Mapping[str, int]
 ) -> list[Passage]:
-    """The passages of a graph, by id, that the other one does not have."""
-    passage_ids = sorted(numbers.keys() - known.keys())
-    return view.passages(np.array([numbers[passage_id] for passage_id in passage_ids], np.int64))
+    """The passages of a graph that the other one does not have, in their order."""
+    own_numbers = sorted(numbers[passage_id] for passage_id in numbers.keys() - known.keys())
+    return view.passages(np.array(own_numbers, np.int64))
 
 
 class GraphChanges:
@@ -440,7 +440,7 @@ def ask_standing(
     return report
 
 
-def check_required(report: Mapping[str, Any]) -> ContractResult:
+def check_required(report: Report) -> ContractResult:
     """Check that answers cite the sources that they must."""
     rows = []
     for row in report["required"]:
@@ -451,7 +451,7 @@ def check_required(report: Mapping[str, Any]) -> ContractResult:
     return check_frames(STANDING_CONTRACT.name, STANDING_CONTRACT, lambda: Frames(tables))
 
 
-def standing_rows(report: Mapping[str, Any]) -> list[JsonObject]:
+def standing_rows(report: Report) -> list[JsonObject]:
     """A row for each changed answer, for tables."""
     rows = []
     for answer in report.get("answers", ()):

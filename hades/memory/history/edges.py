@@ -12,8 +12,23 @@ from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Any
 
-from hades.memory.history import rows as records
-from hades.memory.history.rows import MemoryRefused, UnknownMemory
+from hades.memory.history.rows import (
+    EDGES,
+    NEWEST,
+    MemoryRefused,
+    UnknownMemory,
+    aware,
+    check_share,
+    check_text,
+    edge_id,
+    fetch,
+    legal,
+    put,
+    read,
+    revision_key,
+    scan,
+    state_id,
+)
 from hades.memory.history.states import INSTANT, Act, keys_of, named
 from hades.ports.store import Direction, RowStore, Term
 from schemas.ids import Mask, is_visible
@@ -73,7 +88,7 @@ def draw(rows: RowStore, new: NewEdge, act: Act, *, action: str = "link") -> Mem
     new belief.
     """
     if new.valid_from:
-        start = records.aware("valid_from", new.valid_from)
+        start = aware("valid_from", new.valid_from)
     else:
         start = _true_since(rows, new, act.at) or act.at
     edge = _first_belief(new, start, act)
@@ -88,11 +103,11 @@ def draw_many(rows: RowStore, new: Sequence[NewEdge], act: Act) -> list[MemoryEd
     """Believe many edges from now on; those nobody drew before are written together."""
     edges = []
     for new_edge in new:
-        start = records.aware("valid_from", new_edge.valid_from or act.at)
+        start = aware("valid_from", new_edge.valid_from or act.at)
         edges.append(_first_belief(new_edge, start, act))
-    known = records.fetch(rows, records.EDGES, [edge.key for edge in edges], MemoryEdge)
+    known = fetch(rows, MemoryEdge, [edge.key for edge in edges])
     fresh = {edge.key: edge for edge in edges if edge.key not in known}
-    records.put(rows, records.EDGES, fresh.values())
+    put(rows, fresh.values())
     for edge in fresh.values():
         act.note("link", edge.id, {"before": None, "after": edge.key})
     return [
@@ -113,7 +128,7 @@ def end(
     not ended before. What was believed before stays to be asked for.
     """
     current = believe(rows, edge)
-    until = records.aware("at", at) if at else min(act.at, current.valid_until or act.at)
+    until = aware("at", at) if at else min(act.at, current.valid_until or act.at)
     if current.valid_from is not None and until < current.valid_from:
         raise MemoryRefused(
             f"edge {current.id} became true at {current.valid_from}, so it cannot end at {until}; "
@@ -147,11 +162,11 @@ def supersede(
         changes: JsonObject = {"recorded_at": at, "retracted_at": None}
         if last is not None:
             changes |= {
-                "key": records.revision_key(last.id, last.revision + 1),
+                "key": revision_key(last.id, last.revision + 1),
                 "timestamp": last.timestamp,
             }
         written.append(following.model_copy(update=changes))
-    records.put(rows, records.EDGES, written)
+    put(rows, written)
     keys = {
         "before": last.key if last and last.retracted_at is None else None,
         "after": written[-1].key if following else None,
@@ -162,14 +177,12 @@ def supersede(
 
 def beliefs_of(rows: RowStore, edge: str) -> list[MemoryEdge]:
     """Every row of an edge, oldest first; any of its keys or its id names it."""
-    name = records.legal("edge", edge.removeprefix(f"{records.EDGES}/"))
+    name = legal("edge", edge.removeprefix(f"{EDGES}/"))
     identity = name.rpartition("_")[0] or name
     beliefs: list[MemoryEdge] = []
     while True:
-        keys = [
-            records.revision_key(identity, len(beliefs) + number) for number in range(1, _RUN + 1)
-        ]
-        batch = records.read(rows.get(records.EDGES, keys), MemoryEdge)
+        keys = [revision_key(identity, len(beliefs) + number) for number in range(1, _RUN + 1)]
+        batch = read(rows.get(EDGES, keys), MemoryEdge)
         beliefs += batch
         if len(batch) < _RUN:
             return beliefs
@@ -202,17 +215,17 @@ def _successors(rows: RowStore, edge: str) -> Iterator[MemoryEdge]:
 
 
 def _first_belief(new: NewEdge, start: datetime, act: Act) -> MemoryEdge:
-    records.check_share("strength", new.strength, f" of the edge {new.relationship_type}")
-    records.check_text("the description", new.description)
-    until = records.aware("valid_until", new.valid_until) if new.valid_until else None
+    check_share("strength", new.strength, f" of the edge {new.relationship_type}")
+    check_text("the description", new.description)
+    until = aware("valid_until", new.valid_until) if new.valid_until else None
     if until is not None and until < start:
         raise MemoryRefused(
             f"the edge {new.relationship_type} would be true from {start} until {until}, which is "
             "before it; swap the two"
         )
-    identity = records.edge_id(new.source, new.relationship_type, new.target, start)
+    identity = edge_id(new.source, new.relationship_type, new.target, start)
     values = {
-        "key": records.revision_key(identity, 1),
+        "key": revision_key(identity, 1),
         "kind": new.kind or _KINDS.get(new.relationship_type, MemoryEdgeKind.CROSS_TOPIC),
         "timestamp": act.at,
         "valid_from": start,
@@ -230,7 +243,7 @@ def meaning_of(edge: MemoryEdge) -> JsonObject:
 
 def _true_since(rows: RowStore, new: NewEdge, now: datetime) -> datetime | None:
     """Since when the same edge is true already, where no beginning was given."""
-    mask = Mask(as_of=now, known_at=records.NEWEST)
+    mask = Mask(as_of=now, known_at=NEWEST)
     same = edges_around(
         rows, new.source, mask, direction=Direction.OUT, types=[new.relationship_type]
     )
@@ -252,8 +265,8 @@ def edges_around(
     come only when they are asked for: its trace says the same.
     """
     if whole_topic:
-        name = named(rows, name, records.NEWEST).topic
-    nodes = [records.state_id(key) for key in keys_of(rows, name)]
+        name = named(rows, name, NEWEST).topic
+    nodes = [state_id(key) for key in keys_of(rows, name)]
     edges = edges_at(rows, nodes, mask, types)
     if types is None and len(nodes) > 1:
         edges = [edge for edge in edges if edge.relationship_type != MemoryRelation.EVOLVES_TO]
@@ -276,7 +289,7 @@ def edges_at(
     edges: dict[str, MemoryEdge] = {}
     for end in ("_from", "_to"):
         where = [Term(end, "in", list(nodes)), *chosen]
-        edges |= {edge.key: edge for edge in records.scan(rows, records.EDGES, MemoryEdge, where)}
+        edges |= {edge.key: edge for edge in scan(rows, MemoryEdge, where)}
     return [
         edge
         for _, edge in sorted(edges.items())

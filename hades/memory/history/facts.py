@@ -8,7 +8,6 @@ from datetime import datetime
 from enum import StrEnum
 from types import MappingProxyType
 
-from hades.memory.history import rows as records
 from hades.memory.history.edges import (
     INVERSIONS,
     NewEdge,
@@ -19,7 +18,20 @@ from hades.memory.history.edges import (
     find_inverse,
     redrawn,
 )
-from hades.memory.history.rows import MemoryRefused, UnknownMemory
+from hades.memory.history.rows import (
+    NEWEST,
+    MemoryRefused,
+    Span,
+    UnknownMemory,
+    aware,
+    fetch,
+    key_of,
+    revision_key,
+    scan,
+    state_id,
+    topic_of_key,
+    without,
+)
 from hades.memory.history.states import Act, NewState, append, by_keys, named, pointer_to
 from hades.ports.store import Direction, RowStore, Term
 from hades.text.sentences import names_topic
@@ -121,16 +133,16 @@ def believe_fact(
     """
     append(rows, [new for new in created if pointer_to(rows, new.topic) is None], act)
     subject, object_ = named(rows, fact.source, act.at), named(rows, fact.target, act.at)
-    begins = records.aware("valid_from", fact.valid_from or act.at)
-    until = records.aware("valid_until", fact.valid_until) if fact.valid_until else None
-    source, target = records.state_id(subject.key), records.state_id(object_.key)
+    begins = aware("valid_from", fact.valid_from or act.at)
+    until = aware("valid_until", fact.valid_until) if fact.valid_until else None
+    source, target = state_id(subject.key), state_id(object_.key)
     new = replace(fact, source=source, target=target, valid_from=begins, valid_until=until)
     same, rivals = _overlapping_facts(rows, new, object_)
     if functional is None:
         functional = fact.relationship_type in FUNCTIONAL
     judged = [(rival, judge(rival, new, trust)) for rival in rivals] if functional else []
     standing = [*same, *(rival for rival, (outcome, _) in judged if outcome is Outcome.OLD)]
-    parts = records.without((begins, until), [_span(edge) for edge in standing])
+    parts = without((begins, until), [_span(edge) for edge in standing])
     drawn = [
         draw(rows, replace(new, valid_from=start, valid_until=until), act, action="fact")
         for start, until in parts
@@ -155,7 +167,7 @@ def give_way(rows: RowStore, loser: MemoryEdge, winner: MemoryEdge, act: Act) ->
     """Let a fact be true only where the winner is not: before it, and after it where it ended
     earlier.
     """
-    remaining = records.without(_span(loser), [_span(winner)])
+    remaining = without(_span(loser), [_span(winner)])
     begins = _span(loser)[0]
     # Where nothing is left at its beginning it was true at no moment; it stays for history.
     until = remaining[0][1] if remaining and remaining[0][0] == begins else begins
@@ -220,8 +232,8 @@ def record(rows: RowStore, *, open_only: bool = False) -> list[ConflictRecord]:
                 reason=notes[-1].why,
             )
             conflicts.append(conflict)
-    keys = [records.revision_key(conflict.old_edge, 1) for conflict in conflicts]
-    edges = records.fetch(rows, records.EDGES, keys, MemoryEdge).values()
+    keys = [revision_key(conflict.old_edge, 1) for conflict in conflicts]
+    edges = fetch(rows, MemoryEdge, keys).values()
     claims = {}
     for edge in edges:
         ends = _topic_of(rows, edge.source), _topic_of(rows, edge.target)
@@ -263,7 +275,7 @@ def restore_conflict(rows: RowStore, step: MemoryAudit, act: Act) -> None:
 def _notes_by_conflict(rows: RowStore, about: Term) -> dict[str, list[MemoryAudit]]:
     """What was recorded of each conflict, oldest first."""
     notes_by_conflict: dict[str, list[MemoryAudit]] = {}
-    for note in records.scan(rows, records.AUDIT, MemoryAudit, [about]):
+    for note in scan(rows, MemoryAudit, [about]):
         if note.action == CONFLICT and "erased" not in note.detail:
             notes_by_conflict.setdefault(str(note.detail.get("conflict", note.key)), []).append(
                 note
@@ -302,11 +314,11 @@ def _overlapping_facts(
     """Believed facts of the same subject and relation whose time overlaps: about the same object,
     and about others.
     """
-    subject = records.topic_of_key(new.source)
+    subject = topic_of_key(new.source)
     edges = edges_around(
         rows,
         new.source,
-        Mask(known_at=records.NEWEST),
+        Mask(known_at=NEWEST),
         direction=Direction.OUT,
         types=[new.relationship_type],
         whole_topic=True,
@@ -314,16 +326,16 @@ def _overlapping_facts(
     same: list[MemoryEdge] = []
     rivals: list[MemoryEdge] = []
     for edge in edges:
-        is_forward = records.topic_of_key(edge.source) == subject
+        is_forward = topic_of_key(edge.source) == subject
         is_empty = edge.valid_from == edge.valid_until
         spans = (edge.valid_from, edge.valid_until), (new.valid_from, new.valid_until)
         if is_forward and not is_empty and overlap(*spans):
-            is_same = records.topic_of_key(edge.target) == records.topic_of_key(object_.key)
+            is_same = topic_of_key(edge.target) == topic_of_key(object_.key)
             (same if is_same else rivals).append(edge)
     return same, rivals
 
 
-def _span(edge: MemoryEdge) -> records.Span:
+def _span(edge: MemoryEdge) -> Span:
     return edge.valid_from or edge.timestamp, edge.valid_until
 
 
@@ -370,7 +382,7 @@ def change_fact(
     """
     written = append(rows, [new], act)[0]
     moment = at or written.valid_from or act.at
-    mask = Mask(moment, records.NEWEST)
+    mask = Mask(moment, NEWEST)
     active = [
         edge
         for edge in edges_around(rows, old.topic, mask, direction=Direction.OUT)
@@ -426,8 +438,8 @@ def _draw_changed(
 ) -> MemoryEdge:
     target = named(rows, fact.target, written.timestamp)
     new = NewEdge(
-        records.state_id(written.key),
-        records.state_id(target.key),
+        state_id(written.key),
+        state_id(target.key),
         fact.relation,
         strength=fact.strength,
         valid_from=moment,
@@ -437,7 +449,7 @@ def _draw_changed(
 
 
 def _topic_of(rows: RowStore, identifier: str) -> str:
-    states = by_keys(rows, [records.key_of(identifier)])
+    states = by_keys(rows, [key_of(identifier)])
     return states[0].topic if states else identifier
 
 

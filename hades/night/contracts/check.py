@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import pyarrow as pa
 
@@ -29,6 +29,7 @@ from hades.night.contracts.rule import (
     validate,
     write_gx_project,
 )
+from hades.night.stage import Report
 from hades.ports.store import GraphStore, RowStore
 from hades.reports import page
 from schemas.record import JsonObject
@@ -230,7 +231,7 @@ class Outcome:
         return {"contracts": [result.as_dict() for result in self.checked], "page": str(self.page)}
 
 
-def describe_checked(report: Mapping[str, Any]) -> str:
+def describe_checked(report: Report) -> str:
     """One line of a check that was passed or accepted: how many rules hold, of how many rows."""
     checked = report["contracts"]
     rules = sum(contract["rules"] for contract in checked)
@@ -249,7 +250,7 @@ def contracts_in_words(names: Sequence[str]) -> str:
     return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
 
 
-def rules_accepted(outcome: Mapping[str, Any]) -> tuple[str, ...]:
+def rules_accepted(outcome: Report) -> tuple[str, ...]:
     """The rules that are broken in an outcome as JSON: who went on after it has accepted them."""
     findings = chain.from_iterable(result["findings"] for result in outcome["contracts"])
     return tuple(finding["rule"] for finding in findings)

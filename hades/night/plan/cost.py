@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 from hades.night.forecast import price_of, topic_prompts
+from hades.night.stage import Report
 from hades.ports.services import PaidModels
 from hades.ports.store import RowChange, RowStore, Term
 from schemas.record import JsonObject
@@ -15,7 +15,7 @@ _OF_NAME = [Term("vector_of", "==", "name")]
 
 
 def cost_of(
-    rows: Sequence[RowChange], store: RowStore, report: Mapping[str, Any], paid: PaidModels
+    rows: Sequence[RowChange], store: RowStore, report: Report, paid: PaidModels
 ) -> JsonObject:
     """The texts that were embedded and the summaries that were written, with their price.
 

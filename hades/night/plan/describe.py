@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Any
 
+from hades.night.stage import Report
 from hades.ports.store import RowChange, RowStore
 from schemas.ids import split_id
 from schemas.record import JsonObject
@@ -226,7 +227,7 @@ def _renamed(rows: Sequence[RowChange], old: RowStore, new: RowStore) -> list[di
     return []
 
 
-def _texts(documents: Mapping[str, Any], old: RowStore, new: RowStore) -> list[JsonObject]:
+def _texts(documents: Report, old: RowStore, new: RowStore) -> list[JsonObject]:
     """The lines of changed documents as they were and will be, side by side."""
     keys = [example["key"] for example in documents["examples"]["changed"]]
     old_rows, new_rows = (

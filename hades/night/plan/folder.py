@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from hades.errors import HadesError
 from hades.files import make_private_folder, write_whole
+from hades.night.stage import Report
 from schemas.record import JsonObject
 
 FOLDER = "plans"  # under HADES_HOME
@@ -48,7 +47,7 @@ def read_plan(folder: Path) -> JsonObject:
     return _read(folder / DOCUMENT)
 
 
-def write_plan(folder: Path, plan: Mapping[str, Any]) -> None:
+def write_plan(folder: Path, plan: Report) -> None:
     """Keep what a plan says."""
     text = json.dumps(plan, ensure_ascii=False, indent=1, default=str)
     write_whole(folder / DOCUMENT, text + "\n")

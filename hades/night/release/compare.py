@@ -45,6 +45,7 @@ def compare_snapshots(
     given, and answers that stay are shown with `shows_all`. What is said now and no longer is
     listed by document, entity or topic, `only` of those with this in their name.
     """
+    changes = GraphChanges(old_view, new_view)
     old_ids, new_ids = _ids(old_view), _ids(new_view)
     edges = _edges(old_view, old_ids).join(
         _edges(new_view, new_ids),
@@ -59,12 +60,12 @@ def compare_snapshots(
     return {
         "before": old_view.info.snapshot,
         "after": new_view.info.snapshot,
-        "documents": _documents(old_view, new_view),
+        "documents": _documents(changes),
         "nodes": _nodes(old_view, new_view, old_ids, new_ids),
         "edges": _both(old_view.info.edges, new_view.info.edges, 0),
         "relations": _relations(edges),
         "weights": _weights(new_view, edges),
-        "said": compare_said(old_view, new_view, edges, by, only),
+        "said": compare_said(changes, edges, by, only),
         "topics": _topics(_Topics.read(old_view, old_ids), _Topics.read(new_view, new_ids)),
         "standing": standing,
         "parts": _both(old_view.info.parts, new_view.info.parts, ""),
@@ -90,26 +91,22 @@ def _ids(view: GraphView) -> list[str]:
     return list(chain.from_iterable(map(view.ids, pages)))
 
 
-def _documents(old_view: GraphView, new_view: GraphView) -> JsonObject:
-    changes = GraphChanges(old_view, new_view)
-    names: dict[str, list[str]] = {"added": [], "changed": [], "removed": []}
-    for document, change in changes.documents.items():
-        names[change].append(changes.names[document])
-    return {
-        change: {"count": len(documents), "names": sorted(documents)[:MAX_NAMED]}
-        for change, documents in names.items()
-    }
+def _documents(changes: GraphChanges) -> JsonObject:
+    documents: JsonObject = {}
+    for kind in ("added", "changed", "removed"):
+        names = [changes.names[key] for key, change in changes.documents.items() if change == kind]
+        documents[kind] = {"count": len(names), "names": sorted(names)[:MAX_NAMED]}
+    return documents
 
 
 def _nodes(
     old_view: GraphView, new_view: GraphView, old_ids: Sequence[str], new_ids: Sequence[str]
 ) -> JsonObject:
-    old_numbers = {node_id: number for number, node_id in enumerate(old_ids)}
-    new_numbers = {node_id: number for number, node_id in enumerate(new_ids)}
+    added_ids, removed_ids = set(new_ids).difference(old_ids), set(old_ids).difference(new_ids)
     changes = {}
     for kind, sizes in _both(old_view.info.nodes, new_view.info.nodes, 0).items():
-        added = _only_in(new_numbers, old_numbers, kind)
-        removed = _only_in(old_numbers, new_numbers, kind)
+        added = [node_id for node_id in added_ids if node_id.startswith(f"{kind}/")]
+        removed = [node_id for node_id in removed_ids if node_id.startswith(f"{kind}/")]
         changes[kind] = sizes | {
             "added": len(added),
             "removed": len(removed),
@@ -119,22 +116,18 @@ def _nodes(
     return changes
 
 
-def _only_in(numbers: Mapping[str, int], other_numbers: Mapping[str, int], kind: str) -> list[int]:
-    """The numbers of the nodes of a kind that only one graph has, in the order of their ids."""
-    node_ids = sorted(numbers.keys() - other_numbers.keys())
-    return [numbers[node_id] for node_id in node_ids if node_id.startswith(f"{kind}/")]
+def _facts(view: GraphView, ids: Sequence[str]) -> list[NodeFacts]:
+    return view.nodes(view.number(ids)) if ids else []
 
 
-def _names(view: GraphView, numbers: Sequence[int]) -> list[str]:
+def _names(view: GraphView, ids: Sequence[str]) -> list[str]:
     """The name of each of these nodes."""
-    facts = view.nodes(np.array(numbers, dtype=np.int64)) if numbers else []
-    return [_name(node) for node in facts]
+    return list(map(_name, _facts(view, ids)))
 
 
-def _most_mentioned(view: GraphView, numbers: Sequence[int]) -> list[str]:
+def _most_mentioned(view: GraphView, ids: Sequence[str]) -> list[str]:
     """The names of at most `MAX_NAMED` of these nodes, those that most texts mention first."""
-    facts = view.nodes(np.array(numbers, dtype=np.int64)) if numbers else []
-    best = sorted(facts, key=lambda node: (-node.frequency, node.name, node.id))
+    best = sorted(_facts(view, ids), key=lambda node: (-node.frequency, node.name, node.id))
     return list(dict.fromkeys(map(_name, best)))[:MAX_NAMED]
 
 
@@ -161,23 +154,15 @@ def _edges(view: GraphView, ids: list[str]) -> pa.Table:
 
 def _relations(edges: pa.Table) -> dict[str, dict[str, int]]:
     """Joined edges by type: how many each graph has, came and went."""
-    in_old, in_new = pc.is_valid(edges["weight_before"]), pc.is_valid(edges["weight_after"])
-    flags = {
-        "before": in_old,
-        "after": in_new,
-        "added": pc.invert(in_old),
-        "removed": pc.invert(in_new),
-    }
-    columns = {name: flag.cast(pa.int64()) for name, flag in flags.items()}
-    sums = (
-        pa.table({"type": edges["type"], **columns})
-        .group_by("type")
-        .aggregate([(name, "sum") for name in flags])
-        .sort_by("type")
-        .select(["type", *(f"{name}_sum" for name in flags)])
-        .rename_columns(["type", *flags])
+    counts = edges.group_by("type").aggregate(
+        [("type", "count"), ("weight_before", "count"), ("weight_after", "count")]
     )
-    return {row.pop("type"): row for row in sums.to_pylist()}
+    relations = {}
+    for row in counts.sort_by("type").to_pylist():
+        old, new = row["weight_before_count"], row["weight_after_count"]
+        added, removed = row["type_count"] - old, row["type_count"] - new
+        relations[row["type"]] = {"before": old, "after": new, "added": added, "removed": removed}
+    return relations
 
 
 def _weights(new_view: GraphView, edges: pa.Table) -> JsonObject:
@@ -189,8 +174,8 @@ def _weights(new_view: GraphView, edges: pa.Table) -> JsonObject:
     moved_edges = edges.append_column("distance", distance).filter(pc.greater(distance, _NOTICED))
     order = [("distance", "descending"), *((name, "ascending") for name in _EDGE)]
     most = moved_edges.sort_by(order).slice(0, MAX_NAMED).to_pylist()
-    sources = _names(new_view, new_view.number([row["source"] for row in most]).tolist())
-    targets = _names(new_view, new_view.number([row["target"] for row in most]).tolist())
+    sources = _names(new_view, [row["source"] for row in most])
+    targets = _names(new_view, [row["target"] for row in most])
     spread = {}
     for kind in pc.unique(moved_edges["type"]).to_pylist():
         of_kind = edges.filter(pc.equal(edges["type"], kind))
@@ -233,7 +218,7 @@ class _Topics:
         pairs = zip(entities.tolist(), view.clusters_of(entities).tolist(), strict=True)
         of_entity = {ids[entity]: ids[topic] for entity, topic in pairs if topic >= 0}
         topics = sorted(set(of_entity.values()))
-        names = dict(zip(topics, _names(view, view.number(topics).tolist()), strict=True))
+        names = dict(zip(topics, _names(view, topics), strict=True))
         return cls(of_entity, names, Counter(of_entity.values()))
 
     def only_here(self, rival: _Topics) -> list[JsonObject]:

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from hades import build_state
 from hades.night.columns import ids
+from hades.night.stage import Report
 from hades.ports.store import RowStore, Term, scan_rows
 from hades.settings.tree import LearningSettings
 from models.arrays import Flags, Floats, Longs
@@ -213,7 +214,7 @@ def _judge(store: RowStore) -> Iterator[JsonObject]:
 
 
 _DECIMALS = 6
-_NOTHING_JUDGED: Mapping[str, Any] = {
+_NOTHING_JUDGED: Report = {
     "turns": 0,
     "pairs": 0,
     "moved": {},
@@ -224,7 +225,7 @@ _NOTHING_JUDGED: Mapping[str, Any] = {
 }
 
 
-def tell(learned: Mapping[str, Any]) -> str:
+def tell(learned: Report) -> str:
     """One sentence; empty where nobody judged anything."""
     if not learned.get("turns"):
         return ""
