@@ -5,7 +5,7 @@ stopped.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import Any
 
 from hades.files import write_whole
 from hades.night.history import Move, moves_of
-from hades.night.stage import Night, Report
+from hades.night.stage import Night, Report, leaves_of
 from hades.night.summary import describe_stop
 from hades.snapshot import manifest
 from hades.snapshot.manifest import root_of, served
@@ -52,21 +52,12 @@ def night_log(home: Path, limit: int) -> list[Entry]:
 
 def changed_settings(old: Report, new: Report) -> list[str]:
     """The settings that differ, each with both values."""
-    before, after = dict(_leaves(old)), dict(_leaves(new))
-    names = sorted(before.keys() | after.keys())
-    return [
-        f"{name}: {before.get(name)} -> {after.get(name)}"
-        for name in names
-        if before.get(name) != after.get(name)
-    ]
-
-
-def _leaves(values: Report, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    for name, value in values.items():
-        if isinstance(value, Mapping):
-            yield from _leaves(value, f"{prefix}{name}.")
-        else:
-            yield f"{prefix}{name}", value
+    before, after = dict(leaves_of(old)), dict(leaves_of(new))
+    changes = []
+    for name in sorted(before.keys() | after.keys()):
+        if before.get(name) != after.get(name):
+            changes.append(f"{name}: {before.get(name)} -> {after.get(name)}")
+    return changes
 
 
 def _entry_of(move: Move) -> Entry:

@@ -174,7 +174,7 @@ def _rows_with(
         for form in _written_forms(needles)
     ]
     keys: list[str] = []
-    for batch in store.scan(collection, columns=columns) if patterns else ():
+    for batch in store.scan(collection, columns=columns) if patterns and columns else ():
         has_needle = pa.array([False] * batch.num_rows)
         for column, pattern in product(columns, patterns):
             matches = pc.match_substring_regex(batch.column(column), pattern)

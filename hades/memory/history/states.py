@@ -94,29 +94,26 @@ class Act:
         """Write the steps, inside the transaction that did them."""
         if self.is_one and len(self.steps) > 1:
             first, *later_steps = self.steps
-            all_steps = {**first.detail, "steps": [step.key for step in later_steps]}
-            self.steps = [first.model_copy(update={"detail": all_steps})]
-            self.steps += [
-                step.model_copy(update={"detail": {**step.detail, "act": first.key}})
-                for step in later_steps
-            ]
+            self.steps = [_with_detail(first, steps=[step.key for step in later_steps])]
+            self.steps += [_with_detail(step, act=first.key) for step in later_steps]
         put(rows, self.steps)
+
+
+def _with_detail(step: MemoryAudit, **detail: Any) -> MemoryAudit:
+    return step.model_copy(update={"detail": {**step.detail, **detail}})
 
 
 def act_of(rows: RowStore, audit_id: str) -> list[MemoryAudit]:
     """The steps of an act, in the order they were taken; any of them names it."""
-    records_by_key = fetch(rows, MemoryAudit, [legal("record of an act", audit_id)])
-    if not records_by_key:
+    first = fetch(rows, MemoryAudit, [legal("record of an act", audit_id)]).get(audit_id)
+    if first is None:
         raise UnknownMemory(
             f"memory holds no act {audit_id}; `hades memory history TOPIC --json` prints their ids"
         )
-    first = records_by_key[audit_id]
     if "act" in first.detail:
-        first_key = first.detail["act"]
-        first = fetch(rows, MemoryAudit, [first_key])[first_key]
-    keys = [str(key) for key in first.detail.get("steps", ())]
-    later_steps = fetch(rows, MemoryAudit, keys)
-    return [first, *(later_steps[key] for key in keys)]
+        return act_of(rows, first.detail["act"])
+    # Keys of steps begin with their time and their place in the act.
+    return [first, *fetch(rows, MemoryAudit, first.detail.get("steps", [])).values()]
 
 
 KEYFRAME_EVERY = 32  # a rebuild applies at most thirty-one recipes
@@ -175,20 +172,21 @@ def make_whole_from(
     contents: dict[str, str] = {}
 
     def content(state: MemoryState) -> str:
+        if is_whole(state):
+            return state.content
         if state.key not in contents:
-            contents[state.key] = state.content
-            if not is_whole(state):
-                parent = states_by_key[state_key(state.topic, state.version - 1)]
-                recipe = str(state.diff_from_parent)
-                label = f"version {state.version} of {state.topic!r}"
-                contents[state.key] = rebuild(content(parent), recipe, state.content, label)
+            parent = states_by_key[state_key(state.topic, state.version - 1)]
+            recipe = str(state.diff_from_parent)
+            label = f"version {state.version} of {state.topic!r}"
+            contents[state.key] = rebuild(content(parent), recipe, state.content, label)
         return contents[state.key]
 
-    whole = (
-        state if is_whole(state) else state.model_copy(update={"content": content(state)})
-        for state in states
-    )
-    return [without_marker(state) for state in whole]
+    whole = []
+    for state in states:
+        if not is_whole(state):
+            state = state.model_copy(update={"content": content(state)})
+        whole.append(without_marker(state))
+    return whole
 
 
 def is_whole(state: MemoryState) -> bool:
@@ -250,7 +248,7 @@ def append(rows: RowStore, new: Sequence[NewState], act: Act) -> list[MemoryStat
     The row of the newest version is whole; when the next one comes it shrinks to what it added to
     its parent.
     """
-    topics = dict.fromkeys(topic_key(check(version).topic.strip()) for version in new)
+    topics = {topic_key(check(version).topic.strip()) for version in new}
     pointers = fetch(rows, LatestState, list(topics))
     head_keys = [pointer.latest_state_id for pointer in pointers.values()]
     heads = fetch(rows, MemoryState, head_keys)
@@ -301,9 +299,7 @@ def _pointer_at(pointer: LatestState | None, state: MemoryState) -> LatestState:
     one.
     """
     assert state.valid_from is not None
-    follows = pointer is None or (
-        pointer.in_order and pointer.began is not None and pointer.began <= state.valid_from
-    )
+    follows = pointer is None or _holds_at(pointer, state.valid_from)
     return LatestState(
         key=topic_key(state.topic),
         topic=state.topic,
@@ -313,6 +309,11 @@ def _pointer_at(pointer: LatestState | None, state: MemoryState) -> LatestState:
         began=state.valid_from,
         in_order=follows and state.valid_until is None,
     )
+
+
+def _holds_at(pointer: LatestState, moment: datetime) -> bool:
+    """Whether the pointer alone shows that the version said last is the one that holds."""
+    return pointer.in_order and pointer.began is not None and pointer.began <= moment
 
 
 def _next_version(
@@ -417,13 +418,8 @@ def choose_version(versions: Iterable[MemoryState], mask: Mask) -> MemoryState |
 
 def holds(state: MemoryState, mask: Mask) -> bool:
     """Whether a version was known and in force at the mask."""
-    return not is_erased(state) and is_visible(mask, *_times(state))
-
-
-def _times(
-    state: MemoryState,
-) -> tuple[datetime | None, datetime | None, datetime, datetime | None]:
-    return state.valid_from, state.valid_until, state.timestamp, state.retracted_at
+    times = state.valid_from, state.valid_until, state.timestamp, state.retracted_at
+    return not is_erased(state) and is_visible(mask, *times)
 
 
 def state_at(
@@ -464,29 +460,15 @@ def states_at(
     """
     pointers = fetch(rows, LatestState, sorted(set(topic_keys)))
     known_at = mask.known_at or NEWEST
-    moments = {
-        key: mask.as_of or mask.known_at or max(now, pointer.updated_at)
-        for key, pointer in pointers.items()
-    }
-    # The pointer alone shows that the version said last is the one that holds.
-    direct = {
-        key: pointer.latest_state_id
-        for key, pointer in pointers.items()
-        if known_at == NEWEST
-        and pointer.in_order
-        and pointer.began is not None
-        and pointer.began <= moments[key]
-    }
-    current = {state.key: state for state in by_keys(rows, sorted(direct.values()))}
+    direct: list[str] = []
     chosen: list[MemoryState] = []
-    for key, pointer in sorted(pointers.items()):
-        if key in direct:
-            state = current.get(direct[key])
-        else:
-            state = state_at(rows, pointer.topic, moments[key], known_at)
-        if state is not None:
+    for pointer in pointers.values():
+        moment = mask.as_of or mask.known_at or max(now, pointer.updated_at)
+        if known_at == NEWEST and _holds_at(pointer, moment):
+            direct.append(pointer.latest_state_id)
+        elif state := state_at(rows, pointer.topic, moment, known_at):
             chosen.append(state)
-    return chosen
+    return sorted([*by_keys(rows, direct), *chosen], key=lambda state: state.key)
 
 
 def named(rows: RowStore, name: str, now: datetime) -> MemoryState:
@@ -499,10 +481,9 @@ def named(rows: RowStore, name: str, now: datetime) -> MemoryState:
     versions: list[MemoryState] = []
     if is_state_key(key):
         versions = by_keys(rows, [key])
-    elif (pointer := pointer_to(rows, name)) is not None:
-        versions = states_at(rows, [pointer.key], Mask(), now) or by_keys(
-            rows, [pointer.latest_state_id]
-        )
+    elif pointer := pointer_to(rows, name):
+        versions = states_at(rows, [pointer.key], Mask(), now)
+        versions = versions or by_keys(rows, [pointer.latest_state_id])
     if not versions:
         raise UnknownMemory(
             f"memory holds no topic or state {name!r}; `hades memory topics` lists what there is"
@@ -543,12 +524,12 @@ def trace(rows: RowStore, topic: str) -> MemoryTrace:
         raise UnknownMemory(
             f"memory holds no topic {topic!r}; `hades memory topics` lists what there is"
         )
-    first = read(rows.get(STATES, [state_key(pointer.topic, 1)]), MemoryState)[0]
+    keys = version_keys(pointer.topic, pointer.version)
     return MemoryTrace(
         key=pointer.key,
         topic=pointer.topic,
-        states=tuple(version_keys(pointer.topic, pointer.version)),
-        created_at=first.timestamp,
+        states=tuple(keys),
+        created_at=fetch(rows, MemoryState, keys[:1])[keys[0]].timestamp,
         updated_at=pointer.updated_at,
     )
 
@@ -566,7 +547,7 @@ def history(
     versions: list[MemoryState] = []
     while end > 0 and (limit is None or len(versions) < limit):
         batch = by_keys(rows, version_keys(pointer.topic, end, end - run + 1))
-        versions = [version for version in batch if is_visible(mask, *_times(version))] + versions
+        versions = [version for version in batch if holds(version, mask)] + versions
         end, run = end - run, _RUN
     return versions if limit is None else versions[-limit:]
 

@@ -5,7 +5,7 @@ topics ahead.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 from itertools import chain, combinations
@@ -29,7 +29,6 @@ from models.arrays import Flags, Floats, Longs
 from models.bridges import Blocks, Heat, Region, TopicPath
 from schemas.edges import NEVER_BRIDGES, ClusterEdgeType
 from schemas.ids import content_key
-from schemas.nodes import RelationType
 from schemas.record import JsonObject, arrow_schema, canonical_json
 from schemas.topics import Bridge
 
@@ -71,9 +70,8 @@ class BridgeRules:
     )
     pair_work: int = 200_000
     work: int = 150_000_000
-    refresh_days: int = (
-        30  # after which pairs that questions met are looked for again, though nothing else changed
-    )
+    # After which pairs that questions met are looked for again, though nothing else changed.
+    refresh_days: int = 30
 
 
 @dataclass(frozen=True)
@@ -111,9 +109,8 @@ class BridgeGraph:
     @property
     def never(self) -> Flags:
         """Which edges are of a type that is never a bridge."""
-        return np.asarray(
-            pc.is_in(self.types, value_set=pa.array(sorted(map(str, NEVER_BRIDGES)))), np.bool_
-        )
+        types = pa.array(sorted(map(str, NEVER_BRIDGES)))
+        return np.asarray(pc.is_in(self.types, value_set=types), np.bool_)
 
     def walkable(self) -> Flags:
         """Edges that a bridge may use: weighed, between topics, without an end in time.
@@ -123,9 +120,8 @@ class BridgeGraph:
         """
         tail, head = self.tail_topic, self.head_topic
         placed = (tail >= 0) & (head >= 0) & (self.tail != self.head)
-        walkable: Flags = (
-            placed & self.is_open & ~np.isnan(self.weight) & ~(self.never & (tail != head))
-        )
+        leads_out = self.never & (tail != head)
+        walkable: Flags = placed & self.is_open & ~np.isnan(self.weight) & ~leads_out
         return walkable
 
     def blocks(self) -> tuple[Blocks, Longs]:
@@ -142,14 +138,10 @@ def read_graph(store: RowStore, rules: BridgeRules) -> BridgeGraph:
     nodes = ids("entities", column(entities, "_key"))
     edges = read(store, "relations", *_RELATION)
     weight = numbers(column(edges, "weight"))
-    known = [str(kind) for kind in RelationType]
-    boost = np.array([rules.boosts[kind] for kind in known])[
-        places_of(column(edges, "type"), pa.array(known))
-    ]
+    boosts = np.array(list(rules.boosts.values()))
+    boost = boosts[places_of(column(edges, "type"), pa.array(list(rules.boosts)))]
     tail, head = place_ends(edges, nodes)
-    ended = pc.or_(
-        pc.is_valid(column(edges, "valid_until")), pc.is_valid(column(edges, "retracted_at"))
-    )
+    ended = pc.is_valid(pc.coalesce(column(edges, "valid_until"), column(edges, "retracted_at")))
     return BridgeGraph(
         entities=nodes,
         topics=topics,
@@ -202,11 +194,7 @@ def read_rows(store: RowStore, graph: BridgeGraph) -> list[CachedBridge]:
         walk = [nodes[node] for node in row["nodes"]]
         steps = [edges[edge] for edge in row["edges"]]
         pair = (row["from_cluster"], row["to_cluster"])
-        gone = [
-            edge_id
-            for edge_id, edge in zip(row["edges"], steps, strict=True)
-            if edge < 0 or not walkable[edge]
-        ]
+        gone = [name for name in row["edges"] if edges[name] < 0 or not walkable[edges[name]]]
         problem = ""
         if gone:
             problem = f"{gone[0]} no longer stands"
@@ -226,7 +214,7 @@ def path_key(graph: BridgeGraph, path: TopicPath) -> str:
 
 
 def bridge_rows(
-    graph: BridgeGraph, paths: Mapping[str, TopicPath], pinned: set[str], rules: BridgeRules
+    graph: BridgeGraph, paths: Mapping[str, TopicPath], pinned: Collection[str], rules: BridgeRules
 ) -> Rows:
     """Each bridge by key, with where each edge was read."""
     steps = _steps(graph, sorted(set(chain.from_iterable(path.edges for path in paths.values()))))
@@ -258,20 +246,16 @@ def _contents(row: Mapping[str, Any]) -> JsonObject:
 
 def _steps(graph: BridgeGraph, edges: Sequence[int]) -> dict[int, JsonObject]:
     """What each edge says and where it was read."""
-    rows = pa.array(edges, pa.int64())
-    columns = [
-        column.take(rows).to_pylist() for column in (graph.edges, graph.types, graph.provenance)
-    ]
-    weights = graph.weight[np.array(edges, np.int64)].tolist()
-    return {
-        edge: {
-            "id": f"relations/{key}",
-            "type": kind,
-            "weight": weight,
-            **(source or {"doc": "", "span": None}),
+    steps = {}
+    for edge in edges:
+        source = graph.provenance[edge].as_py() or {"doc": "", "span": None}
+        steps[edge] = {
+            "id": f"relations/{graph.edges[edge]}",
+            "type": graph.types[edge].as_py(),
+            "weight": float(graph.weight[edge]),
+            **source,
         }
-        for edge, key, kind, source, weight in zip(edges, *columns, weights, strict=True)
-    }
+    return steps
 
 
 def _joins(graph: BridgeGraph, walk: Sequence[int], edges: Sequence[int]) -> bool:
@@ -286,9 +270,8 @@ def _joins(graph: BridgeGraph, walk: Sequence[int], edges: Sequence[int]) -> boo
 
 def _numbers(names: Iterable[str], among: pa.Array) -> dict[str, int]:
     distinct = list(dict.fromkeys(names))
-    return dict(
-        zip(distinct, places_of(pa.array(distinct, pa.string()), among).tolist(), strict=True)
-    )
+    places = places_of(pa.array(distinct, pa.string()), among)
+    return dict(zip(distinct, places.tolist(), strict=True))
 
 
 Pair = tuple[int, int]
@@ -346,11 +329,15 @@ def bridge(
     cached = read_rows(store, graph)
     result = search_pairs(graph, heat, pairs, rules, deadline=deadline, progress=context.progress)
     _keep_cached(graph, result, pairs, cached)
-    pinned = {cached_bridge.key for cached_bridge in cached if cached_bridge.pinned}
+    pinned = {former.key: former for former in cached if former.pinned}
     rows = bridge_rows(graph, result.paths, pinned, rules)
-    stale = sorted({cached_bridge.key for cached_bridge in cached} - set(result.paths))
+    stale = sorted({former.key for former in cached}.difference(result.paths))
     lengths = Counter(len(path.edges) for path in result.paths.values())
     contents = list(map(_contents, rows))
+    notes = []
+    for key, former in pinned.items():
+        if former.path is None:
+            notes.append(f"bridge_cache/{key} was pinned and is dropped: {former.problem}")
     report: JsonObject = {
         "skipped": False,
         "labelled": int(labelled.sum()),
@@ -361,15 +348,11 @@ def bridge(
         "pairs_left": len(pairs) - result.searched,
         "bridges": len(result.paths),
         "by_length": {str(length): lengths[length] for length in sorted(lengths)},
-        "pinned": len(pinned & set(result.paths)),
+        "pinned": len(pinned.keys() & result.paths),
         "removed": len(stale),
         "work": result.work,
         "stopped": result.stopped,
-        "notes": [
-            f"bridge_cache/{cached_bridge.key} was pinned and is dropped: {cached_bridge.problem}"
-            for cached_bridge in cached
-            if cached_bridge.pinned and cached_bridge.path is None
-        ],
+        "notes": notes,
         "generation": build_state.digest_of(contents, generation),
     }
     stamped = [{**row, "generation": generation, "created": as_of} for row in rows]

@@ -9,7 +9,6 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
-import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -85,16 +84,14 @@ def read_turns(store: RowStore, rules: LearningSettings) -> list[JudgedTurn]:
 
     A question whose words were forgotten teaches nothing any more.
     """
-    turns = [
-        JudgedTurn(
-            row["_key"],
-            ShownResults.model_validate(orjson.loads(row["results"])),
-            Feedback.model_validate(orjson.loads(row["feedback"])),
-            is_held_out(row["query"], rules.held_out),
-        )
-        for row in _judge(store)
-        if row["query"] != FORGOTTEN
-    ]
+    turns = []
+    for row in _judge(store):
+        if row["query"] == FORGOTTEN:
+            continue
+        shown = ShownResults.model_validate_json(row["results"])
+        feedback = Feedback.model_validate_json(row["feedback"])
+        is_test = is_held_out(row["query"], rules.held_out)
+        turns.append(JudgedTurn(row["_key"], shown, feedback, is_test))
     return sorted(turns, key=lambda turn: (turn.feedback.at, turn.key))
 
 
@@ -128,9 +125,8 @@ def choices_of(
             result = {rank: len(starts) - 1 + at for at, rank in enumerate(rows_by_rank)}
             for preferred, less_liked, weight, lifts in preferences:
                 share = weight / len(less_liked)
-                pairs += [
-                    (number, result[preferred], result[rank], share, lifts) for rank in less_liked
-                ]
+                for rank in less_liked:
+                    pairs.append((number, result[preferred], result[rank], share, lifts))
             for rows in rows_by_rank.values():
                 members += [place.setdefault(row, len(place)) for row in rows]
                 starts.append(len(members))
@@ -156,8 +152,7 @@ def _rows_by_rank(
     """
     rows_by_rank = {}
     for rank, edge_ids in shown:
-        rows = [row_of[edge_id] for edge_id in dict.fromkeys(edge_ids) if edge_id in row_of]
-        if rows:
+        if rows := [row_of[edge_id] for edge_id in dict.fromkeys(edge_ids) if edge_id in row_of]:
             rows_by_rank[rank] = rows
     return rows_by_rank
 
@@ -307,13 +302,15 @@ def learn_from_use(
 
 
 def _held_out_figures(comparison: Comparison) -> JsonObject:
-    has_interval = np.isfinite(comparison.low)
+    interval = None
+    if np.isfinite(comparison.low):
+        interval = [_round(comparison.low), _round(comparison.high)]
     return {
         "questions": comparison.turns,
         "before": _round(comparison.before),
         "after": _round(comparison.after),
         "difference": _round(comparison.difference),
-        "interval": [_round(comparison.low), _round(comparison.high)] if has_interval else None,
+        "interval": interval,
     }
 
 
@@ -321,10 +318,8 @@ def shift(weights: Floats, offsets: Floats) -> Floats:
     """sigma(logit(weight) + offset), written so that 0 and 1 stay what they are and an offset of 0
     changes no bit.
     """
-    odds = np.exp(offsets)
-    moved: Floats = np.where(
-        offsets == 0.0, weights, weights * odds / (1.0 - weights + weights * odds)
-    )
+    raised = weights * np.exp(offsets)
+    moved: Floats = np.where(offsets == 0.0, weights, raised / (1.0 - weights + raised))
     return moved
 
 
@@ -380,15 +375,10 @@ def _largest(
     """
     name_of = {row: name for name, row in row_of.items()}
     edge_names = {at: name_of[int(choices.edges[at])] for at in np.flatnonzero(offsets).tolist()}
-    order = sorted(edge_names, key=lambda at: (-abs(offsets[at]), edge_names[at]))[:_LARGEST]
     prior_weights = 1.0 / (1.0 + np.exp(-prior))
-    learned_weights = shift(prior_weights, offsets)
-    return [
-        {
-            "edge": edge_names[at],
-            "learned": _round(offsets[at]),
-            "before": _round(prior_weights[at]),
-            "after": _round(learned_weights[at]),
-        }
-        for at in order
-    ]
+    figures = {"learned": offsets, "before": prior_weights, "after": shift(prior_weights, offsets)}
+    largest = []
+    for at in sorted(edge_names, key=lambda at: (-abs(offsets[at]), edge_names[at]))[:_LARGEST]:
+        rounded = {name: _round(values[at]) for name, values in figures.items()}
+        largest.append({"edge": edge_names[at], **rounded})
+    return largest
