@@ -141,14 +141,16 @@ def _describe_topics(report: Report) -> str:
 
 def _costs(report: Report) -> str:
     """Seconds by stage with what each did, texts embedded, calls of a model."""
-    stages = [stage for stage in NIGHT if "took" in report.get(stage.name, {})]
-    rows: list[Sequence[object]] = [
-        (stage.title, f"{report[stage.name]['took']:.1f}", stage.describe(report[stage.name]))
-        for stage in stages
-    ]
+    rows: list[Sequence[object]] = []
     contract_seconds = sum(outcome["took"] for outcome in report.get("contracts", ()))
+    total = contract_seconds
+    for stage in NIGHT:
+        stage_report = report.get(stage.name, {})
+        if "took" in stage_report:
+            total += stage_report["took"]
+            log = stage.describe(stage_report)
+            rows.append((stage.title, f"{stage_report['took']:.1f}", log))
     rows.append(("check contracts", f"{contract_seconds:.1f}", ""))
-    total = contract_seconds + sum(report[stage.name]["took"] for stage in stages)
     rows.append(("**together**", f"**{total:.1f}**", ""))
     embedded = report.get("embeddings", {}).get("embedded", 0)
     calls = report.get("topics", {}).get("summaries_written", 0)
@@ -161,8 +163,10 @@ def _costs(report: Report) -> str:
 
 def _contracts(report: Report, error: BaseException | None) -> str:
     checked = list(chain.from_iterable(check["contracts"] for check in report.get("contracts", ())))
+    if not checked:
+        return ""
     until = "" if error is None else ", of those that were checked before it stopped"
-    return f"{describe_checked({'contracts': checked})}{until}" if checked else ""
+    return f"{describe_checked({'contracts': checked})}{until}"
 
 
 def _standing(released: Report) -> str:

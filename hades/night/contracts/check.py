@@ -24,6 +24,7 @@ from hades.night.contracts.rule import (
     Finding,
     Reference,
     Rule,
+    Severity,
     default_engine,
     find_broken_rows,
     validate,
@@ -51,18 +52,15 @@ CONTRACT_NAMES: tuple[str, ...] = tuple(contract.name for contract in CONTRACTS)
 RULES: tuple[Rule, ...] = tuple(chain.from_iterable(contract.rules for contract in CONTRACTS))
 CHUNK_VECTORS = "embeddings:doc_chunks"  # of a night before its entities have vectors
 PAGE = "contracts.html"
+_SHOWN = ("contract", "rules", "broken", "rows")
 _NAMED_KEYS = 3
 _NAMED_CONTRACTS = 3
 
 
 def contract_named(name: str) -> Contract:
     """The contract of this name; raises ValueError when there is none."""
-    for contract in (
-        *CONTRACTS,
-        outputs.EXAM_CONTRACT,
-        outputs.RANKER_CONTRACT,
-        outputs.STANDING_CONTRACT,
-    ):
+    others = (outputs.EXAM_CONTRACT, outputs.RANKER_CONTRACT, outputs.STANDING_CONTRACT)
+    for contract in (*CONTRACTS, *others):
         if contract.name == name.partition(":")[0]:
             return contract
     raise ValueError(f"there is no contract {name!r}; there are {', '.join(CONTRACT_NAMES)}")
@@ -101,19 +99,22 @@ def check_frames(
     """
     began = time.perf_counter()
     frames, engine = read(), engine or default_engine()
-    broken = validate(contract, frames.tables, engine)
     rules = tuple(rule.id for rule in contract.rules if rule.frame in frames.tables)
-    warnings = tuple(finding for finding in broken if finding.severity == "warn")
-    warning_notes = (f"warning: {_describe_finding(finding)}" for finding in warnings)
+    notes = list(frames.notes)
+    findings: dict[Severity, list[Finding]] = {"stop": [], "warn": []}
+    for finding in validate(contract, frames.tables, engine):
+        findings[finding.severity].append(finding)
+        if finding.severity == "warn":
+            notes.append(f"warning: {_describe_finding(finding)}")
     return ContractResult(
         contract=name,
         rules=len(rules),
-        findings=tuple(finding for finding in broken if finding.severity == "stop"),
+        findings=tuple(findings["stop"]),
         rows=frames.rows,
         seconds=round(time.perf_counter() - began, 3),
-        notes=(*frames.notes, *warning_notes),
+        notes=tuple(notes),
         engine=engine,
-        warnings=warnings,
+        warnings=tuple(findings["warn"]),
         rule_ids=rules,
     )
 
@@ -138,17 +139,14 @@ def require_contracts(checked: Sequence[ContractResult]) -> None:
 
 def describe_broken(checked: Sequence[ContractResult]) -> str:
     """Which rules are broken by which rows, and what to do; one line a rule."""
-    findings = list(chain.from_iterable(result.findings for result in checked))
-    if not findings:
-        return "every contract holds"
-    count = (
-        "1 contract is broken" if len(findings) == 1 else f"{len(findings)} contracts are broken"
-    )
-    lines = [f"{count}; what serves was left alone"]
-    for finding in findings:
+    lines: list[str] = []
+    for finding in chain.from_iterable(result.findings for result in checked):
         advice = f"; {finding.repair}" if finding.repair else ""
         lines.append(f"{_describe_finding(finding)}{advice}")
-    return "\n".join(lines)
+    if not lines:
+        return "every contract holds"
+    count = f"{len(lines)} contracts are" if len(lines) > 1 else "1 contract is"
+    return "\n".join([f"{count} broken; what serves was left alone", *lines])
 
 
 def _describe_finding(finding: Finding) -> str:
@@ -201,23 +199,11 @@ class Outcome:
             return []
         rows: list[JsonObject] = []
         for result in self.checked:
-            rows.append(
-                {
-                    "contract": result.contract,
-                    "rules": result.rules,
-                    "broken": len(result.findings),
-                    "rows": result.rows,
-                }
-            )
-            rows += [
-                {
-                    "contract": broken.rule,
-                    "rules": broken.sentence,
-                    "broken": broken.failed,
-                    "rows": broken.keys[:5],
-                }
-                for broken in result.findings
-            ]
+            figures = result.contract, result.rules, len(result.findings), result.rows
+            rows.append(dict(zip(_SHOWN, figures, strict=True)))
+            for broken in result.findings:
+                facts = broken.rule, broken.sentence, broken.failed, broken.keys[:5]
+                rows.append(dict(zip(_SHOWN, facts, strict=True)))
         return rows
 
     def require(self, stops: bool = True) -> Self:
@@ -280,20 +266,23 @@ def export_project(context: BuildContext, folder: Path, snapshot: Path | None) -
     """
     if folder.exists() and any(folder.iterdir()):
         raise HadesError(f"{folder} is not empty; name a new folder")
-    contracts = CONTRACTS if snapshot else CONTRACTS[:-1]
-    frames_of = [
-        (contract, read_frames(context.store, contract.name, snapshot)) for contract in contracts
-    ]
+    suites: dict[str, tuple[pa.Table, list[Rule]]] = {}
+    for contract in CONTRACTS if snapshot else CONTRACTS[:-1]:
+        suites |= _suites_of(contract, read_frames(context.store, contract.name, snapshot))
     home_contract = own_contract(context.home)
     if home_contract is not None:
-        frames_of.append((home_contract, own_frames(context.store, home_contract)))
-    suites: dict[str, tuple[pa.Table, list[Rule]]] = {}
-    for contract, frames in frames_of:
-        for name, table in frames.tables.items():
-            rules = [rule for rule in contract.rules if rule.frame == name]
-            suites[f"{contract.name}.{name}"] = (table, rules)
+        suites |= _suites_of(home_contract, own_frames(context.store, home_contract))
     write_gx_project(folder, suites, REFERENCES, read_keys(context.store))
     return {name: len(rules) for name, (_, rules) in suites.items()}
+
+
+def _suites_of(contract: Contract, frames: Frames) -> dict[str, tuple[pa.Table, list[Rule]]]:
+    """The rows of each frame of a contract with its rules."""
+    suites = {}
+    for name, table in frames.tables.items():
+        rules = [rule for rule in contract.rules if rule.frame == name]
+        suites[f"{contract.name}.{name}"] = (table, rules)
+    return suites
 
 
 _DOCUMENT = {"document": ("documents",)}

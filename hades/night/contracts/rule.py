@@ -127,19 +127,13 @@ def contract(
     """A contract from rows of rules by frame; `repairs` are of rules that need another one."""
     rules = []
     for frame, rows in frames.items():
-        for rule, sentence, *details in rows:
+        for key, sentence, *details in rows:
             has_expectation = bool(details) and isinstance(details[0], Expectation)
-            expectation = details.pop(0) if has_expectation else holds(rule)
-            rules.append(
-                Rule(
-                    id=f"{name}.{rule}",
-                    frame=frame,
-                    sentence=sentence,
-                    expectation=expectation,
-                    shows=tuple(details),
-                    repair=repairs.get(rule, repair),
-                )
-            )
+            expectation = details.pop(0) if has_expectation else holds(key)
+            next_step = repairs.get(key, repair)
+            shown = tuple(details)
+            rule = Rule(f"{name}.{key}", frame, sentence, expectation, shown, next_step)
+            rules.append(rule)
     return Contract(name, about, tuple(rules))
 
 
@@ -241,25 +235,29 @@ def find_broken_rows(
     contract: Contract, frames: Mapping[str, pa.Table], engine: Engine | None = None
 ) -> Broken:
     """Which rows break which rules; a rule that holds is left out."""
-    rules = [rule for rule in contract.rules if rule.frame in frames]
-    for rule in rules:
-        needed = ("_key", *rule.expectation.columns, *rule.shows)
-        has = frames[rule.frame].column_names
-        missing = [column for column in needed if column not in has]
-        if missing:
-            raise UncheckableRule(
-                f"{rule.id}: frame {rule.frame!r} has no column {', '.join(missing)}; compute it "
-                "first"
-            )
-    if (engine or default_engine()) == "arrow":
-        evaluated = {rule.id: _evaluate(rule, frames[rule.frame]) for rule in rules}
-        return {rule_id: broken for rule_id, broken in evaluated.items() if broken is not None}
     rules_by_frame: dict[str, list[Rule]] = {name: [] for name in frames}
-    for rule in rules:
-        rules_by_frame[rule.frame].append(rule)
-    return _by_great_expectations(
-        contract.name, {name: (frames[name], rules) for name, rules in rules_by_frame.items()}
-    )
+    for rule in contract.rules:
+        if rule.frame in frames:
+            _require_columns(rule, frames[rule.frame])
+            rules_by_frame[rule.frame].append(rule)
+    if (engine or default_engine()) == "arrow":
+        broken: Broken = {}
+        for rule in chain.from_iterable(rules_by_frame.values()):
+            rows = _evaluate(rule, frames[rule.frame])
+            if rows is not None:
+                broken[rule.id] = rows
+        return broken
+    suites = {name: (frames[name], rules) for name, rules in rules_by_frame.items()}
+    return _by_great_expectations(contract.name, suites)
+
+
+def _require_columns(rule: Rule, frame: pa.Table) -> None:
+    needed = ("_key", *rule.expectation.columns, *rule.shows)
+    missing = [column for column in needed if column not in frame.column_names]
+    if missing:
+        raise UncheckableRule(
+            f"{rule.id}: frame {rule.frame!r} has no column {', '.join(missing)}; compute it first"
+        )
 
 
 def _by_great_expectations(
@@ -555,9 +553,7 @@ def _repeats(columns: list[pa.Array], arguments: Arguments) -> Flags:
         _, codes = np.unique(
             codes * (len(encoded.dictionary) + 1) + column_codes, return_inverse=True
         )
-    again: Flags = (
-        np.bincount(codes, minlength=1)[codes] > 1 if len(codes) else np.zeros(0, np.bool_)
-    )
+    again: Flags = np.bincount(codes, minlength=1)[codes] > 1
     has_value: Flags = np.logical_or.reduce([_present(column) for column in columns])
     return again & has_value
 
@@ -579,17 +575,9 @@ _KINDS: Mapping[str, Callable[[list[pa.Array], Arguments], Flags]] = {
     ),
 }
 _ARGUMENTS = frozenset(
-    (
-        "column",
-        "column_A",
-        "column_B",
-        "column_list",
-        "value_set",
-        "min_value",
-        "max_value",
-        "regex",
-        "ignore_row_if",
-    )
+    """
+    column column_A column_B column_list value_set min_value max_value regex ignore_row_if
+    """.split()  # noqa: SIM905
 )
 
 
