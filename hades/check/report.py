@@ -83,13 +83,14 @@ class CheckReport:
 
     def as_dict(self) -> JsonObject:
         """The report as JSON."""
+        levels = {f"{level}s": self.count(level) for level in Level}
         return {
             "ok": self.is_green,
             "base": self.base,
             "head": self.head,
             "docs": self.folder or ".",
-            "counts": {**self.counts, **{f"{level}s": self.count(level) for level in Level}},
-            "findings": [asdict(finding) for finding in self.findings],
+            "counts": {**self.counts, **levels},
+            "findings": list(map(asdict, self.findings)),
             "notes": list(self.notes),
             "seconds": dict(self.seconds),
         }
@@ -182,15 +183,10 @@ def sarif(report: CheckReport) -> JsonObject:
     for finding in report.findings:
         region = {"startLine": max(finding.line, 1)}
         place = {"artifactLocation": {"uri": quote(finding.path)}, "region": region}
-        results.append(
-            {
-                "ruleId": finding.rule,
-                "ruleIndex": names.index(finding.rule),
-                "level": str(finding.level),
-                "message": {"text": f"{finding.question} {finding.message}".strip()},
-                "locations": [{"physicalLocation": place}],
-            }
-        )
+        rule = {"ruleId": finding.rule, "ruleIndex": names.index(finding.rule)}
+        text = f"{finding.question} {finding.message}".strip()
+        what = {"level": str(finding.level), "message": {"text": text}}
+        results.append({**rule, **what, "locations": [{"physicalLocation": place}]})
     driver = {"name": "hades check", "version": version("hades-graphrag"), "rules": rules}
     runs = [{"tool": {"driver": driver}, "results": results}]
     return {"$schema": _SCHEMA, "version": "2.1.0", "runs": runs}

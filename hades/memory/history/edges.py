@@ -48,7 +48,7 @@ _KINDS: dict[str, MemoryEdgeKind] = {
     **dict.fromkeys(_CAUSAL, MemoryEdgeKind.CAUSAL),
     **dict.fromkeys(("references", "supports", "contradicts"), MemoryEdgeKind.REFERENCE),
 }
-_MEANING = (
+_MEANING = {
     "kind",
     "strength",
     "valid_from",
@@ -57,7 +57,7 @@ _MEANING = (
     "bidirectional",
     "description",
     "metadata",
-)
+}
 _RUN = 16  # beliefs read at a time; few edges change more than twice
 
 
@@ -79,7 +79,7 @@ class NewEdge:
 
 def redrawn(edge: MemoryEdge, **changes: Any) -> NewEdge:
     """What an edge says, to be drawn between other states or for another time."""
-    values = {edge_field.name: getattr(edge, edge_field.name) for edge_field in fields(NewEdge)}
+    values = edge.model_dump(include={edge_field.name for edge_field in fields(NewEdge)})
     return NewEdge(**{**values, "valid_from": None, **changes})
 
 
@@ -110,10 +110,10 @@ def draw_many(rows: RowStore, new: Sequence[NewEdge], act: Act) -> list[MemoryEd
     put(rows, fresh.values())
     for edge in fresh.values():
         act.note("link", edge.id, {"before": None, "after": edge.key})
-    return [
-        fresh[edge.key] if edge.key in fresh else draw(rows, new_edge, act)
-        for edge, new_edge in zip(edges, new, strict=True)
-    ]
+    drawn = []
+    for edge, new_edge in zip(edges, new, strict=True):
+        drawn.append(fresh.get(edge.key) or draw(rows, new_edge, act))
+    return drawn
 
 
 def end(
@@ -181,7 +181,8 @@ def beliefs_of(rows: RowStore, edge: str) -> list[MemoryEdge]:
     identity = name.rpartition("_")[0] or name
     beliefs: list[MemoryEdge] = []
     while True:
-        keys = [revision_key(identity, len(beliefs) + number) for number in range(1, _RUN + 1)]
+        numbers = range(len(beliefs) + 1, len(beliefs) + _RUN + 1)
+        keys = [revision_key(identity, number) for number in numbers]
         batch = read(rows.get(EDGES, keys), MemoryEdge)
         beliefs += batch
         if len(batch) < _RUN:
@@ -238,7 +239,7 @@ def _first_belief(new: NewEdge, start: datetime, act: Act) -> MemoryEdge:
 
 def meaning_of(edge: MemoryEdge) -> JsonObject:
     """What an edge says, apart from who believed it when."""
-    return {name: getattr(edge, name) for name in _MEANING}
+    return edge.model_dump(include=_MEANING)
 
 
 def _true_since(rows: RowStore, new: NewEdge, now: datetime) -> datetime | None:
@@ -288,13 +289,11 @@ def edges_at(
     chosen = [] if types is None else [Term("relationship_type", "in", list(types))]
     edges: dict[str, MemoryEdge] = {}
     for end in ("_from", "_to"):
-        where = [Term(end, "in", list(nodes)), *chosen]
-        edges |= {edge.key: edge for edge in scan(rows, MemoryEdge, where)}
-    return [
-        edge
-        for _, edge in sorted(edges.items())
-        if is_visible(mask, edge.valid_from, edge.valid_until, edge.recorded_at, edge.retracted_at)
-    ]
+        for edge in scan(rows, MemoryEdge, [Term(end, "in", list(nodes)), *chosen]):
+            times = edge.valid_from, edge.valid_until, edge.recorded_at, edge.retracted_at
+            if is_visible(mask, *times):
+                edges[edge.key] = edge
+    return [edges[key] for key in sorted(edges)]
 
 
 def as_known(edge: MemoryEdge, known_at: datetime | None) -> MemoryEdge:
@@ -323,24 +322,18 @@ def find_edge_change(
     A supersession says which edge took which place; without one, the first `to_rel` that began when
     or after a `from_rel` ended.
     """
-    edges = edges_around(
-        rows,
-        topic,
-        Mask(known_at=known_at),
-        direction=Direction.OUT,
-        types=list(dict.fromkeys([from_rel, to_rel])),
-    )
-    ended = [
-        edge
-        for edge in edges
-        if edge.relationship_type == from_rel and edge.valid_until is not None
-    ]
-    began = {edge.id: edge for edge in edges if edge.relationship_type == to_rel}
-    ended.sort(key=lambda edge: (edge.valid_until or edge.timestamp, edge.key), reverse=True)
-    for edge in ended:
+    mask, types = Mask(known_at=known_at), list({from_rel, to_rel})
+    ended: list[tuple[datetime, str, MemoryEdge]] = []
+    began: dict[str, MemoryEdge] = {}
+    for edge in edges_around(rows, topic, mask, direction=Direction.OUT, types=types):
+        if edge.relationship_type == to_rel:
+            began[edge.id] = edge
+        if edge.relationship_type == from_rel and edge.valid_until is not None:
+            ended.append((edge.valid_until, edge.key, edge))
+    for until, _, edge in sorted(ended, key=lambda entry: entry[:2], reverse=True):
         follower = _find_follower(rows, edge, began)
-        if follower is not None and edge.valid_until is not None:
-            return max(edge.valid_until, follower.valid_from or edge.valid_until), edge, follower
+        if follower is not None:
+            return max(until, follower.valid_from or until), edge, follower
     return None
 
 
@@ -352,16 +345,12 @@ def _find_follower(
             if successor.id in began:
                 return began[successor.id]
         return None
-    until = edge.valid_until
-    later = [
-        candidate
-        for candidate in began.values()
-        if candidate.id != edge.id
-        and until
-        and candidate.valid_from
-        and candidate.valid_from >= until
-    ]
-    return min(later, key=lambda edge: (edge.valid_from or edge.timestamp, edge.key), default=None)
+    later: list[tuple[datetime, str, MemoryEdge]] = []
+    for candidate in began.values():
+        start, until = candidate.valid_from, edge.valid_until
+        if candidate.id != edge.id and start and until and start >= until:
+            later.append((start, candidate.key, candidate))
+    return min(later, key=lambda entry: entry[:2])[-1] if later else None
 
 
 INVERSIONS: Mapping[str, str] = {

@@ -152,13 +152,9 @@ def believe_fact(
         if outcome is Outcome.NEW:
             _yield_to(rows, old_edge, drawn, act)
         overlapping = [part for part in drawn if overlap(_span(part), _span(old_edge))]
-        rivals_of_old = overlapping or drawn
-        detail = {
-            "old": old_edge.id,
-            "new": rivals_of_old[0].id if rivals_of_old else None,
-            "outcome": str(outcome),
-            "claim": claim,
-        }
+        rival = next(iter(overlapping or drawn), None)
+        ends = {"old": old_edge.id, "new": rival.id if rival else None}
+        detail = {**ends, "outcome": str(outcome), "claim": claim}
         act.note(CONFLICT, f"{CONFLICT}_{old_edge.id}", detail, why=reason)
     return FactResult(drawn or same[:1], judged, act.key)
 
@@ -172,14 +168,12 @@ def give_way(rows: RowStore, loser: MemoryEdge, winner: MemoryEdge, act: Act) ->
     # Where nothing is left at its beginning it was true at no moment; it stays for history.
     until = remaining[0][1] if remaining and remaining[0][0] == begins else begins
     edges = [end(rows, loser.id, act, at=until, superseded_by=winner.id)]
+    metadata = {**loser.metadata, "continues": loser.id}
     for start, stop in remaining:
         if start != begins:
-            changes = {
-                "valid_from": start,
-                "valid_until": stop,
-                "metadata": {**loser.metadata, "continues": loser.id},
-            }
-            edges.append(draw(rows, redrawn(loser, kind=None, **changes), act, action="fact"))
+            times = {"valid_from": start, "valid_until": stop}
+            rest = redrawn(loser, kind=None, metadata=metadata, **times)
+            edges.append(draw(rows, rest, act, action="fact"))
     return edges
 
 
@@ -230,15 +224,18 @@ def record(rows: RowStore, *, open_only: bool = False) -> list[ConflictRecord]:
                 claim=decision["claim"],
                 outcome=Outcome(decision["outcome"]),
                 reason=notes[-1].why,
+                against=_claim_of(rows, decision["old"]),
             )
             conflicts.append(conflict)
-    keys = [revision_key(conflict.old_edge, 1) for conflict in conflicts]
-    edges = fetch(rows, MemoryEdge, keys).values()
-    claims = {}
-    for edge in edges:
-        ends = _topic_of(rows, edge.source), _topic_of(rows, edge.target)
-        claims[edge.id] = _claim(*ends, edge)
-    return [replace(conflict, against=claims.get(conflict.old_edge, {})) for conflict in conflicts]
+    return conflicts
+
+
+def _claim_of(rows: RowStore, edge_id: str) -> JsonObject:
+    """What an edge said at first; nothing where it was erased."""
+    edge = next(iter(fetch(rows, MemoryEdge, [revision_key(edge_id, 1)]).values()), None)
+    if edge is None:
+        return {}
+    return _claim(_topic_of(rows, edge.source), _topic_of(rows, edge.target), edge)
 
 
 def _claim(subject: str, object_: str, fact: NewEdge | MemoryEdge) -> JsonObject:
@@ -277,9 +274,8 @@ def _notes_by_conflict(rows: RowStore, about: Term) -> dict[str, list[MemoryAudi
     notes_by_conflict: dict[str, list[MemoryAudit]] = {}
     for note in scan(rows, MemoryAudit, [about]):
         if note.action == CONFLICT and "erased" not in note.detail:
-            notes_by_conflict.setdefault(str(note.detail.get("conflict", note.key)), []).append(
-                note
-            )
+            conflict = str(note.detail.get("conflict", note.key))
+            notes_by_conflict.setdefault(conflict, []).append(note)
     return notes_by_conflict
 
 
@@ -315,17 +311,16 @@ def _overlapping_facts(
     and about others.
     """
     subject = topic_of_key(new.source)
-    edges = edges_around(
+    same: list[MemoryEdge] = []
+    rivals: list[MemoryEdge] = []
+    for edge in edges_around(
         rows,
         new.source,
         Mask(known_at=NEWEST),
         direction=Direction.OUT,
         types=[new.relationship_type],
         whole_topic=True,
-    )
-    same: list[MemoryEdge] = []
-    rivals: list[MemoryEdge] = []
-    for edge in edges:
+    ):
         is_forward = topic_of_key(edge.source) == subject
         is_empty = edge.valid_from == edge.valid_until
         spans = (edge.valid_from, edge.valid_until), (new.valid_from, new.valid_until)
@@ -383,11 +378,8 @@ def change_fact(
     written = append(rows, [new], act)[0]
     moment = at or written.valid_from or act.at
     mask = Mask(moment, NEWEST)
-    active = [
-        edge
-        for edge in edges_around(rows, old.topic, mask, direction=Direction.OUT)
-        if edge.relationship_type != MemoryRelation.EVOLVES_TO
-    ]
+    around = edges_around(rows, old.topic, mask, direction=Direction.OUT)
+    active = [edge for edge in around if edge.relationship_type != MemoryRelation.EVOLVES_TO]
     done = Change(written, old.key, act=act.key)
     for fact in facts:
         drawn = _draw_changed(rows, written, fact, act, moment)

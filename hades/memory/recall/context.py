@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -323,13 +324,11 @@ def _is_about(summary: MemoryState, window: Window | None) -> bool:
     none.
     """
     try:
-        period = (
-            datetime.fromisoformat(summary.metadata["start"]),
-            datetime.fromisoformat(summary.metadata["end"]),
-        )
+        start = datetime.fromisoformat(summary.metadata["start"])
+        end = datetime.fromisoformat(summary.metadata["end"])
     except (KeyError, TypeError, ValueError):
         return False
-    return window is None or overlap(period, window)
+    return window is None or overlap((start, end), window)
 
 
 def _details_of(reader: Reader, name: str) -> list[MemoryState]:
@@ -364,20 +363,15 @@ def _show_edges(matches: Sequence[MatchWithContext], packed: set[str]) -> list[t
 
 def _newest_of_each(edges: Iterable[MemoryEdge]) -> set[str]:
     """Of each relation of each topic the edges that became true last."""
-    counts: dict[tuple[str, str, str], int] = {}
+    counts: Counter[tuple[str, str, str]] = Counter()
     newest_ids: set[str] = set()
-    newest_first = sorted(
-        edges, key=lambda edge: (edge.valid_from or edge.timestamp, edge.key), reverse=True
-    )
-    for edge in newest_first:
-        ends = [
-            (end, topic_of_key(getattr(edge, end)), edge.relationship_type)
-            for end in ("source", "target")
-        ]
-        if all(counts.get(end, 0) < NEWEST_OF_EACH for end in ends):
+    ordered = sorted(edges, key=lambda edge: (edge.valid_from or edge.timestamp, edge.key))
+    for edge in reversed(ordered):
+        tail = "source", topic_of_key(edge.source), edge.relationship_type
+        head = "target", topic_of_key(edge.target), edge.relationship_type
+        if max(counts[tail], counts[head]) < NEWEST_OF_EACH:
             newest_ids.add(edge.id)
-            for end in ends:
-                counts[end] = counts.get(end, 0) + 1
+            counts.update((tail, head))
     return newest_ids
 
 
@@ -385,10 +379,9 @@ def _show_edge(related: RelatedState, edge: MemoryEdge, shown: set[str]) -> str:
     """An edge as a line: who, how, whom, since when; and what stands there where it was not said
     yet.
     """
-    leads_here = topic_of_key(edge.target) == topic_of_key(related.state.key)
-    tail, head = (
-        (related.near, related.state.topic) if leads_here else (related.state.topic, related.near)
-    )
+    tail, head = related.near, related.state.topic
+    if topic_of_key(edge.target) != topic_of_key(related.state.key):
+        tail, head = head, tail
     why = f" ({edge.description})" if edge.description else ""
     line = f"{tail} --{edge.relationship_type}--> {head}, since {day(edge.valid_from)}{why}"
     if related.state.key not in shown:
@@ -401,14 +394,12 @@ def _show_edge(related: RelatedState, edge: MemoryEdge, shown: set[str]) -> str:
 def _topics_in_detail(matches: Sequence[MatchWithContext], *, only_joined: bool) -> list[str]:
     """The topics worth detail: those found, best first, then those they are joined to."""
     topics = [match.state.topic for match in matches if match.related_states or not only_joined]
-    joined: list[tuple[float, MemoryState]] = []
+    joined: list[tuple[float, str, str]] = []
     for match in matches:
-        joined += [
-            (-related.strength * match.similarity, related.state)
-            for related in match.related_states
-        ]
-    joined.sort(key=lambda pair: (pair[0], pair[1].key))
-    topics += [state.topic for _, state in joined]
+        for related in match.related_states:
+            nearness = related.strength * match.similarity
+            joined.append((-nearness, related.state.key, related.state.topic))
+    topics += [topic for _, _, topic in sorted(joined)]
     return list(dict.fromkeys(topics))
 
 

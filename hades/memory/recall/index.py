@@ -133,13 +133,13 @@ class Reader:
         then by key.
         """
         moment, known = to_micros(self.moment), to_micros(self.known_at)
-        return [
-            bond
-            for bond in self.index.bonds.get(topic, ())
-            if bond.began <= moment < bond.ends
-            and bond.recorded <= known < bond.retracted
-            and self.holds(topic_of_key(bond.state))
-        ]
+        bonds = []
+        for bond in self.index.bonds.get(topic, ()):
+            is_known = bond.recorded <= known < bond.retracted
+            is_true = bond.began <= moment < bond.ends
+            if is_known and is_true and self.holds(topic_of_key(bond.state)):
+                bonds.append(bond)
+        return bonds
 
 
 class StateIndex:
@@ -231,9 +231,8 @@ class StateIndex:
         first, last = np.searchsorted(self._topic, [number, number + 1])
         begins, _, recorded, retracted = (column[first:last] for column in self._times.values())
         known = to_micros(known_at)
-        places = np.flatnonzero((begins != NEVER) & (recorded <= known) & (known < retracted))[
-            -limit:
-        ]
+        is_known = (begins != NEVER) & (recorded <= known) & (known < retracted)
+        places = np.flatnonzero(is_known)[-limit:]
         chosen = places[_began_in(begins[places], began)]
         return self.states([self.keys[first + place] for place in chosen.tolist()])
 
@@ -311,11 +310,11 @@ def to_micros(moment: datetime) -> int:
 
 def _searched_texts(states: pa.Table) -> list[str]:
     """What words are searched in; nothing of an erased place."""
-    columns = (states.column(name).to_pylist() for name in ("topic", "content", "valid_from"))
-    return [
-        "" if since is None else text_of(topic, content)
-        for topic, content, since in zip(*columns, strict=True)
-    ]
+    texts = []
+    for row in states.select(["topic", "content", "valid_from"]).to_pylist():
+        is_erased_place = row["valid_from"] is None
+        texts.append("" if is_erased_place else text_of(row["topic"], row["content"]))
+    return texts
 
 
 def text_of(topic: str, content: str) -> str:
@@ -326,16 +325,14 @@ def text_of(topic: str, content: str) -> str:
 def _vectors_by_model(states: pa.Table) -> dict[str, tuple[Longs, Singles]]:
     """Places and unit vectors, (n_places, dimension) float32, by the model that made them."""
     vectors_by_model = {}
-    embedded = states.select(["embedding", "embedding_model"]).combine_chunks()
-    for model in pc.unique(embedded.column("embedding_model")).drop_null().to_pylist():
-        is_of_model = pc.equal(embedded.column("embedding_model"), model)
-        has_vector = pc.is_valid(embedded.column("embedding"))
-        chosen = pc.fill_null(pc.and_(is_of_model, has_vector), False)
-        vectors = embedded.filter(chosen).column("embedding").combine_chunks()
-        if len(vectors):
-            flat = vectors.flatten().to_numpy(zero_copy_only=False).astype(np.float32)
-            matrix = flat.reshape(len(vectors), -1)
-            vectors_by_model[model] = np.flatnonzero(chosen.to_numpy()), unit_rows(matrix)
+    models, vectors = states.column("embedding_model"), states.column("embedding")
+    for model in pc.unique(models).drop_null().to_pylist():
+        chosen = pc.and_(pc.equal(models, model), pc.is_valid(vectors))
+        places = np.flatnonzero(pc.fill_null(chosen, False).to_numpy())
+        if len(places):
+            flat = vectors.take(places).combine_chunks().flatten().to_numpy(zero_copy_only=False)
+            matrix = flat.astype(np.float32).reshape(len(places), -1)
+            vectors_by_model[model] = places, unit_rows(matrix)
     return vectors_by_model
 
 

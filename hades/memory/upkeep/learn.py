@@ -76,17 +76,13 @@ def judge_states(
     """Move the importance of states that an answer showed; those that are gone since are left
     out.
     """
-    judged = [
-        *((key_of(state_id), True) for state_id in good),
-        *((key_of(state_id), False) for state_id in bad),
-    ]
-    keys = [key for key, _ in judged]
-    known = {state.key for state in memory.states(keys)}
-    return [
-        rate_state(memory, key, is_useful=is_useful, who=who, why=why)
-        for key, is_useful in judged
-        if key in known
-    ]
+    known = {state.key for state in memory.states([*good, *bad])}
+    rated = []
+    for state_ids, is_useful in ((good, True), (bad, False)):
+        for key in map(key_of, state_ids):
+            if key in known:
+                rated.append(rate_state(memory, key, is_useful=is_useful, who=who, why=why))
+    return rated
 
 
 def count_accesses(memory: Memory) -> dict[str, int]:
@@ -96,20 +92,15 @@ def count_accesses(memory: Memory) -> dict[str, int]:
     with take_accesses(memory.home) as accesses:
 
         def work(rows: RowStore) -> int:
-            read_states = by_keys(rows, sorted(accesses))
-            table = [
-                {
-                    "_key": state.key,
-                    "access_count": state.access_count + len(accesses[state.key]),
-                    "last_accessed": max(
-                        filter(None, (state.last_accessed, accesses[state.key][-1]))
-                    ),
-                }
-                for state in read_states
-            ]
-            if table:
-                rows.patch(STATES, as_table(STATES, table))
-            return len(read_states)
+            counted = []
+            for state in by_keys(rows, sorted(accesses)):
+                moments = accesses[state.key]
+                last = max(state.last_accessed or moments[-1], moments[-1])
+                counts = {"access_count": state.access_count + len(moments)}
+                counted.append({"_key": state.key, **counts, "last_accessed": last})
+            if counted:
+                rows.patch(STATES, as_table(STATES, counted))
+            return len(counted)
 
         states = in_unit(memory.store, work) if accesses else 0
     return {"reads": sum(map(len, accesses.values())), "states": states}
@@ -128,12 +119,13 @@ def trust_source(
 
 def known_trust(memory: Memory) -> dict[str, float]:
     """How far each source is trusted, of those that somebody spoke about."""
-    topics = memory.topics(SOURCES)
-    states = states_at(memory.store, map(topic_key, topics), Mask(), memory.now())
-    trusted = {state.topic.removeprefix(SOURCES): state.metadata.get("trust") for state in states}
-    return {
-        source: float(value) for source, value in trusted.items() if isinstance(value, int | float)
-    }
+    trusted: dict[str, float] = {}
+    keys = map(topic_key, memory.topics(SOURCES))
+    for state in states_at(memory.store, keys, Mask(), memory.now()):
+        trust = state.metadata.get("trust")
+        if isinstance(trust, int | float):
+            trusted[state.topic.removeprefix(SOURCES)] = float(trust)
+    return trusted
 
 
 def learn_trust(memory: Memory, winner: str, loser: str, *, who: str = "") -> None:

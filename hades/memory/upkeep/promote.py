@@ -137,12 +137,8 @@ def find_superseded(older: Sequence[str], newer: Sequence[str]) -> list[str]:
 def _is_among_ended(words: frozenset[str], ended_words: Sequence[frozenset[str]]) -> bool:
     """Whether one of the ended statements says these words and, besides, only when."""
     for ended in ended_words:
-        extra_words = ended - words
-        if (
-            words
-            and words <= ended
-            and all(word.isdigit() or word in _WHEN for word in extra_words)
-        ):
+        says_when = all(word.isdigit() or word in _WHEN for word in ended - words)
+        if words and words <= ended and says_when:
             return True
     return False
 
@@ -159,19 +155,20 @@ def find_conflicts(statements: Iterable[str], against: Iterable[str] = ()) -> li
     others.
     """
     first: dict[Attribute, tuple[str, frozenset[str]]] = {}
-    conflicts: list[tuple[str, str]] = []
+    conflicts: dict[tuple[str, str], None] = {}
     for statement in statements:
-        if (pair := _attribute_of(statement)) is not None:
+        if pair := _attribute_of(statement):
             attribute, value = pair
             earlier, known = first.setdefault(attribute, (statement, value))
             if known != value:
-                conflicts.append((earlier, statement))
+                conflicts[earlier, statement] = None
     for opposing in against:
-        if (pair := _attribute_of(opposing)) is not None:
+        if pair := _attribute_of(opposing):
             attribute, value = pair
-            if attribute in first and first[attribute][1] != value:
-                conflicts.append((first[attribute][0], opposing))
-    return list(dict.fromkeys(conflicts))
+            earlier, known = first.get(attribute, ("", value))
+            if known != value:
+                conflicts[earlier, opposing] = None
+    return list(conflicts)
 
 
 def _attribute_of(statement: str) -> tuple[Attribute, frozenset[str]] | None:
@@ -368,13 +365,10 @@ def _last_in_force(rows: RowStore, current: MemoryState, mask: Mask) -> list[Mem
     """The last versions up to the current one that hold still: no correction of the past, nothing
     that expired.
     """
-    earlier = [
-        version
-        for version in history(rows, current.topic, limit=HISTORY, mask=Mask(known_at=NEWEST))
-        if holds(version, mask)
-        and _beginning(version) <= _beginning(current)
-        and version.key != current.key
-    ]
+    earlier = []
+    for version in history(rows, current.topic, limit=HISTORY, mask=Mask(known_at=NEWEST)):
+        if holds(version, mask) and _beginning(version) < _beginning(current):
+            earlier.append(version)
     return [*sorted(earlier, key=_beginning), current]
 
 

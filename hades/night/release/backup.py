@@ -20,7 +20,7 @@ from hades.ports.store import GraphStore, RowStore, scan_rows, scan_values
 from hades.snapshot import manifest
 from hades.snapshot.files import sync
 from hades.snapshot.manifest import VERIFIED
-from schemas.catalogue import COLLECTIONS, collection_named, declared
+from schemas.catalogue import COLLECTIONS, Collection, collection_named
 from schemas.ids import iso
 from schemas.record import JsonObject
 
@@ -65,12 +65,8 @@ class Backup:
 
     def as_dict(self) -> JsonObject:
         """For people and scripts: everything but the list of files."""
-        return {
-            **self.facts(),
-            "snapshot": self.snapshot,
-            "files": len(self.files),
-            "bytes": self.bytes,
-        }
+        totals = {"files": len(self.files), "bytes": self.bytes}
+        return {**self.facts(), "snapshot": self.snapshot, **totals}
 
 
 def seal(
@@ -105,12 +101,11 @@ def read(folder: Path) -> Backup:
         raise BackupError(
             f"{path} has format {body.get('format')}, this version reads {FORMAT}; upgrade HADES"
         )
-    files = {
-        name: (int(entry["bytes"]), str(entry["sha256"])) for name, entry in body["files"].items()
-    }
-    return Backup(
-        body["at"], body["hades"], body["store"], body["rows"], tuple(body["snapshots"]), files
-    )
+    files: dict[str, tuple[int, str]] = {}
+    for name, entry in body["files"].items():
+        files[name] = int(entry["bytes"]), str(entry["sha256"])
+    facts = (body[name] for name in ("at", "hades", "store", "rows"))
+    return Backup(*facts, tuple(body["snapshots"]), files)
 
 
 def verify(folder: Path) -> Backup:
@@ -215,12 +210,8 @@ def retain(folder: Path, keep: int) -> list[str]:
     """Remove all but the newest finished dated backups; the names of those that went."""
     if keep < 1:
         raise BackupError(f"keep is {keep}; at least the newest backup must stay")
-    names = sorted(
-        path.name
-        for path in folder.iterdir()
-        if _DATED.fullmatch(path.name) and (path / MANIFEST).is_file()
-    )
-    removed = names[:-keep]
+    finished = (path.parent.name for path in folder.glob(f"*/{MANIFEST}") if path.is_file())
+    removed = sorted(filter(_DATED.fullmatch, finished))[:-keep]
     for name in removed:
         shutil.rmtree(folder / name)
     return removed
@@ -237,16 +228,10 @@ def _copy_snapshots(home: Path, into: Path) -> list[str]:
         return []
     for _ in range(_TRIES):
         pointer = manifest.read(root)
-        order = (
-            []
-            if pointer is None
-            else [name for name in (pointer.snapshot, *pointer.before) if (root / name).is_dir()]
-        )
-        copied = [
-            name
-            for name in dict.fromkeys([*order, *sorted(manifest.folders(root))])
-            if _copy_snapshot(root / name, into)
-        ]
+        served = (pointer.snapshot, *pointer.before) if pointer is not None else ()
+        names = [name for name in served if (root / name).is_dir()]
+        names += sorted(manifest.folders(root) - set(names))
+        copied = [name for name in names if _copy_snapshot(root / name, into)]
         if pointer is None or pointer.snapshot in copied:
             _copy_pointers(root, into, pointer is not None)
             return copied
@@ -291,17 +276,13 @@ def _copy_rest(home: Path, into: Path, copy_file: CopyFile, left_out: frozenset[
     """
     for folder, folders, files in os.walk(home):
         current = Path(folder)
-        at_top = current == home
-        folders[:] = sorted(
-            name
-            for name in folders
-            if not name.startswith(".") and not (at_top and name in left_out)
-        )
-        for name in sorted(files):
+        unwanted = left_out if current == home else frozenset()
+        folders[:] = [name for name in folders if name[0] != "." and name not in unwanted]
+        for name in files:
             path, target = current / name, into / current.relative_to(home) / name
             # Locks, logs of databases and half-written files mean nothing in another place.
             is_passing = name.startswith(".") or ".lock" in name or name.endswith(_PASSING)
-            if (at_top and name in left_out) or is_passing or path.is_symlink():
+            if name in unwanted or is_passing or path.is_symlink():
                 continue
             target.parent.mkdir(parents=True, exist_ok=True)
             copy_file(path, target)
@@ -379,11 +360,13 @@ def export_rows(store: RowStore, folder: Path) -> dict[str, int]:
     """
     folder.mkdir(parents=True, exist_ok=True)
     counts: dict[str, int] = {}
-    for name in (collection.name for collection in COLLECTIONS if store.count(collection.name)):
+    for collection in COLLECTIONS:
+        name = collection.name
+        if not store.count(name):
+            continue
         counts[name] = 0
-        with pq.ParquetWriter(
-            folder / f"{name}.parquet", declared(name).schema, compression="zstd"
-        ) as writer:
+        path = folder / f"{name}.parquet"
+        with pq.ParquetWriter(path, collection.schema, compression="zstd") as writer:
             for batch in store.scan(name, batch_rows=_GROUP_ROWS):
                 writer.write_batch(batch)
                 counts[name] += batch.num_rows
@@ -416,31 +399,30 @@ def import_rows(store: GraphStore, folder: Path, counts: Mapping[str, int]) -> d
     Killed in the middle, doing it again ends at the same place.
     """
     by_edge = sorted(COLLECTIONS, key=lambda collection: collection.edge is not None)
-    for name, schema in (
-        (collection.name, collection.schema) for collection in by_edge if collection.name in counts
-    ):
-        with pq.ParquetFile(folder / f"{name}.parquet") as file:
-            # Columns that are still declared; the store fills in those that came later.
-            stored_schema = pa.schema(
-                [field for field in schema if field.name in file.schema_arrow.names]
-            )
-            batches = file.iter_batches(_GROUP_ROWS, columns=stored_schema.names)
-            store.upsert(
-                name, (batch.select(stored_schema.names).cast(stored_schema) for batch in batches)
-            )
-    for name in (
-        collection.name for collection in reversed(by_edge) if store.count(collection.name)
-    ):
-        path = folder / f"{name}.parquet"
-        backup_keys = (
-            set(pq.read_table(path, columns=["_key"]).column("_key").to_pylist())
-            if name in counts
-            else set()
-        )
-        store.delete(
-            name, keys=[key for key in scan_values(store, name, "_key") if key not in backup_keys]
-        )
+    for collection in by_edge:
+        if collection.name in counts:
+            _import_file(store, collection, folder / f"{collection.name}.parquet")
+    for name in (collection.name for collection in reversed(by_edge)):
+        keys = set(scan_values(store, name, "_key"))
+        if keys and name in counts:
+            stored = pq.read_table(folder / f"{name}.parquet", columns=["_key"]).column("_key")
+            keys.difference_update(stored.to_pylist())
+        if keys:
+            store.delete(name, keys=sorted(keys))
     return {name: rows for name, rows in store.counts().items() if rows}
+
+
+def _import_file(store: GraphStore, collection: Collection, path: Path) -> None:
+    """Write the rows of a file: columns that are still declared; the store fills in those that
+    came later.
+    """
+    with pq.ParquetFile(path) as file:
+        stored_names = file.schema_arrow.names
+        schema = pa.schema([field for field in collection.schema if field.name in stored_names])
+        batches = file.iter_batches(_GROUP_ROWS, columns=schema.names)
+        store.upsert(
+            collection.name, (batch.select(schema.names).cast(schema) for batch in batches)
+        )
 
 
 def read_ledgers(rows: RowStore) -> dict[str, list[dict[str, object]]]:

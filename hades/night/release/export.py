@@ -133,20 +133,17 @@ def export_text(
         raise ExportError(f"{folder} is not empty; name a new folder")
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     files: dict[str, JsonObject] = {}
-    chosen = [
-        collection
-        for collection in COLLECTIONS
-        if only == "all" or collection.name.startswith(_MEMORY) == (only == "memory")
-    ]
+    chosen: list[Collection] = []
+    for collection in COLLECTIONS:
+        is_memory = collection.name.startswith(_MEMORY)
+        if only == "all" or is_memory == (only == "memory"):
+            chosen.append(collection)
     for number, collection in enumerate(chosen, 1):
         name = collection.name + SUFFIXES[form]
         if store.count(collection.name):
             rows = _write_file(store, folder / name, collection, form)
-            files[collection.name] = {
-                "file": name,
-                "rows": rows,
-                "sha256": sha256_of(folder / name),
-            }
+            digest = sha256_of(folder / name)
+            files[collection.name] = {"file": name, "rows": rows, "sha256": digest}
         progress("export", number, len(chosen))
     document = {
         "format": FORMAT,
@@ -169,22 +166,18 @@ def import_text(
     Every file is checked against the manifest before the first row is written.
     """
     manifest = _read_manifest(folder)
-    form: Form = manifest["form"]
-    files = {
-        collection: manifest["collections"][collection.name]
-        for collection in _order_collections(manifest)
-    }
-    for file_facts in files.values():
-        if sha256_of(folder / file_facts["file"]) != file_facts["sha256"]:
-            raise ExportError(
-                f"{folder / file_facts['file']} is not what was exported; export again "
-                "(docs/operations.md)"
-            )
+    files, collections = manifest["collections"], _order_collections(manifest)
+    for file in files.values():
+        path = folder / file["file"]
+        if sha256_of(path) != file["sha256"]:
+            raise ExportError(f"{path} is not what was exported; export again (docs/operations.md)")
     counts: dict[str, int] = {}
-    for number, (collection, file_facts) in enumerate(files.items(), 1):
-        store.upsert(collection.name, _batches(folder / file_facts["file"], collection, form))
-        counts[collection.name] = file_facts["rows"]
-        progress("import", number, len(files))
+    for number, collection in enumerate(collections, 1):
+        file = files[collection.name]
+        batches = _batches(folder / file["file"], collection, manifest["form"])
+        store.upsert(collection.name, batches)
+        counts[collection.name] = file["rows"]
+        progress("import", number, len(collections))
     return counts
 
 
@@ -194,12 +187,11 @@ def seal_export(folder: Path) -> JsonObject:
     """
     manifest = _read_manifest(folder)
     for collection in _order_collections(manifest):
-        collection_facts = manifest["collections"][collection.name]
-        collection_facts["rows"] = sum(
-            batch.num_rows
-            for batch in _batches(folder / collection_facts["file"], collection, manifest["form"])
-        )
-        collection_facts["sha256"] = sha256_of(folder / collection_facts["file"])
+        file = manifest["collections"][collection.name]
+        path = folder / file["file"]
+        batches = _batches(path, collection, manifest["form"])
+        file["rows"] = sum(batch.num_rows for batch in batches)
+        file["sha256"] = sha256_of(path)
     write_whole(folder / MANIFEST, json.dumps(manifest, indent=2) + "\n", _RIGHTS)
     return manifest
 
@@ -245,7 +237,6 @@ def _read_manifest(folder: Path) -> JsonObject:
 
 def _order_collections(manifest: JsonObject) -> list[Collection]:
     """Collections of the export, those with nodes before those with edges."""
-    collections = [
-        collection for collection in COLLECTIONS if collection.name in manifest["collections"]
-    ]
+    names = manifest["collections"]
+    collections = [collection for collection in COLLECTIONS if collection.name in names]
     return sorted(collections, key=lambda collection: collection.edge is not None)
