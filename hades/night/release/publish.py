@@ -225,16 +225,12 @@ def publish_now(context: BuildContext, now: datetime, keep: int | None) -> JsonO
 def _describe(report: Report) -> str:
     sentence = f"{report['snapshot']} serves, weights version {report['weights_version']}"
     if "kept_as" in report:
-        sentence = (
-            f"{report['snapshot']} is kept as {report['kept_as']}: compare it, then promote or "
-            "discard it"
-        )
-    standing = report["standing"]
-    return (
-        f"{sentence}; {standing['changed']} of {standing['asked']} standing answers changed"
-        if standing
-        else sentence
-    )
+        place = f"{report['snapshot']} is kept as {report['kept_as']}"
+        sentence = f"{place}: compare it, then promote or discard it"
+    if standing := report["standing"]:
+        changed = f"{standing['changed']} of {standing['asked']}"
+        sentence += f"; {changed} standing answers changed"
+    return sentence
 
 
 STAGE = Stage(
@@ -373,15 +369,11 @@ def _restore_ranker(context: BuildContext, tracker: Tracker, snapshot: str) -> s
     """
     contents, _ = manifest.load(root_of(context.home) / snapshot)
     generation = contents.parts.get(versions.RANKER, "")
-    ranker_versions = tracker.versions(versions.RANKER_MODEL) if generation else ()
-    version = next(
-        (
-            model_version.version
-            for model_version in ranker_versions
-            if model_version.tags.get(versions.GENERATION) == generation
-        ),
-        None,
-    )
+    version = None
+    for registered in tracker.versions(versions.RANKER_MODEL) if generation else ():
+        if registered.tags.get(versions.GENERATION) == generation:
+            version = registered.version  # the newest comes first
+            break
     if version is not None:
         try:
             versions.promote_ranker(context.store, context.home, tracker, version, None)
