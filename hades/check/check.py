@@ -35,7 +35,9 @@ def check_states(
     began = time.perf_counter()
     findings = [*find_contradictions(base, head), *find_broken_links(base, head)]
     seconds["pages"] = _since(began)
-    changed = {path for path, _ in base.documents.items() ^ head.documents.items()}
+    changed = set()
+    for path, _ in base.documents.items() ^ head.documents.items():
+        changed.add(path)
     counts = {
         "pages": len(head.documents),
         "changed": len(changed),

@@ -152,9 +152,9 @@ class Memory:
         def work(rows: RowStore, act: Act) -> list[MemoryEdge]:
             names = chain.from_iterable((link.source, link.target) for link in links)
             ids = states.resolve_ids(rows, list(names), act.at)
-            resolved = [
-                replace(link, source=ids[link.source], target=ids[link.target]) for link in links
-            ]
+            resolved = []
+            for link in links:
+                resolved.append(replace(link, source=ids[link.source], target=ids[link.target]))
             return edge_history.draw_many(rows, resolved, act)
 
         return self.in_act(who, why, work, is_one=False)
@@ -231,11 +231,10 @@ class Memory:
         grounds = promote.grounds_of(self.store, topic, self.now())
         text, metadata = promote.draft_version(grounds, reason, self.language_model, content)
         current = grounds.current
-        earlier_metadata = {
-            name: value
-            for name, value in current.metadata.items()
-            if name not in promote.MADE_BY_PROMOTION
-        }
+        earlier_metadata = {}
+        for name, value in current.metadata.items():
+            if name not in promote.MADE_BY_PROMOTION:
+                earlier_metadata[name] = value
         new = NewState(
             current.topic,
             text,
@@ -526,9 +525,10 @@ class Memory:
             return checked
         vectors = self.embedder.embed([version.content for version in checked])
         tag = self.embedder.model.tag
-        return [
-            version
-            if version.embedding
-            else replace(version, embedding=tuple(vector.tolist()), embedding_model=tag)
-            for version, vector in zip(checked, vectors, strict=True)
-        ]
+        prepared = []
+        for version, vector in zip(checked, vectors, strict=True):
+            if not version.embedding:
+                embedding = tuple(vector.tolist())
+                version = replace(version, embedding=embedding, embedding_model=tag)
+            prepared.append(version)
+        return prepared

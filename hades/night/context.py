@@ -157,9 +157,10 @@ def describe_datasets(
     """
     known = {collection.name: list(collection.schema) for collection in COLLECTIONS}
     source = str(context.home.resolve())
-    return [
-        Dataset(name, digest, source, counts.get(name), known.get(name, ())) for name in collections
-    ]
+    datasets = []
+    for name in collections:
+        datasets.append(Dataset(name, digest, source, counts.get(name), known.get(name, ())))
+    return datasets
 
 
 def vectors_of(rows: pa.Table, model: str) -> NDArray[np.float32]:

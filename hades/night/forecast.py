@@ -126,15 +126,13 @@ def forecast_seconds(stage: str, runs: Sequence[Report], chunks: int) -> float |
     never measured.
     """
     if stage == "embeddings":
-        rates = [
-            run["seconds"][stage] / run["embedded"]
-            for run in runs
-            if run["embedded"] and stage in run["seconds"]
-        ]
+        rates = []
+        for run in runs:
+            if run["embedded"] and stage in run["seconds"]:
+                rates.append(run["seconds"][stage] / run["embedded"])
         return round(median(rates) * chunks, 1) if rates else None
-    durations = [
-        run["seconds"][stage]
-        for run in runs
-        if stage in run["seconds"] and stage not in run["skipped"]
-    ]
+    durations = []
+    for run in runs:
+        if stage in run["seconds"] and stage not in run["skipped"]:
+            durations.append(run["seconds"][stage])
     return round(median(durations), 1) if durations else None

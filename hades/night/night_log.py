@@ -41,7 +41,9 @@ def write_stopped(home: Path, night: Night, report: Report, error: BaseException
 
 def night_log(home: Path, limit: int) -> list[Entry]:
     """The newest nights and moves first; a night that changed nothing has a line too."""
-    entries = {f"{move.at} {move.snapshot}": _entry_of(move) for move in moves_of(home)}
+    entries = {}
+    for move in moves_of(home):
+        entries[f"{move.at} {move.snapshot}"] = _entry_of(move)
     for body in _bodies(home):
         _add_night(entries, body)
     ordered = sorted(entries.values(), key=lambda entry: str(entry["at"]))
@@ -114,7 +116,10 @@ def _add_night(entries: dict[str, Entry], body: Report) -> None:
 def _describe(home: Path, entry: Entry) -> Entry:
     """An entry with what is true of its snapshot now."""
     root, snapshot = root_of(home), entry["snapshot"]
-    tags = [name for name, tagged in manifest.pins(root).items() if tagged == snapshot]
+    tags = []
+    for name, tagged in manifest.pins(root).items():
+        if tagged == snapshot:
+            tags.append(name)
     known = {name: value for name, value in entry.items() if name != "settings"}
     return {
         **known,

@@ -290,7 +290,8 @@ def _night_record(night: Night, stages: Sequence[RunRecord]) -> RunRecord:
     """The run of a night as far as its parameters and its stages go."""
     figures: dict[str, float] = {}
     for stage in stages:
-        figures |= {f"{stage.name}.{figure}": number for figure, number in stage.metrics.items()}
+        for figure, number in stage.metrics.items():
+            figures[f"{stage.name}.{figure}"] = number
     params = {
         "as_of": night.as_of.isoformat(),
         "mode": night.mode,

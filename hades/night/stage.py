@@ -168,7 +168,10 @@ def numbers_of(report: Report) -> dict[str, float]:
 
 def describe_figures(report: Report) -> str:
     """The numbers of a report that are not 0, in a line."""
-    counts = [f"{name} {number:,g}" for name, number in numbers_of(report).items() if number]
+    counts = []
+    for name, number in numbers_of(report).items():
+        if number:
+            counts.append(f"{name} {number:,g}")
     return ", ".join(counts) or "nothing to do"
 
 

@@ -102,7 +102,9 @@ EMBEDDINGS = Stage(
 
 
 def _describe_edges(report: Report) -> str:
-    changed = {kind: sum(change.values()) for kind, change in report["derived"].items()}
+    changed = {}
+    for kind, change in report["derived"].items():
+        changed[kind] = sum(change.values())
     counts = [f"{count:,} {kind}" for kind, count in changed.items() if count]
     return ", ".join(counts) or "nothing changed"
 
@@ -257,9 +259,9 @@ def check_stage(context: BuildContext, night: Night | None, contracts: Sequence[
         broken = {finding.rule for finding in (*result.findings, *result.warnings)}
         rules = contract_of(result, context.home).rules
         collections = list(dict.fromkeys(rule.frame for rule in rules))
-        datasets = {
-            dataset.name: dataset for dataset in describe_datasets(context, collections, "", {})
-        }
+        datasets = {}
+        for dataset in describe_datasets(context, collections, "", {}):
+            datasets[dataset.name] = dataset
         assertions: dict[str, Rows] = {name: [] for name in datasets}
         for rule in rules:
             assertions[rule.frame].append(_assert(rule, datasets[rule.frame], broken))

@@ -73,13 +73,17 @@ def add_standing(
     """Keep questions, each with the source that its answer must cite or an empty text; a known one
     is replaced.
     """
-    rows = [
-        StandingQuestion(
-            key=content_key("sq", text.strip()), question=text.strip(), requires=source, added=at
-        )
-        for text, source in questions
-        if text.strip()
-    ]
+    rows = []
+    for text, source in questions:
+        if text.strip():
+            rows.append(
+                StandingQuestion(
+                    key=content_key("sq", text.strip()),
+                    question=text.strip(),
+                    requires=source,
+                    added=at,
+                )
+            )
     if rows:
         store.upsert(
             STANDING, to_table(StandingQuestion, list({row.key: row for row in rows}.values()))
@@ -353,10 +357,10 @@ class GraphChanges:
         was_there = self.before.selects_documents(ids, DocumentFilter())
         is_there = self.after.selects_documents(ids, DocumentFilter())
         kinds = {(False, True): "added", (True, False): "removed"}
-        return {
-            document_id: kinds.get((was, stays), "changed")
-            for document_id, was, stays in zip(ids, was_there, is_there, strict=True)
-        }
+        changes = {}
+        for document_id, was, stays in zip(ids, was_there, is_there, strict=True):
+            changes[document_id] = kinds.get((was, stays), "changed")
+        return changes
 
     def find_causes(
         self, asker: Asker, old: StandingAnswer, new: StandingAnswer

@@ -272,9 +272,10 @@ def edges_around(
     if types is None and len(nodes) > 1:
         edges = [edge for edge in edges if edge.relationship_type != MemoryRelation.EVOLVES_TO]
     ours = set(nodes)
-    chosen = [
-        as_known(edge, mask.known_at) for edge in edges if _has_direction(edge, ours, direction)
-    ]
+    chosen = []
+    for edge in edges:
+        if _has_direction(edge, ours, direction):
+            chosen.append(as_known(edge, mask.known_at))
     return sorted(
         chosen, key=lambda edge: (edge.valid_from or edge.timestamp, edge.timestamp, edge.key)
     )

@@ -109,7 +109,9 @@ def find_in_files(home: Path, needles: Sequence[str]) -> dict[str, list[tuple[in
     if not needles:
         return {}
     forms = [*_written_forms(needles), *(quote(needle, safe="") for needle in needles)]
-    patterns = {form.encode(): re.compile(_word_pattern(form).pattern.encode()) for form in forms}
+    patterns = {}
+    for form in forms:
+        patterns[form.encode()] = re.compile(_word_pattern(form).pattern.encode())
     spans_by_name = {}
     for path in sorted(home.rglob("*"), key=Path.as_posix):
         name = path.relative_to(home).as_posix()
@@ -169,10 +171,9 @@ def _rows_with(
     store: RowStore, collection: str, columns: Sequence[str], needles: Sequence[str]
 ) -> list[str]:
     """Keys of the rows that hold a needle in one of the columns."""
-    patterns = [
-        rf"(?:^|[^0-9A-Za-z]){re.escape(form)}(?:$|[^0-9A-Za-z])"
-        for form in _written_forms(needles)
-    ]
+    patterns = []
+    for form in _written_forms(needles):
+        patterns.append(rf"(?:^|[^0-9A-Za-z]){re.escape(form)}(?:$|[^0-9A-Za-z])")
     keys: list[str] = []
     for batch in store.scan(collection, columns=columns) if patterns and columns else ():
         has_needle = pa.array([False] * batch.num_rows)

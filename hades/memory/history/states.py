@@ -497,10 +497,11 @@ def resolve_ids(rows: RowStore, names: Sequence[str], now: datetime) -> dict[str
     """
     keys = {name: name.removeprefix(f"{STATES}/") for name in names}
     topics = [name for name, key in keys.items() if not is_state_key(key)]
-    current = {
-        state.topic: state.key for state in states_at(rows, map(topic_key, topics), Mask(), now)
-    }
-    keys |= {name: current.get(name.strip()) or named(rows, name, now).key for name in topics}
+    current = {}
+    for state in states_at(rows, map(topic_key, topics), Mask(), now):
+        current[state.topic] = state.key
+    for name in topics:
+        keys[name] = current.get(name.strip()) or named(rows, name, now).key
     return {name: state_id(key) for name, key in keys.items()}
 
 

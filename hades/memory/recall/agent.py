@@ -151,9 +151,10 @@ def group_topics(memory: Memory, *, mask: Mask = Mask()) -> list[JsonObject]:
     for topic, label in _propagate_labels(weights).items():
         members[label].append(topic)
     states = {topic_key(state.topic): state for state in reader.current(weights)}
-    groups = [
-        _describe_group(topics, weights, states) for topics in members.values() if len(topics) > 1
-    ]
+    groups = []
+    for topics in members.values():
+        if len(topics) > 1:
+            groups.append(_describe_group(topics, weights, states))
     return sorted(groups, key=lambda group: (-len(group["topics"]), group["name"]))
 
 

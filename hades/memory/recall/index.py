@@ -249,7 +249,8 @@ class StateIndex:
         is_wanted = pc.is_in(
             self._edges.column("_key"), value_set=pa.array(sorted(set(keys)), pa.string())
         )
-        return {edge.key: edge for edge in records.read(self._edges.filter(is_wanted), MemoryEdge)}
+        edges = records.read(self._edges.filter(is_wanted), MemoryEdge)
+        return {edge.key: edge for edge in edges}
 
     def _read_states(self, keys: Iterable[str]) -> list[MemoryState]:
         places = sorted(self._place[key] for key in set(keys) if key in self._place)
@@ -343,9 +344,9 @@ def _group_bonds(edges: pa.Table) -> dict[str, list[Bond]]:
     bonds_by_topic: dict[str, list[Bond]] = {}
     names = ("_key", "_from", "_to", "relationship_type", "strength")
     columns = [edges.column(name).to_pylist() for name in names]
-    times = [
-        _column_micros(edges.column(name), absent).tolist() for name, absent in _EDGE_TIMES.items()
-    ]
+    times = []
+    for name, absent in _EDGE_TIMES.items():
+        times.append(_column_micros(edges.column(name), absent).tolist())
     for key, source, target, relation, strength, *moments in zip(*columns, *times, strict=True):
         if topic_of_key(source) == topic_of_key(target):
             continue

@@ -199,9 +199,10 @@ def consolidate(
     if not DAILY <= level <= MONTHLY:
         raise MemoryRefused(f"there is no level {level}; 1 is daily, 2 weekly, 3 monthly")
     moment = aware("as_of", as_of)
-    return [
-        _consolidate_level(store, write, model, step, moment) for step in range(DAILY, level + 1)
-    ]
+    reports = []
+    for step in range(DAILY, level + 1):
+        reports.append(_consolidate_level(store, write, model, step, moment))
+    return reports
 
 
 def drill_down(rows: RowStore, summary: str, *, to_originals: bool = False) -> list[MemoryState]:

@@ -87,10 +87,9 @@ def reembed_states(rows: RowStore, embedder: Embedder) -> int:
         if not (states := by_keys(rows, keys)):
             continue
         vectors = embedder.embed([state.content for state in states])
-        fresh = [
-            {"_key": state.key, "embedding": vector.tolist(), "embedding_model": tag}
-            for state, vector in zip(states, vectors, strict=True)
-        ]
+        fresh = []
+        for state, vector in zip(states, vectors, strict=True):
+            fresh.append({"_key": state.key, "embedding": vector.tolist(), "embedding_model": tag})
         rows.patch(STATES, as_table(STATES, fresh))
         done += len(fresh)
     return done
@@ -100,12 +99,10 @@ def stale_keys(rows: RowStore, tag: str) -> Iterator[list[str]]:
     """Keys of the states without a vector of the model, some at a time; erased places have none and
     want none.
     """
-    stale = [
-        row["_key"]
-        for row in scan_rows(
-            rows, STATES, where=[Term("valid_from", "not_null")], columns=["embedding_model"]
-        )
-        if row["embedding_model"] != tag
-    ]
+    stale = []
+    readable = [Term("valid_from", "not_null")]
+    for row in scan_rows(rows, STATES, where=readable, columns=["embedding_model"]):
+        if row["embedding_model"] != tag:
+            stale.append(row["_key"])
     for start in range(0, len(stale), _BATCH):
         yield stale[start : start + _BATCH]

@@ -194,7 +194,10 @@ def read_rows(store: RowStore, graph: BridgeGraph) -> list[CachedBridge]:
         walk = [nodes[node] for node in row["nodes"]]
         steps = [edges[edge] for edge in row["edges"]]
         pair = (row["from_cluster"], row["to_cluster"])
-        gone = [name for name in row["edges"] if edges[name] < 0 or not walkable[edges[name]]]
+        gone = []
+        for name in row["edges"]:
+            if edges[name] < 0 or not walkable[edges[name]]:
+                gone.append(name)
         problem = ""
         if gone:
             problem = f"{gone[0]} no longer stands"
@@ -475,7 +478,9 @@ def _keep_cached(
 ) -> None:
     """Pinned bridges and those of pairs that were not reached stay while they still stand."""
     topics = graph.topics.to_pylist()
-    unsearched = {(topics[first], topics[second]) for first, second in pairs[result.searched :]}
+    unsearched = set()
+    for first, second in pairs[result.searched :]:
+        unsearched.add((topics[first], topics[second]))
     for cached_bridge in cached:
         if cached_bridge.path is not None and (
             cached_bridge.pinned or cached_bridge.pair in unsearched

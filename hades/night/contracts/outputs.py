@@ -286,11 +286,14 @@ def snapshot_frames(store: GraphStore, folder: Path) -> Frames:
     frames = {"manifest": pa.Table.from_pylist([state])}
     if manifest is not None:
         counts = store.counts()
-        parts = {name: part for name, part in manifest["parts"].items() if name != NEWER}
+        parts = {}
+        for name, part in manifest["parts"].items():
+            if name != NEWER:
+                parts[name] = part
         done = {name: build_state.complete(store, name) for name in parts}
-        generations = {
-            name: "" if record is None else record.generation for name, record in done.items()
-        }
+        generations = {}
+        for name, record in done.items():
+            generations[name] = "" if record is None else record.generation
         frames["nodes"] = _beside(dict(manifest["nodes"]), counts, pa.int64())
         frames["edges"] = _beside(dict(manifest["edges"]), counts, pa.int64())
         frames["documents"] = _beside({"documents": manifest["documents"]}, counts, pa.int64())

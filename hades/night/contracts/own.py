@@ -183,7 +183,9 @@ def read_snapshot_rows(view: GraphView, collection: str) -> pa.Table:
     renamed = {"id": "_key", "source": "_from", "target": "_to", **_RENAMED.get(collection, {})}
     rows = []
     for facts in _facts_of(view, collection):
-        row = {renamed.get(name, name): value for name, value in asdict(facts).items()}
+        row = {}
+        for name, value in asdict(facts).items():
+            row[renamed.get(name, name)] = value
         row["_key"] = row["_key"].partition("/")[2]
         rows.append(row)
     has = rows[0] if rows else ("_key",)

@@ -224,11 +224,11 @@ def validate(
     `NAMED_ROWS`.
     """
     broken = find_broken_rows(contract, frames, engine)
-    return [
-        _finding(rule, frames[rule.frame], broken[rule.id])
-        for rule in contract.rules
-        if rule.id in broken
-    ]
+    findings = []
+    for rule in contract.rules:
+        if rule.id in broken:
+            findings.append(_finding(rule, frames[rule.frame], broken[rule.id]))
+    return findings
 
 
 def find_broken_rows(

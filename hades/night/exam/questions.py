@@ -214,7 +214,10 @@ def _rank_drafts(drafts: Sequence[Draft]) -> list[ExamQuestion]:
     """Drafts as questions: within a kind by key, the kinds mixed by what each counts."""
     ranked: list[tuple[float, str, ExamQuestion]] = []
     for kind, weight in KINDS.items():
-        of_kind = {sha256_text(kind + draft.text): draft for draft in drafts if draft.kind == kind}
+        of_kind = {}
+        for draft in drafts:
+            if draft.kind == kind:
+                of_kind[sha256_text(kind + draft.text)] = draft
         for place, key in enumerate(sorted(of_kind)):
             question = ExamQuestion.of_draft(of_kind[key], key, weight)
             ranked.append((place / weight, key, question))
@@ -408,7 +411,11 @@ def _sections_by_name(corpus: Corpus) -> dict[str, tuple[str, ...]]:
         heading = _spoken(section[0].headings[-1]) if section[0].headings else ""
         if len(_meaningful(heading)) > 1 or (len(heading) > 3 and _CODE_NAME.search(heading)):
             sections[_name(heading)].append(_ids(section))
-    return {name: passages[0] for name, passages in sections.items() if len(passages) == 1}
+    by_name = {}
+    for name, passages in sections.items():
+        if len(passages) == 1:
+            by_name[name] = passages[0]
+    return by_name
 
 
 _ARTICLES = frozenset(("a", "an", "the"))

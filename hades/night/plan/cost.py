@@ -41,11 +41,11 @@ def cost_of(
 
 def _keys(rows: Iterable[RowChange], collection: str, column: str) -> list[str]:
     """The rows of a collection that are new or have another value in a column."""
-    return [
-        row.key
-        for row in rows
-        if row.collection == collection and (row.change == "added" or column in row.columns)
-    ]
+    keys = []
+    for row in rows:
+        if row.collection == collection and (row.change == "added" or column in row.columns):
+            keys.append(row.key)
+    return keys
 
 
 def _embedded_tokens(rows: Sequence[RowChange], store: RowStore) -> int:

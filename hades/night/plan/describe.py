@@ -121,7 +121,9 @@ def _describe_kind(
 def _first_rows(kind: _Kind, keys: Sequence[str], store: RowStore) -> dict[str, Row]:
     """The rows that are shown of these: the largest first, else in the order of what they say."""
     order = kind.first or kind.shown[0]
-    values = {key: row[order] for key, row in _rows(store, kind.collection, keys, [order]).items()}
+    values = {}
+    for key, row in _rows(store, kind.collection, keys, [order]).items():
+        values[key] = row[order]
     if kind.first:
         first_keys = sorted(values, key=lambda key: (-values[key], key))[:EXAMPLES]
     else:
@@ -167,7 +169,10 @@ def names_of(store: RowStore, ids: Sequence[str]) -> dict[str, str]:
     """The names of entities by their `_id`."""
     keys = {identifier: split_id(identifier)[1] for identifier in ids}
     rows = _rows(store, "entities", sorted(set(keys.values())), ("name",))
-    return {identifier: rows.get(key, {"name": key})["name"] for identifier, key in keys.items()}
+    names = {}
+    for identifier, key in keys.items():
+        names[identifier] = rows.get(key, {"name": key})["name"]
+    return names
 
 
 def _excerpt(value: object) -> str:

@@ -196,16 +196,10 @@ def _contracts(following: _NextState, standing: JsonObject) -> JsonObject:
         results.append(check_required(standing))
     broken: list[JsonObject] = []
     for result in results:
-        broken += [
-            {
-                "contract": result.contract,
-                "rule": finding.rule,
-                "sentence": finding.sentence,
-                "rows": finding.failed,
-                "keys": list(finding.keys[:5]),
-            }
-            for finding in result.findings
-        ]
+        for finding in result.findings:
+            rule = {"rule": finding.rule, "sentence": finding.sentence}
+            rows = {"rows": finding.failed, "keys": list(finding.keys[:5])}
+            broken.append({"contract": result.contract, **rule, **rows})
     checked = chain.from_iterable(outcome["contracts"] for outcome in following.report["contracts"])
     rules = sum(result["rules"] for result in checked)
     return {"rules": rules, "broken": broken}
@@ -222,7 +216,10 @@ def _by_collection(rows: Sequence[RowChange]) -> dict[str, dict[str, list[str]]]
 
 def _seconds(began: float, report: JsonObject) -> JsonObject:
     """What the plan took, by stage, and about what its application will: publishing again."""
-    stages = {name: report[name]["took"] for name in report["began"] if name in report}
+    stages = {}
+    for name in report["began"]:
+        if name in report:
+            stages[name] = report[name]["took"]
     stages["contracts"] = round(sum(check["took"] for check in report["contracts"]), 3)
     return {
         "plan": round(time.time() - began, 1),

@@ -73,11 +73,13 @@ def seal(
     folder: Path, at: datetime, hades: str, kind: str, rows: Mapping[str, int], snapshots: list[str]
 ) -> Backup:
     """Hash what the folder holds and write the manifest last: a folder without one is no backup."""
-    files = {name: (path.stat().st_size, sha256_of(path)) for name, path in files_in(folder)}
+    files = {}
+    for name, path in files_in(folder):
+        files[name] = (path.stat().st_size, sha256_of(path))
     backup = Backup(iso(at), hades, kind, dict(rows), tuple(snapshots), files)
-    file_entries = {
-        name: {"bytes": size, "sha256": digest} for name, (size, digest) in files.items()
-    }
+    file_entries = {}
+    for name, (size, digest) in files.items():
+        file_entries[name] = {"bytes": size, "sha256": digest}
     body = {"format": FORMAT, **backup.facts(), "files": file_entries}
     with (folder / MANIFEST).open("x", encoding="utf-8") as file:
         json.dump(body, file, indent=1, sort_keys=True)

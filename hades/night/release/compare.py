@@ -77,10 +77,13 @@ def _both(
 ) -> dict[str, JsonObject]:
     """What stands under each name in both graphs."""
     names = sorted({*old_values, *new_values})
-    return {
-        name: {"before": old_values.get(name, nothing), "after": new_values.get(name, nothing)}
-        for name in names
-    }
+    pairs = {}
+    for name in names:
+        pairs[name] = {
+            "before": old_values.get(name, nothing),
+            "after": new_values.get(name, nothing),
+        }
+    return pairs
 
 
 def _ids(view: GraphView) -> list[str]:
@@ -94,7 +97,10 @@ def _ids(view: GraphView) -> list[str]:
 def _documents(changes: GraphChanges) -> JsonObject:
     documents: JsonObject = {}
     for kind in ("added", "changed", "removed"):
-        names = [changes.names[key] for key, change in changes.documents.items() if change == kind]
+        names = []
+        for key, change in changes.documents.items():
+            if change == kind:
+                names.append(changes.names[key])
         documents[kind] = {"count": len(names), "names": sorted(names)[:MAX_NAMED]}
     return documents
 
@@ -216,7 +222,10 @@ class _Topics:
     def read(cls, view: GraphView, ids: Sequence[str]) -> _Topics:
         entities = kind_numbers(view.info.nodes, Kind.ENTITY.value)
         pairs = zip(entities.tolist(), view.clusters_of(entities).tolist(), strict=True)
-        of_entity = {ids[entity]: ids[topic] for entity, topic in pairs if topic >= 0}
+        of_entity = {}
+        for entity, topic in pairs:
+            if topic >= 0:
+                of_entity[ids[entity]] = ids[topic]
         topics = sorted(set(of_entity.values()))
         names = dict(zip(topics, _names(view, topics), strict=True))
         return cls(of_entity, names, Counter(of_entity.values()))

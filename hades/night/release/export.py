@@ -45,8 +45,13 @@ def write_row(row: Mapping[str, Any], collection: Collection, form: Form) -> str
     """The text of one row, ending in a newline."""
     if form == "jsonl":
         return orjson.dumps(row).decode() + "\n"
-    packed = {name: _pack(value, collection.schema.field(name).type) for name, value in row.items()}
-    prose = [str(row[name]).strip() for name in collection.text_fields if row.get(name)]
+    packed = {}
+    for name, value in row.items():
+        packed[name] = _pack(value, collection.schema.field(name).type)
+    prose = []
+    for name in collection.text_fields:
+        if row.get(name):
+            prose.append(str(row[name]).strip())
     title = " ".join((prose[0] if prose else str(row["_key"])).split())[:_TITLE_CHARACTERS]
     parts = [f"## {title}"]
     if prose:
@@ -86,7 +91,11 @@ def _load(text: str, collection: Collection, place: str) -> JsonObject:
         if not isinstance(row, dict) or "_key" not in row:
             raise ValueError("expected an object with _key")
         known = {field.name: field.type for field in collection.schema}
-        return {name: _value(row[name], known[name]) for name in row if name in known}
+        values = {}
+        for name in row:
+            if name in known:
+                values[name] = _value(row[name], known[name])
+        return values
     except (ValueError, TypeError) as error:
         raise ExportError(f"{place}: {error}; fix the line, or export again") from None
 

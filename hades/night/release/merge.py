@@ -78,7 +78,11 @@ def merge_branch(
 
 
 def _differing(old: States, new: States) -> set[str]:
-    return {key for key in old.keys() | new.keys() if _differ(old, new, key)}
+    differing = set()
+    for key in old.keys() | new.keys():
+        if _differ(old, new, key):
+            differing.add(key)
+    return differing
 
 
 def _differ(old: States, new: States, key: str) -> bool:

@@ -435,7 +435,10 @@ def _common_folder(sections: Sequence[_Section]) -> str:
     for section in sections:
         place = PurePosixPath(section.folder)
         counts.update(map(str, (place, *place.parents)))
-    holding = [folder for folder, count in counts.items() if 2 * count > len(sections)]
+    holding = []
+    for folder, count in counts.items():
+        if 2 * count > len(sections):
+            holding.append(folder)
     deepest = max(holding, key=lambda folder: (folder != ROOT, folder.count("/")))
     return "" if deepest == ROOT else deepest
 

@@ -56,14 +56,21 @@ class Move(NamedTuple):
 def read_previous(store: RowStore) -> dict[str, JsonObject]:
     """The clusters of the last build by key; empty before the first."""
     rows = {row["_key"]: row for row in scan_rows(store, "clusters")}
-    return {key: {**row, "metadata": orjson.loads(row["metadata"])} for key, row in rows.items()}
+    clusters = {}
+    for key, row in rows.items():
+        clusters[key] = {**row, "metadata": orjson.loads(row["metadata"])}
+    return clusters
 
 
 def moves_between(material: Material, hierarchy: Hierarchy) -> list[Move]:
     """Every entity whose topic is another than before, by key."""
     current_topics = [hierarchy.topics[label] for label in hierarchy.labels.tolist()]
     places = zip(material.keys, current_topics, material.topic, strict=True)
-    return [Move(key, topic, previous) for key, topic, previous in places if topic != previous]
+    moves = []
+    for key, topic, previous in places:
+        if topic != previous:
+            moves.append(Move(key, topic, previous))
+    return moves
 
 
 def gone_by_topic(material: Material, previous: Previous) -> Counter[str]:

@@ -113,7 +113,9 @@ def choices_of(
     for number, turn in enumerate(turns):
         liked, disliked = turn.feedback.good, turn.feedback.bad
         paths = [(path.rank, path.edges) for path in turn.shown.paths]
-        passages = [(passage.rank, mentions.get(passage.id, ())) for passage in turn.shown.passages]
+        passages = []
+        for passage in turn.shown.passages:
+            passages.append((passage.rank, mentions.get(passage.id, ())))
         for shown, best, worst in (
             (paths, liked.paths, disliked.paths),
             (passages, liked.passages, disliked.passages),

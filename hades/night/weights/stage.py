@@ -95,7 +95,10 @@ def complete_config(rows: Sequence[WeightConfig], path: PathSettings) -> list[We
     that they lack.
     """
     stored, defaults = {row.relation_type: row for row in rows}, default_rows(path)
-    return [stored.get(kind) or _row(kind, {}, defaults[kind], path) for kind in TYPES]
+    config = []
+    for kind in TYPES:
+        config.append(stored.get(kind) or _row(kind, {}, defaults[kind], path))
+    return config
 
 
 Values = Mapping[str, Any]  # of a row of `weight_config`: type_prior, tau_days and coefficients
