@@ -37,13 +37,11 @@ def forecast_cost(
     Before the first build there are no topics to count. A `price` of None: one that is needed is
     not set.
     """
-    waiting = [Term("embedding_model", "is_null")]
-    texts = (
-        scan_values(store, "doc_chunks", "token_count", where=waiting)
-        if paid.embedder and is_embedding
-        else ()
-    )
-    embedded = sum(tokens or 0 for tokens in texts)
+    embedded = 0
+    if paid.embedder and is_embedding:
+        waiting = [Term("embedding_model", "is_null")]
+        counts = scan_values(store, "doc_chunks", "token_count", where=waiting)
+        embedded = sum(filter(None, counts))
     prompts = topic_prompts(store) if paid.writer and is_writing else []
     prompt_tokens = sum(paid.count_tokens(prompt) for prompt in prompts)
     return price_of(paid, embedded, len(prompts), prompt_tokens)
@@ -74,12 +72,9 @@ def topic_prompts(store: RowStore, keys: Set[str] | None = None) -> list[str]:
     prompts = []
     for row in scan_rows(store, "clusters", columns=["_key", "name", "metadata"]):
         facts = orjson.loads(row["metadata"])
-        if facts["evidence"] and (keys is None or row["_key"] in keys):
-            prompts.append(
-                summary_prompt(
-                    row["name"], facts["terms"], [quote["text"] for quote in facts["evidence"]]
-                )
-            )
+        quotes = [quote["text"] for quote in facts["evidence"]]
+        if quotes and (keys is None or row["_key"] in keys):
+            prompts.append(summary_prompt(row["name"], facts["terms"], quotes))
     return prompts
 
 

@@ -49,15 +49,12 @@ def _read_sources(context: BuildContext, ingest: Ingest, night: Night) -> JsonOb
         synced = ingest.sync(phases=(), due=True)
     corpora = ingest.again(night.sources, (Phase.NODES, Phase.CHUNKS), moment)
     documents: Counter[str] = Counter()
+    chunks = 0
     for corpus in corpora:
         documents.update(corpus["documents"])
-    chunks = sum(corpus["chunks"] for corpus in corpora)
-    return {
-        "sources": corpora,
-        "synced": synced,
-        "documents": dict(documents),
-        "chunks": chunks,
-    }
+        chunks += corpus["chunks"]
+    read = {"documents": dict(documents), "chunks": chunks}
+    return {"sources": corpora, "synced": synced, **read}
 
 
 def _describe_sources(report: Report) -> str:
@@ -350,9 +347,9 @@ class StageRun:
                 column_sources[column] = {"inputFields": list(map(self._column, sources))}
         if column_sources:
             facets |= _facet("columnLineage", fields=column_sources)
-        measured = (
-            {} if dataset.rows is None else _facet(f"{side}Statistics", rowCount=dataset.rows)
-        )
+        measured: JsonObject = {}
+        if dataset.rows is not None:
+            measured = _facet(f"{side}Statistics", rowCount=dataset.rows)
         if dataset.name in self.rules:
             measured |= _facet("dataQualityAssertions", assertions=list(self.rules[dataset.name]))
         return {**self._named(dataset.name), "facets": facets, f"{side}Facets": measured}

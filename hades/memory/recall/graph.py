@@ -115,7 +115,7 @@ def enhance(
     for match, match_steps in zip(matches, steps, strict=True):
         related = reading.related(match_steps)
         earlier = earlier_versions[match.state.key]
-        context = {"related_states": related, "historical_context": earlier}
+        context: JsonObject = {"related_states": related, "historical_context": earlier}
         enhanced.append(MatchWithContext(**vars(match), **context))
     reasons = [str(reason) for reason in turn.reasons]
     return Enhancement(enhanced, reasons, turn.reads_spent, turn.work_spent)

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
-from itertools import chain, combinations
+from itertools import chain, combinations, pairwise
 from typing import Any
 
 import numpy as np
@@ -224,21 +224,21 @@ def bridge_rows(
     topics = graph.topics.to_pylist()
     rows = []
     for key, path in sorted(paths.items()):
-        logs = [float(graph.log[edge]) for edge in path.edges]
+        logs = graph.log[list(path.edges)].tolist()
         path_steps = [steps[edge] for edge in path.edges]
-        rows.append(
-            {
-                "_key": key,
-                "from_cluster": topics[int(graph.topic[path.nodes[0]])],
-                "to_cluster": topics[int(graph.topic[path.nodes[-1]])],
-                "nodes": graph.entities.take(pa.array(path.nodes)).to_pylist(),
-                "edges": [step["id"] for step in path_steps],
-                "weight": bridges.path_weight(logs, rules.length_penalty),
-                "cost": bridges.path_cost(logs),
-                "provenance": canonical_json({"edges": path_steps}),
-                "pinned": key in pinned,
-            }
-        )
+        first, *_, last = graph.topic[list(path.nodes)].tolist()
+        row = {
+            "_key": key,
+            "from_cluster": topics[first],
+            "to_cluster": topics[last],
+            "nodes": graph.entities.take(pa.array(path.nodes)).to_pylist(),
+            "edges": [step["id"] for step in path_steps],
+            "weight": bridges.path_weight(logs, rules.length_penalty),
+            "cost": bridges.path_cost(logs),
+            "provenance": canonical_json({"edges": path_steps}),
+            "pinned": key in pinned,
+        }
+        rows.append(row)
     return rows
 
 
@@ -265,10 +265,10 @@ def _joins(graph: BridgeGraph, walk: Sequence[int], edges: Sequence[int]) -> boo
     """Whether a walk is a loopless path along these edges."""
     if len(walk) != len(edges) + 1 or len(set(walk)) != len(walk) or not edges:
         return False
-    return all(
-        {int(graph.tail[edge]), int(graph.head[edge])} == {walk[place], walk[place + 1]}
-        for place, edge in enumerate(edges)
-    )
+    for edge, pair in zip(edges, pairwise(walk), strict=True):
+        if {int(graph.tail[edge]), int(graph.head[edge])} != set(pair):
+            return False
+    return True
 
 
 def _numbers(names: Iterable[str], among: pa.Array) -> dict[str, int]:

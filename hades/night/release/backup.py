@@ -106,8 +106,8 @@ def read(folder: Path) -> Backup:
     files: dict[str, tuple[int, str]] = {}
     for name, entry in body["files"].items():
         files[name] = int(entry["bytes"]), str(entry["sha256"])
-    facts = (body[name] for name in ("at", "hades", "store", "rows"))
-    return Backup(*facts, tuple(body["snapshots"]), files)
+    at, hades, kind, rows = (body[name] for name in ("at", "hades", "store", "rows"))
+    return Backup(at, hades, kind, rows, tuple(body["snapshots"]), files)
 
 
 def verify(folder: Path) -> Backup:

@@ -145,17 +145,17 @@ def _edges(view: GraphView, ids: list[str]) -> pa.Table:
     """Edges by their ends and type; of several between the same ends the heaviest counts."""
     out, node_ids = view.adjacency().out, pa.array(ids, pa.string())
     source = np.repeat(np.arange(len(out.starts) - 1), np.diff(out.starts))
+    types = pa.array(view.type_names, pa.string())
     rows = pa.table(
         {
             "source": node_ids.take(pa.array(source)),
             "target": node_ids.take(pa.array(out.target)),
-            "type": pa.array(view.type_names, pa.string()).take(pa.array(out.type)),
+            "type": types.take(pa.array(out.type)),
             "weight": pa.array(out.weight.astype(np.float64)),
         }
     )
-    return (
-        rows.group_by(list(_EDGE)).aggregate([("weight", "max")]).rename_columns([*_EDGE, "weight"])
-    )
+    heaviest = rows.group_by(list(_EDGE)).aggregate([("weight", "max")])
+    return heaviest.rename_columns([*_EDGE, "weight"])
 
 
 def _relations(edges: pa.Table) -> dict[str, dict[str, int]]:
@@ -182,6 +182,10 @@ def _weights(new_view: GraphView, edges: pa.Table) -> JsonObject:
     most = moved_edges.sort_by(order).slice(0, MAX_NAMED).to_pylist()
     sources = _names(new_view, [row["source"] for row in most])
     targets = _names(new_view, [row["target"] for row in most])
+    shown = []
+    for row, source, target in zip(most, sources, targets, strict=True):
+        weights = {name: round(row[f"weight_{name}"], 4) for name in ("before", "after")}
+        shown.append({"from": source, "to": target, "type": row["type"], **weights})
     spread = {}
     for kind in pc.unique(moved_edges["type"]).to_pylist():
         of_kind = edges.filter(pc.equal(edges["type"], kind))
@@ -191,16 +195,7 @@ def _weights(new_view: GraphView, edges: pa.Table) -> JsonObject:
         }
     return {
         "moved": moved_edges.num_rows,
-        "most": [
-            {
-                "from": source,
-                "to": target,
-                "type": row["type"],
-                "before": round(row["weight_before"], 4),
-                "after": round(row["weight_after"], 4),
-            }
-            for row, source, target in zip(most, sources, targets, strict=True)
-        ],
+        "most": shown,
         "spread": spread,
     }
 
@@ -243,20 +238,20 @@ def _topics(old: _Topics, new: _Topics) -> JsonObject:
     """
     entities = old.of_entity.keys() & new.of_entity.keys()
     shared = Counter((old.of_entity[entity], new.of_entity[entity]) for entity in entities)
-    flows = [
-        {"from": old.names[source], "to": new.names[target], "entities": count}
-        | {"stays": source == target}
-        for (source, target), count in sorted(
-            shared.items(), key=lambda entry: (-entry[1], entry[0])
-        )
-    ]
+    flows = []
+    moved = 0
+    for source, target in sorted(shared, key=lambda pair: (-shared[pair], pair)):
+        stays, count = source == target, shared[source, target]
+        moved += 0 if stays else count
+        names = {"from": old.names[source], "to": new.names[target]}
+        flows.append({**names, "entities": count, "stays": stays})
     return {
         "before": len(old.sizes),
         "after": len(new.sizes),
         "came": new.only_here(old),
         "went": old.only_here(new),
         "merged": _merged(old, new, shared),
-        "moved": sum(flow["entities"] for flow in flows if not flow["stays"]),
+        "moved": moved,
         "flows": flows,
     }
 

@@ -55,10 +55,9 @@ class Move(NamedTuple):
 
 def read_previous(store: RowStore) -> dict[str, JsonObject]:
     """The clusters of the last build by key; empty before the first."""
-    rows = {row["_key"]: row for row in scan_rows(store, "clusters")}
     clusters = {}
-    for key, row in rows.items():
-        clusters[key] = {**row, "metadata": orjson.loads(row["metadata"])}
+    for row in scan_rows(store, "clusters"):
+        clusters[row["_key"]] = {**row, "metadata": orjson.loads(row["metadata"])}
     return clusters
 
 
