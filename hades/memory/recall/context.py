@@ -82,11 +82,6 @@ def strategy_for(query: str) -> Strategy:
     return _GENERAL
 
 
-def determine_consolidation_level(query: str) -> int:
-    """Which summaries a question wants: status and why 0, recent 1, overview 3, else 2."""
-    return strategy_for(query).level
-
-
 _WORTH_CUTTING = 24  # tokens; less of a text tells nothing
 _LINE_END = 1  # token
 
