@@ -27,7 +27,8 @@ from schemas.memory import MemoryEdgeKind
 from schemas.record import JsonObject
 
 Message = Mapping[str, Any]  # or a conversation, as a log has it
-LISTS = frozenset(  # files beside the channels that hold no messages, without their suffix
+# Files beside the channels that hold no messages, without their suffix.
+LISTS = frozenset(
     "users channels groups dms mpims org_users integration_logs canvases lists".split()  # noqa: SIM905
 )
 _NOTICES = (

@@ -210,16 +210,17 @@ def run_here(
 
     def run(stage: Stage, night: Night) -> JsonObject:
         with span(f"hades.build.{stage.name}"):
-            return _time(lambda: run_stage(stage, context, ingest, night))
+            return timed(lambda: run_stage(stage, context, ingest, night))
 
     def check(contracts: Sequence[str]) -> JsonObject:
         with span("hades.build.contracts", contracts=tuple(contracts)):
-            return _time(lambda: check_stage(context, night, contracts).require().as_dict())
+            return timed(lambda: check_stage(context, night, contracts).require().as_dict())
 
     return run_night(night, run, check, when_stopped)
 
 
-def _time(work: Callable[[], JsonObject]) -> JsonObject:
+def timed(work: Callable[[], JsonObject]) -> JsonObject:
+    """A report with the seconds that it took."""
     began = time.perf_counter()
     report = work()
     return {**report, "took": round(time.perf_counter() - began, 3)}

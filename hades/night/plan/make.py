@@ -29,7 +29,7 @@ from hades.night.plan.describe import describe_changes
 from hades.night.plan.inputs import read_inputs, store_marks
 from hades.night.plan.page import write_page
 from hades.night.stage import Night, Stage, begin
-from hades.night.stages import run_night, run_stage
+from hades.night.stages import run_night, run_stage, timed
 from hades.night.standing import check_required, check_standing, list_standing
 from hades.ports.services import PaidModels
 from hades.ports.store import RowChange, StateFile
@@ -64,19 +64,17 @@ class _NextState:
                 raise
 
     def _run(self, stage: Stage, night: Night) -> JsonObject:
-        began = time.perf_counter()
         if stage.name == "released":
-            report = self._publish(night)
-        else:
-            report = run_stage(stage, self.context, self.ingest, night)
-        return {**report, "took": round(time.perf_counter() - began, 3)}
+            return timed(lambda: self._publish(night))
+        return timed(lambda: run_stage(stage, self.context, self.ingest, night))
 
     def _check(self, contracts: Sequence[str]) -> JsonObject:
-        began = time.perf_counter()
-        outcome = check_contracts(self.context, contracts)
-        self.broken += [result for result in outcome.checked if result.findings]
-        checked = outcome.require().as_dict()
-        return {**checked, "took": round(time.perf_counter() - began, 3)}
+        def check() -> JsonObject:
+            outcome = check_contracts(self.context, contracts)
+            self.broken += [result for result in outcome.checked if result.findings]
+            return outcome.require().as_dict()
+
+        return timed(check)
 
     def _publish(self, night: Night) -> JsonObject:
         """Write the snapshot where nothing is served from; nothing is registered."""
