@@ -29,7 +29,9 @@ from schemas.record import JsonObject
 Message = Mapping[str, Any]  # or a conversation, as a log has it
 # Files beside the channels that hold no messages, without their suffix.
 LISTS = frozenset(
-    "users channels groups dms mpims org_users integration_logs canvases lists".split()  # noqa: SIM905
+    """
+    users channels groups dms mpims org_users integration_logs canvases lists
+    """.split()  # noqa: SIM905
 )
 _NOTICES = (
     "_join",
