@@ -150,13 +150,15 @@ STAGES: Mapping[str, Stage] = {stage.name: stage for stage in NIGHT}
 STORE_CONTRACTS: tuple[str, ...] = CONTRACT_NAMES[:-1]  # all but that of the snapshot
 
 
+RunStage = Callable[[Stage, Night], JsonObject]
+CheckContracts = Callable[[Sequence[str]], JsonObject]
 WhenStopped = Callable[[Report, BaseException], None]
 
 
 def run_night(
     night: Night,
-    run: Callable[[Stage, Night], JsonObject],
-    check: Callable[[Sequence[str]], JsonObject],
+    run: RunStage,
+    check: CheckContracts,
     when_stopped: WhenStopped,
     report: JsonObject | None = None,
 ) -> JsonObject:
@@ -189,8 +191,8 @@ def _tell_stopped(when_stopped: WhenStopped, report: Report, error: BaseExceptio
 
 def _run_stages(
     night: Night,
-    run: Callable[[Stage, Night], JsonObject],
-    check: Callable[[Sequence[str]], JsonObject],
+    run: RunStage,
+    check: CheckContracts,
     report: JsonObject,
 ) -> None:
     """Add to the report what each stage said, as soon as it said it."""

@@ -61,6 +61,11 @@ _PARTS = {
 }
 
 
+Cause = dict[str, str]  # of a changed answer: kind, subject, sentence
+# The words of a question, and the source that its answer must cite or an empty text.
+Question = tuple[str, str]
+
+
 class UnknownStanding(HadesError):
     """No standing question has this id."""
 
@@ -68,7 +73,7 @@ class UnknownStanding(HadesError):
 
 
 def add_standing(
-    store: RowStore, questions: Sequence[tuple[str, str]], at: datetime
+    store: RowStore, questions: Sequence[Question], at: datetime
 ) -> list[StandingQuestion]:
     """Keep questions, each with the source that its answer must cite or an empty text; a known one
     is replaced.
@@ -111,7 +116,7 @@ def remove_standing(store: RowStore, key: str) -> StandingQuestion:
     )
 
 
-def read_questions(path: Path) -> list[tuple[str, str]]:
+def read_questions(path: Path) -> list[Question]:
     """The questions of a file: one a line, as text or as JSON with `question` and perhaps
     `requires`.
     """
@@ -130,7 +135,7 @@ def read_questions(path: Path) -> list[tuple[str, str]]:
     return questions
 
 
-def frequent_questions(store: RowStore) -> list[tuple[str, str]]:
+def frequent_questions(store: RowStore) -> list[Question]:
     """The questions of the log that were asked most often, at most `FROM_LOG`; not what already
     stands.
     """
@@ -294,7 +299,7 @@ def _describe(
     question: StandingQuestion,
     old: StandingAnswer,
     new: StandingAnswer,
-    causes: list[dict[str, str]],
+    causes: list[Cause],
 ) -> JsonObject:
     """A changed answer: what it said and says, from where, and why."""
     change = "changed"
@@ -362,9 +367,7 @@ class GraphChanges:
             changes[document_id] = kinds.get((was, stays), "changed")
         return changes
 
-    def find_causes(
-        self, asker: Asker, old: StandingAnswer, new: StandingAnswer
-    ) -> list[dict[str, str]]:
+    def find_causes(self, asker: Asker, old: StandingAnswer, new: StandingAnswer) -> list[Cause]:
         """The first change without which both graphs answer the same; what is left where none is
         found.
         """
@@ -386,11 +389,11 @@ class GraphChanges:
             ]
         return [next(self._other_causes(asker, old.retrieval.query))]
 
-    def _document(self, document: str) -> dict[str, str]:
+    def _document(self, document: str) -> Cause:
         change, name = self.documents[document], self.names[document]
         return _cause("document", name, f"{name} was {change}")
 
-    def _other_causes(self, asker: Asker, question: str) -> Iterator[dict[str, str]]:
+    def _other_causes(self, asker: Asker, question: str) -> Iterator[Cause]:
         """A model of vectors or of the ranking, names that stand for other entities, parts; else
         that none is known.
         """
@@ -425,7 +428,7 @@ def _agree(both: tuple[StandingAnswer, StandingAnswer]) -> bool:
     return both[0].says_the_same(both[1])
 
 
-def _cause(kind: str, subject: str, sentence: str) -> dict[str, str]:
+def _cause(kind: str, subject: str, sentence: str) -> Cause:
     return {"kind": kind, "subject": subject, "sentence": sentence}
 
 

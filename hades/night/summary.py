@@ -15,6 +15,7 @@ from hades.night.standing import standing_rows
 
 _CHANGES = ("added", "changed", "removed")
 _LONGEST_CELL = 160
+Cells = Sequence[object]  # of a row of a table
 
 
 def stage_reached(report: Report) -> str:
@@ -82,10 +83,10 @@ def _reason(error: BaseException | None) -> str:
     return f"```text\n{type(error).__name__}: {error}\n```"
 
 
-def _facts(night: Night, report: Report, graph: str, former: str) -> list[Sequence[object]]:
+def _facts(night: Night, report: Report, graph: str, former: str) -> list[Cells]:
     current = report.get("released", {}).get("snapshot", "")
     unpublished = "not published; what served still serves"
-    facts: list[Sequence[object]] = [
+    facts: list[Cells] = [
         ("night", f"{night.as_of:%Y-%m-%d}, run {night.name}"),
         ("graph", graph),
         ("snapshot before", f"`{former}`" if former else "none"),
@@ -113,7 +114,7 @@ def _changes(report: Report) -> str:
         "entities": report.get("topics", {}).get("entities"),
         **weights.get("rows", {}),
     }
-    rows: list[Sequence[object]] = []
+    rows: list[Cells] = []
     for kind in ("documents", *EDGES):
         counts = [changes.get(kind, {}).get(name, 0) for name in _CHANGES]
         if any(counts):
@@ -141,7 +142,7 @@ def _describe_topics(report: Report) -> str:
 
 def _costs(report: Report) -> str:
     """Seconds by stage with what each did, texts embedded, calls of a model."""
-    rows: list[Sequence[object]] = []
+    rows: list[Cells] = []
     contract_seconds = sum(outcome["took"] for outcome in report.get("contracts", ()))
     total = contract_seconds
     for stage in NIGHT:
@@ -179,7 +180,7 @@ def _section(title: str, body: str) -> list[str]:
     return [f"### {title}", body] if body else []
 
 
-def markdown_table(names: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+def markdown_table(names: Sequence[str], rows: Sequence[Cells]) -> str:
     """A table of Markdown; nothing where there are no rows."""
     if not rows:
         return ""

@@ -41,6 +41,7 @@ from schemas.ids import content_key, sha256_text
 from schemas.memory import MemoryAudit, MemoryEdge, MemoryRelation, MemoryState
 from schemas.record import JsonObject, Keyed, canonical_json
 
+Needles = Sequence[str]  # words to look for
 SHORTEST = 4  # characters; a shorter text stands in too many others
 ERASED = "[erased]"
 _CHUNK = 8 * 1024 * 1024
@@ -63,7 +64,7 @@ _REBUILD = "hades run nightly -p mode=full"
 _COMPACT = "close other processes that use the store, then: hades memory compact"
 
 
-def needles_of(texts: Sequence[str], surviving: Sequence[str], names: Sequence[str]) -> list[str]:
+def needles_of(texts: Sequence[str], surviving: Sequence[str], names: Sequence[str]) -> Needles:
     """The lines and sentences of erased texts that no surviving text holds too, and the names;
     longest first.
 
@@ -78,7 +79,7 @@ def needles_of(texts: Sequence[str], surviving: Sequence[str], names: Sequence[s
     return sorted(long_enough, key=lambda needle: (-len(needle), needle))
 
 
-def redact_rows(rows: RowStore, needles: Sequence[str]) -> int:
+def redact_rows(rows: RowStore, needles: Needles) -> int:
     """Replace the needles in reasons, descriptions and metadata of what stays; how many rows
     changed.
     """
@@ -91,7 +92,7 @@ def redact_rows(rows: RowStore, needles: Sequence[str]) -> int:
     return changed
 
 
-def find_in_rows(store: RowStore, needles: Sequence[str]) -> dict[str, list[str]]:
+def find_in_rows(store: RowStore, needles: Needles) -> dict[str, list[str]]:
     """Keys of the rows of every collection that still hold a needle."""
     keys_by_collection: dict[str, list[str]] = {}
     for collection in CATALOGUE:
@@ -102,7 +103,7 @@ def find_in_rows(store: RowStore, needles: Sequence[str]) -> dict[str, list[str]
     return keys_by_collection
 
 
-def find_in_files(home: Path, needles: Sequence[str]) -> dict[str, list[tuple[int, int]]]:
+def find_in_files(home: Path, needles: Needles) -> dict[str, list[tuple[int, int]]]:
     """Files under a home that hold a needle, by their path in it, and where they do; every byte is
     read.
     """
@@ -122,7 +123,7 @@ def find_in_files(home: Path, needles: Sequence[str]) -> dict[str, list[tuple[in
     return spans_by_name
 
 
-def mask_files(home: Path, needles: Sequence[str]) -> list[str]:
+def mask_files(home: Path, needles: Needles) -> list[str]:
     """Overwrite needles with stars in logs, reports and cached answers; the files that changed."""
     masked = []
     for name, spans in find_in_files(home, needles).items():
@@ -168,7 +169,7 @@ def _in_json(text: str) -> str:
 
 
 def _rows_with(
-    store: RowStore, collection: str, columns: Sequence[str], needles: Sequence[str]
+    store: RowStore, collection: str, columns: Sequence[str], needles: Needles
 ) -> list[str]:
     """Keys of the rows that hold a needle in one of the columns."""
     patterns = []
@@ -184,7 +185,7 @@ def _rows_with(
     return keys
 
 
-def _redact_record(record: Any, columns: Sequence[str], needles: Sequence[str]) -> Any:
+def _redact_record(record: Any, columns: Sequence[str], needles: Needles) -> Any:
     changes: JsonObject = {}
     for column in columns:
         value = getattr(record, column)
@@ -229,7 +230,7 @@ _BLANK: JsonObject = {"content": "", "confidence": 0.0, "importance_score": 0.0}
 Certificate = dict[str, Any]
 
 
-def erase_states(rows: RowStore, names: Sequence[str], act: Act) -> tuple[Certificate, list[str]]:
+def erase_states(rows: RowStore, names: Sequence[str], act: Act) -> tuple[Certificate, Needles]:
     """Erase states by id, or whole topics by name, with all that was made of them; also return the
     words to look for.
 
@@ -405,7 +406,7 @@ def _blank_records(rows: RowStore, subjects: Iterable[str], identity: str) -> in
 
 
 def finish_erasure(
-    store: GraphStore, home: Path | None, certificate: Certificate, needles: Sequence[str]
+    store: GraphStore, home: Path | None, certificate: Certificate, needles: Needles
 ) -> Certificate:
     """Take the words out of free pages, logs and cached answers, then search every row and byte for
     them.

@@ -82,6 +82,7 @@ def strategy_for(query: str) -> Strategy:
     return _GENERAL
 
 
+ShownText = tuple[str, str]  # the id of a version, and its text
 _WORTH_CUTTING = 24  # tokens; less of a text tells nothing
 _LINE_END = 1  # token
 
@@ -122,7 +123,7 @@ class Packer:
         return ids
 
     def fill(
-        self, section: str, texts: Sequence[tuple[str, str]], share: int, *, must: bool = False
+        self, section: str, texts: Sequence[ShownText], share: int, *, must: bool = False
     ) -> int:
         """Take (id, text) pairs in order while the section's share lasts; how many tokens it took.
 
@@ -336,7 +337,7 @@ def _details_of(reader: Reader, name: str) -> list[MemoryState]:
     return list(reversed(reader.index.history(state.topic, LAST_STATES, reader.known_at)))
 
 
-def _show_edges(matches: Sequence[MatchWithContext], packed: set[str]) -> list[tuple[str, str]]:
+def _show_edges(matches: Sequence[MatchWithContext], packed: set[str]) -> list[ShownText]:
     """The edges that were followed, nearest first and each once, with what stands at their far
     end.
     """
@@ -344,7 +345,7 @@ def _show_edges(matches: Sequence[MatchWithContext], packed: set[str]) -> list[t
     nearest_first = sorted(related_states, key=lambda related: len(related.way))
     last_edges = {related.way[-1].id: related.way[-1] for related in nearest_first}
     edge_ids = _newest_of_each(last_edges.values())
-    lines: dict[str, tuple[str, str]] = {}
+    lines: dict[str, ShownText] = {}
     shown = set(packed)
     for related in nearest_first:
         edge = related.way[-1]
@@ -414,7 +415,7 @@ def _last_versions(
     return states[: -LAST_STATES - 1 : -1]
 
 
-def _show_version(state: MemoryState) -> tuple[str, str]:
+def _show_version(state: MemoryState) -> ShownText:
     kind = NAMES.get(state.consolidation_level)
     label = f"{kind} summary" if kind else f"v{state.version}"
     until = f" until {day(state.valid_until)}" if state.valid_until else ""
@@ -422,7 +423,7 @@ def _show_version(state: MemoryState) -> tuple[str, str]:
     return state.key, f"{head} {state.content}"
 
 
-def _show_new(packer: Packer, states: Iterable[MemoryState]) -> list[tuple[str, str]]:
+def _show_new(packer: Packer, states: Iterable[MemoryState]) -> list[ShownText]:
     """Those that are not in the context yet."""
     packed = packer.ids
     return [_show_version(state) for state in states if state.key not in packed]

@@ -74,9 +74,10 @@ _TIME_WORDS = """
 _WHEN = frozenset(_TIME_WORDS.split())
 _ENDING = re.compile(r"(?<=...)(?:ing|ed|es|s)$")
 Attribute = tuple[str, frozenset[str]]
+Contradiction = tuple[str, str]  # two statements
 
 
-def merge_versions(contents: Sequence[str]) -> tuple[str, list[str], list[tuple[str, str]]]:
+def merge_versions(contents: Sequence[str]) -> tuple[str, list[str], list[Contradiction]]:
     """One text out of versions, oldest first; the last one stays as it was written, after what it
     did not repeat.
 
@@ -150,12 +151,12 @@ def _without_numbers(statement: str) -> str | None:
     return _NUMBER.sub("#", statement)
 
 
-def find_conflicts(statements: Iterable[str], against: Iterable[str] = ()) -> list[tuple[str, str]]:
+def find_conflicts(statements: Iterable[str], against: Iterable[str] = ()) -> list[Contradiction]:
     """Pairs that give one attribute two values: among the statements, and between them and
     others.
     """
     first: dict[Attribute, tuple[str, frozenset[str]]] = {}
-    conflicts: dict[tuple[str, str], None] = {}
+    conflicts: dict[Contradiction, None] = {}
     for statement in statements:
         if pair := _attribute_of(statement):
             attribute, value = pair
@@ -238,7 +239,7 @@ class Promotion:
     state: MemoryState
     edges: list[MemoryEdge]
     act: str = ""
-    conflicts: list[tuple[str, str]] = field(default_factory=list)
+    conflicts: list[Contradiction] = field(default_factory=list)
 
 
 def grounds_of(rows: RowStore, topic: str, now: datetime) -> Grounds:

@@ -25,6 +25,7 @@ from hades.night.contracts.rule import (
     Reference,
     Rule,
     Severity,
+    Suites,
     default_engine,
     find_broken_rows,
     validate,
@@ -266,7 +267,7 @@ def export_project(context: BuildContext, folder: Path, snapshot: Path | None) -
     """
     if folder.exists() and any(folder.iterdir()):
         raise HadesError(f"{folder} is not empty; name a new folder")
-    suites: dict[str, tuple[pa.Table, list[Rule]]] = {}
+    suites: dict[str, tuple[pa.Table, Sequence[Rule]]] = {}
     for contract in CONTRACTS if snapshot else CONTRACTS[:-1]:
         suites |= _suites_of(contract, read_frames(context.store, contract.name, snapshot))
     home_contract = own_contract(context.home)
@@ -276,7 +277,7 @@ def export_project(context: BuildContext, folder: Path, snapshot: Path | None) -
     return {name: len(rules) for name, (_, rules) in suites.items()}
 
 
-def _suites_of(contract: Contract, frames: Frames) -> dict[str, tuple[pa.Table, list[Rule]]]:
+def _suites_of(contract: Contract, frames: Frames) -> Suites:
     """The rows of each frame of a contract with its rules."""
     suites = {}
     for name, table in frames.tables.items():

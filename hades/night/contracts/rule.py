@@ -191,6 +191,8 @@ def some_rows() -> Expectation:
     return Expectation(_ROW_COUNT, {"min_value": 1})
 
 
+Tables = Mapping[str, pa.Table]  # by frame
+Suites = Mapping[str, tuple[pa.Table, Sequence[Rule]]]  # frames with their rules
 NAMED_ROWS = 20
 Engine = Literal["great_expectations", "arrow"]
 _ROW_COUNT = "ExpectTableRowCountToBeBetween"
@@ -214,9 +216,7 @@ def default_engine() -> Engine:
     return "great_expectations" if find_spec("great_expectations") else "arrow"
 
 
-def validate(
-    contract: Contract, frames: Mapping[str, pa.Table], engine: Engine | None = None
-) -> list[Finding]:
+def validate(contract: Contract, frames: Tables, engine: Engine | None = None) -> list[Finding]:
     """The broken rules of a contract, in its order. Rules of a frame that is not given are not
     checked.
 
@@ -231,9 +231,7 @@ def validate(
     return findings
 
 
-def find_broken_rows(
-    contract: Contract, frames: Mapping[str, pa.Table], engine: Engine | None = None
-) -> Broken:
+def find_broken_rows(contract: Contract, frames: Tables, engine: Engine | None = None) -> Broken:
     """Which rows break which rules; a rule that holds is left out."""
     rules_by_frame: dict[str, list[Rule]] = {name: [] for name in frames}
     for rule in contract.rules:
@@ -260,9 +258,7 @@ def _require_columns(rule: Rule, frame: pa.Table) -> None:
         )
 
 
-def _by_great_expectations(
-    name: str, frames: Mapping[str, tuple[pa.Table, Sequence[Rule]]]
-) -> Broken:
+def _by_great_expectations(name: str, frames: Suites) -> Broken:
     """One validation a frame, all in one context; the only door to the library."""
     import great_expectations as gx
 
@@ -321,9 +317,9 @@ class Reference:
 
 def write_gx_project(
     folder: Path,
-    frames: Mapping[str, tuple[pa.Table, Sequence[Rule]]],
+    frames: Suites,
     references: Mapping[str, Sequence[Reference]],
-    keys: Mapping[str, pa.Table],
+    keys: Tables,
 ) -> None:
     """A project of Great Expectations over Parquet files of these frames; its checkpoint `hades`
     checks all of them.

@@ -39,6 +39,7 @@ KINDS: Mapping[str, float] = {
     "judged": 2.0,
 }
 QUOTATIONS = frozenset({"heading", "opening", "definition", "docstring"})
+PassageIds = tuple[str, ...]
 MOST_QUESTIONS, ENOUGH = 400, 100
 MOST_MENTIONS = 3  # of a section
 MOST_DRAFTS = 1_200  # of a kind; of a large corpus no more is read than gives these
@@ -111,8 +112,8 @@ class Draft:
 
     kind: str
     text: str
-    gold: tuple[tuple[str, ...], ...]
-    hidden: tuple[str, ...] = ()
+    gold: tuple[PassageIds, ...]
+    hidden: PassageIds = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -178,7 +179,7 @@ class Corpus:
             if len(name) > 3 and len(documents) == 1:
                 self.titles[name] = documents[0]
 
-    def ids(self, *documents: str) -> tuple[str, ...]:
+    def ids(self, *documents: str) -> PassageIds:
         """The passages of documents, in this order."""
         return _ids(chain.from_iterable(self.documents[document] for document in documents))
 
@@ -186,7 +187,7 @@ class Corpus:
         """Whether somebody would ask for a passage: nobody asks what changed in a release."""
         return not any(_RELEASE.search(title) for title in (passage.title, *passage.headings))
 
-    def section_ids(self, passage: ExamPassage) -> tuple[str, ...]:
+    def section_ids(self, passage: ExamPassage) -> PassageIds:
         """The passages of the section that a passage stands in."""
         return _ids(self.sections[passage.section])
 
@@ -362,7 +363,7 @@ def ask_links(corpus: Corpus) -> Iterator[Draft]:
     """A sentence with a link asks for what it leads to; the passage that holds the sentence is
     hidden.
     """
-    labels: dict[str, tuple[str, ...]] = {}
+    labels: dict[str, PassageIds] = {}
     for passage in corpus.askable:
         for match in _LABEL.finditer(passage.text):
             label = (match[1] or match[2]).strip("`").lower()
@@ -392,7 +393,7 @@ def ask_mentions(corpus: Corpus) -> Iterator[Draft]:
     """
     targets = _sections_by_name(corpus)
     first = {name.partition(" ")[0] for name in targets}
-    mentions = Counter[tuple[str, ...]]()
+    mentions = Counter[PassageIds]()
     for passage in corpus.passages if targets else ():
         for sentence in map(_spoken, passage.sentences):
             runs = (run for run in _runs(sentence, first) if run[0] in targets)
@@ -404,9 +405,9 @@ def ask_mentions(corpus: Corpus) -> Iterator[Draft]:
                 yield Draft("mention", question, (target,), (passage.id,))
 
 
-def _sections_by_name(corpus: Corpus) -> dict[str, tuple[str, ...]]:
+def _sections_by_name(corpus: Corpus) -> dict[str, PassageIds]:
     """The sections whose heading names them and no other section, by that name."""
-    sections: dict[str, list[tuple[str, ...]]] = defaultdict(list)
+    sections: dict[str, list[PassageIds]] = defaultdict(list)
     for section in corpus.sections.values():
         heading = _spoken(section[0].headings[-1]) if section[0].headings else ""
         if len(_meaningful(heading)) > 1 or (len(heading) > 3 and _CODE_NAME.search(heading)):
@@ -477,14 +478,14 @@ def _ordered(links: Sequence[StatedLink]) -> list[StatedLink]:
     return sorted(links, key=lambda link: sha256_text(link.document + link.target + link.section))
 
 
-def _holding(corpus: Corpus, document: str, sentence: str) -> tuple[str, ...]:
+def _holding(corpus: Corpus, document: str, sentence: str) -> PassageIds:
     """The passages of a document that hold a sentence."""
     passages = corpus.documents.get(document, ())
     beginning = sentence[:60]
     return _ids(passage for passage in passages if beginning in " ".join(passage.text.split()))
 
 
-def _section(corpus: Corpus, link: StatedLink) -> tuple[str, ...]:
+def _section(corpus: Corpus, link: StatedLink) -> PassageIds:
     """The passages that a link leads to: of the section that it means, or of the whole document."""
     document = corpus.origins.get(link.target)
     if document is None:
@@ -528,7 +529,7 @@ def _spoken(sentence: str) -> str:
     return strip_marks(inline_markdown(sentence))
 
 
-def _target(corpus: Corpus, passage: ExamPassage, path: str) -> tuple[str, ...] | None:
+def _target(corpus: Corpus, passage: ExamPassage, path: str) -> PassageIds | None:
     """The passages that a path leads to: those of the section that its anchor names, or of the
     whole document.
     """
@@ -547,7 +548,7 @@ def _target(corpus: Corpus, passage: ExamPassage, path: str) -> tuple[str, ...] 
     return _ids(headed) or (corpus.ids(document) if file and not anchor else None)
 
 
-def _after(corpus: Corpus, passage: ExamPassage, end: int) -> tuple[str, ...]:
+def _after(corpus: Corpus, passage: ExamPassage, end: int) -> PassageIds:
     """The section that begins behind a label: in the same passage where it says more, else the next
     one.
     """
@@ -558,7 +559,7 @@ def _after(corpus: Corpus, passage: ExamPassage, end: int) -> tuple[str, ...]:
     return corpus.section_ids(following[0])
 
 
-def _ids(passages: Iterable[ExamPassage]) -> tuple[str, ...]:
+def _ids(passages: Iterable[ExamPassage]) -> PassageIds:
     return tuple(passage.id for passage in passages)
 
 

@@ -26,6 +26,7 @@ from schemas.record import JsonObject
 
 MANIFEST = "backup.json"
 FORMAT = 1
+Counts = Mapping[str, int]  # of rows, by collection
 STORE, HOME = "store", "home"
 
 
@@ -70,7 +71,7 @@ class Backup:
 
 
 def seal(
-    folder: Path, at: datetime, hades: str, kind: str, rows: Mapping[str, int], snapshots: list[str]
+    folder: Path, at: datetime, hades: str, kind: str, rows: Counts, snapshots: list[str]
 ) -> Backup:
     """Hash what the folder holds and write the manifest last: a folder without one is no backup."""
     files = {}
@@ -149,10 +150,10 @@ def _some(names: list[str]) -> str:
 # branches: each has backups of its own.
 CopyFile = Callable[[Path, Path], None]  # of any kind; a database as of one moment
 # Into a folder: how its rows are kept, and how many.
-SaveStore = Callable[[Path], tuple[str, Mapping[str, int]]]
+SaveStore = Callable[[Path], tuple[str, Counts]]
 # Raises where rows that are kept so cannot be loaded.
-CheckRows = Callable[[str, Mapping[str, int]], None]
-LoadRows = Callable[[str, Path, Mapping[str, int]], None]
+CheckRows = Callable[[str, Counts], None]
+LoadRows = Callable[[str, Path, Counts], None]
 SNAPSHOTS = "snapshots"
 LEFT_OUT = frozenset(
     {"graph.db", "cache", "plans", "prefect", "demo", "bench", "tenants", "branches", SNAPSHOTS}
@@ -356,7 +357,7 @@ def _swap(home: Path, stage: Path, names: list[str], aside: Path | None) -> None
 _GROUP_ROWS = 16_384
 
 
-def export_rows(store: RowStore, folder: Path) -> dict[str, int]:
+def export_rows(store: RowStore, folder: Path) -> Counts:
     """Write one file a collection that has rows; how many each holds. Each is as it was when its
     scan began.
     """
@@ -375,7 +376,7 @@ def export_rows(store: RowStore, folder: Path) -> dict[str, int]:
     return counts
 
 
-def export_one_state(store: GraphStore, folder: Path) -> dict[str, int]:
+def export_one_state(store: GraphStore, folder: Path) -> Counts:
     """`export_rows` of a store on a server; refused where an ingest or a build wrote meanwhile.
 
     The server reads each collection as of the moment its scan begins. No write half applied before
@@ -394,7 +395,7 @@ def export_one_state(store: GraphStore, folder: Path) -> dict[str, int]:
     return counts
 
 
-def import_rows(store: GraphStore, folder: Path, counts: Mapping[str, int]) -> dict[str, int]:
+def import_rows(store: GraphStore, folder: Path, counts: Counts) -> Counts:
     """Make the store hold exactly these rows; how many each collection has now.
 
     Nodes come before the edges that need them, and rows that the files do not have go edges first.
@@ -432,6 +433,6 @@ def read_ledgers(rows: RowStore) -> dict[str, list[dict[str, object]]]:
     return {name: list(scan_rows(rows, name)) for name in ("build_stages", "ingest_manifest")}
 
 
-def unknown_collections(counts: Mapping[str, int]) -> list[str]:
+def unknown_collections(counts: Counts) -> list[str]:
     """Collections of a backup that this version does not declare."""
     return sorted(name for name in counts if collection_named(name) is None)
