@@ -218,9 +218,7 @@ class LinkMap:
 def find_broken_links(base: State, head: State) -> list[Finding]:
     """References that lead nowhere at the head and did not fail at the base."""
     base_map, head_map = LinkMap(base), LinkMap(head)
-    gone_targets = {
-        (kind, target) for page, kind, target in base_map.broken if page not in head_map.pages
-    }
+    gone_targets = {key[1:] for key in base_map.broken if key[0] not in head_map.pages}
     findings = []
     for key, (reference, lacking) in head_map.broken.items():
         page, kind, target = key

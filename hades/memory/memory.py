@@ -312,13 +312,9 @@ class Memory:
             **fields,
         )
         names = [name for name in dict.fromkeys([subject, object_]) if not is_state_key(name)]
-        created = self.prepared(
-            [
-                NewState(name, name, valid_from=fact.valid_from)
-                for name in names
-                if states.pointer_to(self.store, name) is None
-            ]
-        )
+        unknown = [name for name in names if states.pointer_to(self.store, name) is None]
+        new = [NewState(name, name, valid_from=fact.valid_from) for name in unknown]
+        created = self.prepared(new)
         trust_by_source = trust if isinstance(trust, Mapping) else {}
 
         def work(rows: RowStore, act: Act) -> FactResult:

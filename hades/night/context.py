@@ -142,10 +142,8 @@ def read_columns(
     types.
     """
     schema = columns_schema(collection, columns)
-    batches = (
-        batch.select(schema.names)
-        for batch in store.scan(collection, columns=schema.names, where=where)
-    )
+    scanned = store.scan(collection, columns=schema.names, where=where)
+    batches = (batch.select(schema.names) for batch in scanned)
     return pa.Table.from_batches(batches, schema=schema).combine_chunks()
 
 

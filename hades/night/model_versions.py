@@ -316,13 +316,11 @@ def retain(
     if keep < 1:
         raise WeightError(f"keep is {keep}; at least the newest version must stay")
     needed = {f"{_SERVED}{snapshot}" for snapshot in snapshots}
-    deleted = [
-        version.version
-        for version in tracker.versions(model)[keep:]
-        if not version.aliases and needed.isdisjoint(version.tags)
-    ]
-    for version in deleted:
-        tracker.delete_version(model, version)
+    deleted = []
+    for version in tracker.versions(model)[keep:]:
+        if not version.aliases and needed.isdisjoint(version.tags):
+            tracker.delete_version(model, version.version)
+            deleted.append(version.version)
     return deleted
 
 

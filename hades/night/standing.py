@@ -167,11 +167,11 @@ class StandingAnswer:
 
     def cites(self, source: str) -> bool:
         """Whether a cited passage is of this source: its document, path, title or id."""
-        return any(
-            source
-            in (passage.document, passage.document_id, passage.path, passage.title, passage.id)
-            for passage in self.cited
-        )
+        for passage in self.cited:
+            names = (passage.document, passage.document_id, passage.path, passage.title, passage.id)
+            if source in names:
+                return True
+        return False
 
 
 def check_standing(
@@ -403,9 +403,8 @@ class GraphChanges:
             yield _cause("model", tags, f"passages have vectors of {tags or 'no model'}")
         if self._differs("ranker") and _agree(asker.answers(by_hand=True)):
             yield _cause("model", "ranker", "the learned ranker is another one")
-        old, new = (
-            {*view.ids(view.match_names(question).numbers)} for view in (self.before, self.after)
-        )
+        old = set(self.before.ids(self.before.match_names(question).numbers))
+        new = set(self.after.ids(self.after.match_names(question).numbers))
         if old != new:  # entities were merged or split
             moved_entities = ", ".join(sorted(old ^ new))
             yield _cause(
@@ -413,11 +412,9 @@ class GraphChanges:
                 moved_entities,
                 f"names of the question stand for other entities: {moved_entities}",
             )
-        yield from (
-            _cause(part, part, f"{about} changed")
-            for part, about in _PARTS.items()
-            if self._differs(part)
-        )
+        for part, about in _PARTS.items():
+            if self._differs(part):
+                yield _cause(part, part, f"{about} changed")
         yield _cause("unknown", "", "no single change explains it")
 
     def _differs(self, part: str) -> bool:

@@ -143,10 +143,10 @@ def believe_fact(
     judged = [(rival, judge(rival, new, trust)) for rival in rivals] if functional else []
     standing = [*same, *(rival for rival, (outcome, _) in judged if outcome is Outcome.OLD)]
     parts = without((begins, until), [_span(edge) for edge in standing])
-    drawn = [
-        draw(rows, replace(new, valid_from=start, valid_until=until), act, action="fact")
-        for start, until in parts
-    ]
+    drawn = []
+    for part_begins, part_ends in parts:
+        part = replace(new, valid_from=part_begins, valid_until=part_ends)
+        drawn.append(draw(rows, part, act, action="fact"))
     claim = _claim(subject.topic, object_.topic, new)
     for old_edge, (outcome, reason) in judged:
         if outcome is Outcome.NEW:

@@ -155,9 +155,9 @@ class StateIndex:
         topic_keys = [topic_of_key(key) for key in self.keys]
         self.topics = {key: number for number, key in enumerate(dict.fromkeys(topic_keys))}
         self._topic = np.array([self.topics[key] for key in topic_keys], np.int64)
-        self._times = {
-            name: _column_micros(states.column(name), absent) for name, absent in _TIMES.items()
-        }
+        self._times: dict[str, Longs] = {}
+        for name, absent in _TIMES.items():
+            self._times[name] = _column_micros(states.column(name), absent)
         self._level = states.column("consolidation_level").to_numpy()
         version = states.column("version").to_numpy()
         self._order = np.lexsort((version, self._times["valid_from"], self._topic))
