@@ -59,7 +59,7 @@ EDGES_CONTRACT = contract(
             (
                 "relation_type_known",
                 "a relation is of a known type",
-                one_of("type", [str(kind) for kind in RelationType]),
+                one_of("type", RelationType),
             ),
             ("ends_exist", "both ends of a relation are stored", "_from", "_to"),
             (
@@ -475,7 +475,7 @@ WEIGHTS_CONTRACT = contract(
             (
                 "configured_type_known",
                 "weight_config speaks of known relation types",
-                one_of("relation_type", [str(kind) for kind in RelationType]),
+                one_of("relation_type", RelationType),
             ),
             (
                 "one_row_per_type",

@@ -6,9 +6,10 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from enum import Enum
 from importlib.util import find_spec
 from itertools import chain
 from pathlib import Path
@@ -147,9 +148,10 @@ def give(column: str) -> Expectation:
     return Expectation("ExpectColumnValuesToNotBeNull", {"column": column})
 
 
-def one_of(column: str, values: Sequence[object]) -> Expectation:
-    """Every value is one of these; absent ones are not looked at."""
-    return Expectation("ExpectColumnValuesToBeInSet", {"column": column, "value_set": list(values)})
+def one_of(column: str, values: Iterable[object]) -> Expectation:
+    """Every value is one of these, or of an enumeration; absent ones are not looked at."""
+    value_set = [value.value if isinstance(value, Enum) else value for value in values]
+    return Expectation("ExpectColumnValuesToBeInSet", {"column": column, "value_set": value_set})
 
 
 def between(column: str, low: float | None = None, high: float | None = None) -> Expectation:
@@ -159,9 +161,9 @@ def between(column: str, low: float | None = None, high: float | None = None) ->
     )
 
 
-def matches(column: str, pattern: str) -> Expectation:
-    """Every text matches the regular expression."""
-    return Expectation("ExpectColumnValuesToMatchRegex", {"column": column, "regex": pattern})
+def has_text(column: str) -> Expectation:
+    """Every text has something that is no blank."""
+    return Expectation("ExpectColumnValuesToMatchRegex", {"column": column, "regex": r"\S"})
 
 
 def unique(*columns: str) -> Expectation:

@@ -32,7 +32,7 @@ from hades.night.contracts.rule import (
     contract,
     equal,
     give,
-    matches,
+    has_text,
     one_of,
     unique,
 )
@@ -52,21 +52,21 @@ NODES_CONTRACT = contract(
             (
                 "document_has_origin",
                 "a document names the id it came in with",
-                matches("origin", r"\S"),
+                has_text("origin"),
             ),
             (
                 "document_source_known",
                 "a document comes from a known kind of source",
-                one_of("source", [str(kind) for kind in SourceKind]),
+                one_of("source", SourceKind),
             ),
             ("document_sha256_of_text", "a document's sha256 is that of its text", "sha256"),
         ],
         "entities": [
-            ("entity_has_name", "an entity has a name", matches("name", r"\S")),
+            ("entity_has_name", "an entity has a name", has_text("name")),
             (
                 "entity_type_known",
                 "an entity is a paper, concept, method, person or code symbol",
-                one_of("type", [str(kind) for kind in EntityType]),
+                one_of("type", EntityType),
             ),
             ("entity_name_lower", "name_lower is the name in lower case", "name", "name_lower"),
             ("entity_layer_zero", "an entity stands in layer 0", between("layer", 0, 0)),
@@ -209,7 +209,7 @@ CHUNKS_CONTRACT = contract(
                 "document",
                 "span",
             ),
-            ("text_not_blank", "a chunk has text", matches("text", r"\S")),
+            ("text_not_blank", "a chunk has text", has_text("text")),
             (
                 "sha256_of_embedded_text",
                 "a chunk's sha256 is that of its text under title and headings",
@@ -230,7 +230,7 @@ CHUNKS_CONTRACT = contract(
             (
                 "kind_known",
                 "a chunk is of a known kind",
-                one_of("kind", [str(kind) for kind in ChunkKind]),
+                one_of("kind", ChunkKind),
             ),
         ],
         "written_rows": [
