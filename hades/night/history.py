@@ -32,7 +32,6 @@ from hades.snapshot.open import open_folder, snapshots
 from hades.snapshot.view import GraphView
 from hades.text.sentences import sentences_of
 from schemas.ids import iso
-from schemas.record import JsonObject
 
 FOLDER = "history"
 CURRENT = "current"
@@ -171,7 +170,7 @@ def _files(home: Path) -> list[Path]:
     return sorted((home / FOLDER).glob("*.jsonl"))
 
 
-def size_of_history(home: Path) -> JsonObject:
+def size_of_history(home: Path) -> dict[str, Any]:
     """How many bytes the history has, how many moves, and since when sentences are kept."""
     files = _files(home)
     since = next((move.day for move in _read_moves(home) if move.has_texts), "")

@@ -10,6 +10,7 @@ from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import orjson
@@ -324,7 +325,7 @@ def retain(
     return deleted
 
 
-def _params(report: Report, config: Sequence[WeightConfig]) -> dict[str, object]:
+def _params(report: Mapping[str, Any], config: Sequence[WeightConfig]) -> dict[str, object]:
     params: dict[str, object] = {name: report[name] for name in ("as_of", "bias", DATA_HASH)}
     params |= {f"neutral.{name}": value for name, value in report["neutral"].items()}
     for row in config:

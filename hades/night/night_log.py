@@ -5,7 +5,7 @@ stopped.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
@@ -52,7 +52,7 @@ def night_log(home: Path, limit: int) -> list[Entry]:
     return [_describe(home, entry) for entry in reversed(ordered[-limit:])]
 
 
-def changed_settings(old: Report, new: Report) -> list[str]:
+def changed_settings(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     """The settings that differ, each with both values."""
     before, after = dict(leaves_of(old)), dict(leaves_of(new))
     changes = []

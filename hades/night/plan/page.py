@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import takewhile
 from pathlib import Path
+from typing import Any
 
-from hades.night.stage import Report
 from hades.night.summary import markdown_table
 from hades.reports import page
 
 
-def write_page(path: Path, plan: Report) -> Path:
+def write_page(path: Path, plan: Mapping[str, Any]) -> Path:
     """Write what a plan would change as one HTML page, old and new side by side; where it is."""
     return page.write(path, "plan.html", f"Plan {plan['plan']}", plan=plan, kinds=kind_rows(plan))
 
 
-def kind_rows(plan: Report) -> list[tuple[str, int, int, int, int]]:
+def kind_rows(plan: Mapping[str, Any]) -> list[tuple[str, int, int, int, int]]:
     """What came, changed and went of each kind of row, and what only counts otherwise."""
     rows = []
     for name, kind in plan["rows"]["kinds"].items():
@@ -33,7 +34,7 @@ def from_difference(old: str, new: str, width: int) -> tuple[str, str]:
     return lead + old[start : start + width], lead + new[start : start + width]
 
 
-def headline(plan: Report) -> str:
+def headline(plan: Mapping[str, Any]) -> str:
     """What a plan would change, in a sentence."""
     if not plan["changes"]:
         return "nothing would change"
@@ -55,7 +56,7 @@ def headline(plan: Report) -> str:
     return sentence
 
 
-def price_sentence(plan: Report) -> str:
+def price_sentence(plan: Mapping[str, Any]) -> str:
     """What was embedded, asked and paid for the plan; an application of it pays nothing again."""
     cost, seconds = plan["cost"], plan["seconds"]
     texts = []
@@ -72,7 +73,7 @@ def price_sentence(plan: Report) -> str:
     )
 
 
-def markdown(plan: Report) -> str:
+def markdown(plan: Mapping[str, Any]) -> str:
     """The plan as a page of the Prefect UI, for who approves it."""
     lines = [f"### {plan['plan']}: {headline(plan)}", ""]
     heads = ("", "added", "changed", "removed", "figures")

@@ -137,8 +137,10 @@ def _describe_super_topics(
     hierarchy = writer.hierarchy
     sizes, above = hierarchy.sizes(), []
     for number, name in enumerate(_names_above(hierarchy)):
-        children: list[int] = np.flatnonzero(hierarchy.parents == number).tolist()
-        children.sort(key=lambda topic: (-sizes[topic], hierarchy.topics[topic]))
+        children = sorted(
+            np.flatnonzero(hierarchy.parents == number).tolist(),
+            key=lambda topic: (-sizes[topic], hierarchy.topics[topic]),
+        )
         name_of_largest = topics[children[0]].name
         if len(children) == 1:
             name = name_of_largest
