@@ -142,7 +142,8 @@ class LinkMap:
             stem, suffix = posixpath.splitext(plain)
             yield plain
             yield from (plain + ending for ending in _SUFFIXES)
-            yield from (stem + ending for ending in _SUFFIXES if suffix in (".html", ".htm"))
+            if suffix in (".html", ".htm"):
+                yield from (stem + ending for ending in _SUFFIXES)
             yield from (posixpath.join(plain, index).casefold() for index in _INDEXES)
 
     def find_page(self, page: str, target: str) -> str | None:

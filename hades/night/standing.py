@@ -206,16 +206,10 @@ def check_standing(
         elif question.requires:
             new = Asker(question.question, tools, new_view, new_view).answers()[1]
         if question.requires:
+            demand = {"question": question.question, "requires": question.requires}
             cited = ", ".join(dict.fromkeys(passage.document for passage in new.cited))
-            lacking.append(
-                {
-                    "_key": question.key,
-                    "question": question.question,
-                    "requires": question.requires,
-                    "cited": cited,
-                    "cites": new.cites(question.requires),
-                }
-            )
+            is_met = new.cites(question.requires)
+            lacking.append({"_key": question.key, **demand, "cited": cited, "cites": is_met})
     return {
         "asked": len(questions),
         "changed": sum(answer["change"] != _SAME for answer in answers),
@@ -302,19 +296,15 @@ def _describe(
     causes: list[Cause],
 ) -> JsonObject:
     """A changed answer: what it said and says, from where, and why."""
-    change = "changed"
-    if not new.source:
-        change = "lost"
-    if not old.source:
-        change = "found"
+    change = "changed" if new.source else "lost"
     return {
         "key": question.key,
         "question": question.question,
-        "change": change,
+        "change": change if old.source else "found",
         "before": _excerpt(old),
         "after": _excerpt(new),
-        "source_before": "" if old.source is None else old.source.document,
-        "source_after": "" if new.source is None else new.source.document,
+        "source_before": old.source.document if old.source else "",
+        "source_after": new.source.document if new.source else "",
         "causes": causes,
     }
 
@@ -380,13 +370,8 @@ class GraphChanges:
         if len(near_documents) > 1 and _agree(asker.answers(tuple(near_documents))):
             return [self._document(document_id) for document_id in near_documents]
         if self.documents and _agree(asker.answers(tuple(self.documents)[:_MASKED])):
-            return [
-                _cause(
-                    "documents",
-                    "",
-                    f"{len(self.documents):,} documents changed which words are rare",
-                )
-            ]
+            sentence = f"{len(self.documents):,} documents changed which words are rare"
+            return [_cause("documents", "", sentence)]
         return [next(self._other_causes(asker, old.retrieval.query))]
 
     def _document(self, document: str) -> Cause:
@@ -406,12 +391,9 @@ class GraphChanges:
         old = set(self.before.ids(self.before.match_names(question).numbers))
         new = set(self.after.ids(self.after.match_names(question).numbers))
         if old != new:  # entities were merged or split
-            moved_entities = ", ".join(sorted(old ^ new))
-            yield _cause(
-                "entity",
-                moved_entities,
-                f"names of the question stand for other entities: {moved_entities}",
-            )
+            entities = ", ".join(sorted(old ^ new))
+            sentence = f"names of the question stand for other entities: {entities}"
+            yield _cause("entity", entities, sentence)
         for part, about in _PARTS.items():
             if self._differs(part):
                 yield _cause(part, part, f"{about} changed")

@@ -86,11 +86,13 @@ def _reason(error: BaseException | None) -> str:
 def _facts(night: Night, report: Report, graph: str, former: str) -> list[Cells]:
     current = report.get("released", {}).get("snapshot", "")
     unpublished = "not published; what served still serves"
+    former_snapshot = f"`{former}`" if former else "none"
+    snapshot = f"`{current}`" if current else unpublished
     facts: list[Cells] = [
         ("night", f"{night.as_of:%Y-%m-%d}, run {night.name}"),
         ("graph", graph),
-        ("snapshot before", f"`{former}`" if former else "none"),
-        ("snapshot after", f"`{current}`" if current else unpublished),
+        ("snapshot before", former_snapshot),
+        ("snapshot after", snapshot),
     ]
     if "report" in report:
         page = Path(report["report"])

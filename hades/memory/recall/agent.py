@@ -194,11 +194,12 @@ def _describe_group(
         for neighbour, weight in weights[topic].items():
             if neighbour in members and topic < neighbour:  # each edge once
                 inside.append(weight)
+    shared_words = ", ".join(_find_shared_words(own_states, states))
     return {
-        "name": ", ".join(_find_shared_words(own_states, states)) or own_states[0].topic,
+        "name": shared_words or own_states[0].topic,
         "topics": sorted(state.topic for state in own_states),
         "edges": len(inside),
-        "strength": round(sum(inside) / len(inside), 4) if inside else 0.0,
+        "strength": round(sum(inside) / max(1, len(inside)), 4),
     }
 
 

@@ -475,22 +475,23 @@ def _finding(rule: Rule, frame: pa.Table, broken: BrokenRows) -> Finding:
     shown = rule.shows or rule.expectation.columns
     positions, observed_whole = broken
     columns = list(dict.fromkeys(("_key", *shown)))
-    first = frame.select(columns).take(pa.array(positions[:NAMED_ROWS], pa.int64())).to_pylist()
+    keys: list[str] = []
+    observed: list[str] = []
+    places = pa.array(positions[:NAMED_ROWS], pa.int64())
+    for row in frame.select(columns).take(places).to_pylist():
+        keys.append(str(row["_key"]))
+        observed.append(", ".join(f"{name} {_short(row[name])}" for name in shown))
     return Finding(
         rule=rule.id,
         frame=rule.frame,
         sentence=rule.sentence,
         failed=len(positions) or 1,
         rows=frame.num_rows,
-        keys=tuple(str(row["_key"]) for row in first),
-        observed=tuple(_observe(row, shown) for row in first) or (_short(observed_whole),),
+        keys=tuple(keys),
+        observed=tuple(observed or [_short(observed_whole)]),
         repair=rule.repair,
         severity=rule.severity,
     )
-
-
-def _observe(row: Mapping[str, Any], columns: Sequence[str]) -> str:
-    return ", ".join(f"{name} {_short(row[name])}" for name in columns)
 
 
 def _short(value: object) -> str:

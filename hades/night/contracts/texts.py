@@ -383,16 +383,15 @@ def _measure(store: RowStore, collection: str) -> Iterator[pa.RecordBatch]:
     for batch in store.scan(collection, columns=["_key", "embedding", "embedding_model"]):
         lists = batch.column("embedding")
         lengths, finite = _lengths(lists)
-        yield pa.record_batch(
-            [
-                ids(collection, batch.column("_key")),
-                batch.column("embedding_model"),
-                pc.cast(pc.list_value_length(lists), pa.int64()),
-                pa.array(lengths, mask=~(flags(pc.is_valid(lists)) & finite)),
-                pa.array(finite),
-            ],
-            schema=_VECTORS,
-        )
+        has_length = flags(pc.is_valid(lists)) & finite
+        columns = [
+            ids(collection, batch.column("_key")),
+            batch.column("embedding_model"),
+            pc.cast(pc.list_value_length(lists), pa.int64()),
+            pa.array(lengths, mask=~has_length),
+            pa.array(finite),
+        ]
+        yield pa.record_batch(columns, schema=_VECTORS)
 
 
 def _lengths(lists: pa.Array) -> tuple[Floats, Flags]:

@@ -381,11 +381,12 @@ class MeasuredGraph:
         weighed = weights.squash(self.sums(config) + lessons, bias)
         boosts = _singles([row.relation_boost for row in config])
         components = [pa.array(_decimals(values)) for values in self.parts.values()]
+        costs = weights.costs(weighed, self.types, boosts, eps)
         relations = {
             "_key": self.relations.column("_key"),
             "weight": weighed.astype(np.float64),
             "weight_components": pa.StructArray.from_arrays(components, [*self.parts]),
-            "cost": weights.costs(weighed, self.types, boosts, eps).astype(np.float64),
+            "cost": costs.astype(np.float64),
             "sim": pa.array(_decimals(self.sim), from_pandas=True),
             "learned": _lessons(offsets["relations"]),
         }
