@@ -13,6 +13,7 @@ from itertools import chain, groupby
 from math import log2
 from os.path import commonpath
 from pathlib import PurePosixPath
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -254,23 +255,32 @@ def _topic_size(chunks: int, rules: HierarchyRules) -> int:
     return max(1, int(2 ** (round(2 * log2(target)) / 2)))
 
 
+class _PageChunk(NamedTuple):
+    """A chunk of a page: below which headings or of which symbol it is, and its row."""
+
+    document: str
+    headings: list[str]
+    symbol: str
+    row: int
+
+
 def _sections(
     chunks: pa.Table, folder_of: Mapping[str, str], titles: Mapping[str, str], size: int
 ) -> Iterator[_Section]:
     columns = (chunks.column(name).to_pylist() for name in ("document", "headings", "symbol"))
-    rows = zip(*columns, range(chunks.num_rows), strict=True)
-    for document, document_rows in groupby(rows, key=lambda row: row[0]):
-        page_chunks = list(document_rows)
-        _, headings, symbol, opening = page_chunks[0]
-        title, folder = _title(titles[document], headings, symbol), folder_of[document]
-        is_change_log = _is_change_log([row[1] for row in page_chunks])
+    pages = map(_PageChunk, *columns, range(chunks.num_rows))
+    for document, page in groupby(pages, key=lambda chunk: chunk.document):
+        page_chunks = list(page)
+        opening = page_chunks[0].row
+        title, folder = _title(titles[document], page_chunks[0]), folder_of[document]
+        is_change_log = _is_change_log([chunk.headings for chunk in page_chunks])
         if is_change_log or len(page_chunks) <= 2 * size:
-            page_rows = tuple(row[3] for row in page_chunks)
+            page_rows = tuple(chunk.row for chunk in page_chunks)
             yield _Section(title, folder, (), page_rows, opening, is_change_log)
             continue
         parts = []
-        for heading, heading_rows in groupby(page_chunks, key=_heading):
-            parts.append((heading, [row[3] for row in heading_rows]))
+        for heading, part_chunks in groupby(page_chunks, key=_heading):
+            parts.append((heading, [chunk.row for chunk in part_chunks]))
         for run in _runs(parts, size):
             run_rows = tuple(chain.from_iterable(part_rows for _, part_rows in run))
             yield _Section(title, folder, _largest(run), run_rows, opening)
@@ -295,18 +305,18 @@ def _is_change_log(headings: Sequence[Sequence[str]]) -> bool:
     return len(versions) >= _FEWEST_VERSIONS and 2 * sum(map(bool, logged)) > len(logged)
 
 
-def _title(title: str, headings: Sequence[str], symbol: str) -> str:
+def _title(title: str, opening: _PageChunk) -> str:
     """Of a module its dotted name, which its first chunk has as heading; else the title of the
     page.
     """
-    is_module = not symbol and len(headings) == 1 and headings[0].replace(".", "/") in title
-    return headings[0] if is_module else title
+    headings = opening.headings
+    is_alone = not opening.symbol and len(headings) == 1
+    return headings[0] if is_alone and headings[0].replace(".", "/") in title else title
 
 
-def _heading(row: tuple[str, Sequence[str], str, int]) -> str:
+def _heading(chunk: _PageChunk) -> str:
     """The heading below the title; of code the class or function."""
-    _, headings, symbol, _ = row
-    return symbol.partition(".")[0] or (headings[1] if len(headings) > 1 else "")
+    return chunk.symbol.partition(".")[0] or "".join(chunk.headings[1:2])
 
 
 _Part = tuple[str, list[int]]  # a heading and the rows below it
@@ -373,12 +383,11 @@ def _labels_of_pages(
     chunks: pa.Table, titles: Mapping[str, str], of_chunk: Labels
 ) -> Iterator[tuple[str, int]]:
     """The names a page goes by, and the topic of most of it."""
-    columns = (chunks.column(name).to_pylist() for name in ("document", "headings"))
-    rows = zip(*columns, of_chunk.tolist(), strict=True)
-    for document, document_rows in groupby(rows, key=lambda row: row[0]):
-        page_chunks = list(document_rows)
-        label = Counter(row[2] for row in page_chunks).most_common(1)[0][0]
-        for name in (titles[document], *page_chunks[0][1][:1]):
+    documents, headings = (chunks.column(name).to_pylist() for name in ("document", "headings"))
+    for document, page in groupby(range(chunks.num_rows), key=documents.__getitem__):
+        rows = list(page)
+        label = Counter(of_chunk[rows].tolist()).most_common(1)[0][0]
+        for name in (titles[document], *headings[rows[0]][:1]):
             yield name.casefold(), label
 
 

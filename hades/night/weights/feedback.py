@@ -111,15 +111,7 @@ def choices_of(
     starts, members = [0], list[int]()
     pairs: list[tuple[int, int, int, float, bool]] = []
     for number, turn in enumerate(turns):
-        liked, disliked = turn.feedback.good, turn.feedback.bad
-        paths = [(path.rank, path.edges) for path in turn.shown.paths]
-        passages = []
-        for passage in turn.shown.passages:
-            passages.append((passage.rank, mentions.get(passage.id, ())))
-        for shown, best, worst in (
-            (paths, liked.paths, disliked.paths),
-            (passages, liked.passages, disliked.passages),
-        ):
+        for shown, best, worst in _judged_lists(turn, mentions):
             rows_by_rank = _rows_by_rank(shown, row_of)
             preferences = list(_preferences(list(rows_by_rank), best, worst, power))
             if not preferences:
@@ -144,11 +136,23 @@ def choices_of(
 
 
 _PAIR_TYPES = (np.int64, np.int64, np.int64, np.float64, np.bool_)
+ShownEdges = Sequence[tuple[int, Sequence[str]]]  # the rank of each result, and its edges
 
 
-def _rows_by_rank(
-    shown: Sequence[tuple[int, Sequence[str]]], row_of: Mapping[str, int]
-) -> dict[int, list[int]]:
+def _judged_lists(
+    turn: JudgedTurn, mentions: Mapping[str, Sequence[str]]
+) -> Iterator[tuple[ShownEdges, Collection[int], Collection[int]]]:
+    """What a turn showed, list by list, with the ranks that were liked and disliked."""
+    liked, disliked = turn.feedback.good, turn.feedback.bad
+    paths = [(path.rank, path.edges) for path in turn.shown.paths]
+    yield paths, liked.paths, disliked.paths
+    passages: list[tuple[int, Sequence[str]]] = []
+    for passage in turn.shown.passages:
+        passages.append((passage.rank, mentions.get(passage.id, ())))
+    yield passages, liked.passages, disliked.passages
+
+
+def _rows_by_rank(shown: ShownEdges, row_of: Mapping[str, int]) -> dict[int, list[int]]:
     """The rows of each shown result's edges that can learn, by rank; results without any are left
     out.
     """
