@@ -35,10 +35,12 @@ def check_states(
     began = time.perf_counter()
     findings = [*find_contradictions(base, head), *find_broken_links(base, head)]
     seconds["pages"] = _since(began)
+    changed = set()
+    for path, _ in base.documents.items() ^ head.documents.items():
+        changed.add(path)
     counts = {
         "pages": len(head.documents),
-        "changed": sum(base.documents.get(path) != blob for path, blob in head.documents.items())
-        + len(base.documents.keys() - head.documents.keys()),
+        "changed": len(changed),
         "questions": len(questions.questions),
         "answered": 0,
         "embedded": 0,
@@ -57,9 +59,8 @@ def check_states(
             findings += _ask(base, head, questions, cache, open_tools, logged, counts, seconds)
             cache.trim()
     ordered = sorted(findings, key=_order)
-    return CheckReport(
-        base.commit, head.commit, head.folder, tuple(ordered), counts, tuple(notes), seconds
-    )
+    states = base.commit, head.commit, head.folder
+    return CheckReport(*states, tuple(ordered), counts, tuple(notes), seconds)
 
 
 def _ask(
@@ -98,20 +99,21 @@ def _order(finding: Finding) -> tuple[int, str, str, int]:
 def _new_pages(base: State, head: State) -> list[str]:
     """Documents that the head has and the base had under no name."""
     known = set(base.documents.values())
-    return [
-        path
-        for path, blob in head.documents.items()
-        if path not in base.documents and blob not in known
-    ]
+    pages = []
+    for path, blob in head.documents.items():
+        if path not in base.documents and blob not in known:
+            pages.append(path)
+    return pages
 
 
 def _find_unasked(head: State, new_pages: Sequence[str], cited: set[str]) -> list[Finding]:
     message = "no question of questions.yaml or of the log is answered from this new page"
-    return [
-        Finding("page-unasked", Level.NOTE, posixpath.join(head.folder, path), 1, message)
-        for path in new_pages
-        if path not in cited
-    ]
+    findings = []
+    for page in new_pages:
+        if page not in cited:
+            path = posixpath.join(head.folder, page)
+            findings.append(Finding("page-unasked", Level.NOTE, path, 1, message))
+    return findings
 
 
 def _since(began: float) -> float:

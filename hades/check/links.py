@@ -142,7 +142,8 @@ class LinkMap:
             stem, suffix = posixpath.splitext(plain)
             yield plain
             yield from (plain + ending for ending in _SUFFIXES)
-            yield from (stem + ending for ending in _SUFFIXES if suffix in (".html", ".htm"))
+            if suffix in (".html", ".htm"):
+                yield from (stem + ending for ending in _SUFFIXES)
             yield from (posixpath.join(plain, index).casefold() for index in _INDEXES)
 
     def find_page(self, page: str, target: str) -> str | None:
@@ -154,10 +155,10 @@ class LinkMap:
 
     def has(self, page: str, target: str) -> bool:
         """Whether a target is a file or a folder, or lies where nobody can tell."""
+        opaque = tuple(f"{path.casefold()}/" for path in self._state.opaque)
         for place in self.places(page, target):
-            if place in self._paths or place in self._folders or place.startswith(".."):
-                return True
-            if any(f"{place}/".startswith(f"{path.casefold()}/") for path in self._state.opaque):
+            is_outside = place.startswith("..") or f"{place}/".startswith(opaque)
+            if is_outside or place in self._paths or place in self._folders:
                 return True
         return False
 
@@ -218,20 +219,16 @@ class LinkMap:
 def find_broken_links(base: State, head: State) -> list[Finding]:
     """References that lead nowhere at the head and did not fail at the base."""
     base_map, head_map = LinkMap(base), LinkMap(head)
-    gone_targets = {
-        (kind, target) for page, kind, target in base_map.broken if page not in head_map.pages
-    }
+    gone_targets = {key[1:] for key in base_map.broken if key[0] not in head_map.pages}
     findings = []
     for key, (reference, lacking) in head_map.broken.items():
         page, kind, target = key
         if key in base_map.broken or (kind, target) in gone_targets:
             continue
         was_there = _was_there(base_map, page, reference)
-        if not was_there and not _is_certain(base_map, head_map, head, page, reference):
-            continue
-        findings.append(
-            _describe(base_map, head_map, page, reference, lacking, was_there=was_there)
-        )
+        if was_there or _is_certain(base_map, head_map, head, page, reference):
+            maps = base_map, head_map
+            findings.append(_describe(*maps, page, reference, lacking, was_there=was_there))
     return findings
 
 
@@ -295,14 +292,11 @@ def _describe(
         base_page = base_map.pages.get(lacking)
         known = base_page.headings if base_page else {}
         old = known.get(loose(anchor), "")
-        added = [
-            title
-            for form, title in head_map.pages[lacking].headings.items()
-            if known and form not in known
-        ]
+        headings = head_map.pages[lacking].headings
+        added = [headings[form] for form in headings if form not in known]
         if old:
             message += f" as the heading “{old}”"
-        if len(added) == 1:
+        if known and len(added) == 1:
             message += f"; perhaps “{added[0]}” is meant, which is new there"
     level = Level.WARNING if reference.kind == "name" else Level.ERROR
     return Finding(rule, level, page, reference.line, message, base_says=old)
@@ -334,9 +328,8 @@ def _read_markdown(text: str) -> PageLinks:
             target = next(filter(None, match.groups()), "")
             references += _classify(target, _line_of(text, match.start()))
     for match in _DEFINED.finditer(plain, begin):
-        if (
-            plain.casefold().count(f"[{match[1].casefold()}]") > 1
-        ):  # one that nothing uses is unseen
+        uses = plain.casefold().count(f"[{match[1].casefold()}]")
+        if uses > 1:  # one that nothing uses is unseen
             references += _classify(match[2], _line_of(text, match.start()))
     for match in _MYST_ROLE.finditer(_FENCE.sub(_blank, f"{text}\n")):
         role, target = match[1].rpartition(":")[2], match[2] or match[3]

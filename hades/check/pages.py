@@ -68,7 +68,9 @@ class State:
     @cached_property
     def digest(self) -> str:
         """What stands for the contents of the documentation: equal where they are."""
-        rows = [f"{path}\0{blob}" for path, blob in sorted(self.documents.items())]
+        rows = []
+        for path, blob in sorted(self.documents.items()):
+            rows.append(f"{path}\0{blob}")
         return hashlib.sha256("\n".join(rows).encode()).hexdigest()
 
     def export(self, into: Path) -> None:

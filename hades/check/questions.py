@@ -83,9 +83,15 @@ def _parse_row(row: Any, path: str, lines: Sequence[str]) -> DocsQuestion:
         )
     _require_keys(requires, ("document", "heading"), " in `requires`", path)
     document, heading = (str(requires.get(key, "")).strip() for key in ("document", "heading"))
-    start = question[:40]
-    numbers = [number for number, line in enumerate(lines, 1) if start in " ".join(line.split())]
-    return DocsQuestion(question, document, heading, tuple(map(str, words)), (numbers or [1])[0])
+    number = _first_line_with(question[:40], lines)
+    return DocsQuestion(question, document, heading, tuple(map(str, words)), number)
+
+
+def _first_line_with(text: str, lines: Sequence[str]) -> int:
+    for number, line in enumerate(lines, 1):
+        if text in " ".join(line.split()):
+            return number
+    return 1
 
 
 def _require_keys(fields: Mapping[str, Any], known: Sequence[str], where: str, path: str) -> None:
@@ -107,12 +113,8 @@ class Asking:
         views: tuple[GraphView, GraphView],
         tools: Tools,
     ) -> None:
-        self._questions, self._states, self._views, self._tools = (
-            questions,
-            (base, head),
-            views,
-            tools,
-        )
+        self._questions, self._tools = questions, tools
+        self._states, self._views = (base, head), views
         self._passages = tuple(map(_all_passages, views))
         self.answered = 0
         self.cited: set[str] = set()  # documents of the head that an answer cites
@@ -198,9 +200,8 @@ class Asking:
 
     def _want(self, question: DocsQuestion) -> str:
         """Why a question counts as unanswered."""
-        if question.document and _document_of(question, self._states[1]) not in {
-            passage.document for passage in self._passages[1]
-        }:
+        documents = {passage.document for passage in self._passages[1]}
+        if question.document and _document_of(question, self._states[1]) not in documents:
             return f"no answer, in the base either: there is no page {question.document}"
         required = f" from {question.document}" if question.document else ""
         required += f" under “{question.heading}”" if question.heading else ""
@@ -218,21 +219,15 @@ class Asking:
         document: str = "",
     ) -> Finding:
         head = self._states[1]
-        path = posixpath.join(head.folder, document)
-        is_page = bool(document) and path in head.blobs
-        heading = question.heading
-        if not heading and old is not None and old.source is not None:
-            heading = "".join(old.source.headings[-1:])
-        return Finding(
-            rule,
-            level,
-            path if is_page else self._questions.path,
-            _line_of(heading, head.texts.get(path, "")) if is_page else question.line,
-            message,
-            question.text,
-            _quoted(old),
-            _quoted(new),
-        )
+        path, line = self._questions.path, question.line
+        page = posixpath.join(head.folder, document)
+        if document and page in head.blobs:
+            heading = question.heading
+            if not heading and old is not None and old.source is not None:
+                heading = "".join(old.source.headings[-1:])
+            path, line = page, _line_of(heading, head.texts.get(page, ""))
+        says = _quoted(old), _quoted(new)
+        return Finding(rule, level, path, line, message, question.text, *says)
 
 
 def _answers(question: DocsQuestion, answer: StandingAnswer, state: State) -> bool:

@@ -6,8 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from importlib.metadata import version
-from typing import Any, Literal
+from typing import Literal
 from urllib.parse import quote
+
+from schemas.record import JsonObject
 
 
 class Level(StrEnum):
@@ -79,15 +81,16 @@ class CheckReport:
         """How many findings have a level."""
         return sum(finding.level == level for finding in self.findings)
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> JsonObject:
         """The report as JSON."""
+        levels = {f"{level}s": self.count(level) for level in Level}
         return {
             "ok": self.is_green,
             "base": self.base,
             "head": self.head,
             "docs": self.folder or ".",
-            "counts": {**self.counts, **{f"{level}s": self.count(level) for level in Level}},
-            "findings": [asdict(finding) for finding in self.findings],
+            "counts": {**self.counts, **levels},
+            "findings": list(map(asdict, self.findings)),
             "notes": list(self.notes),
             "seconds": dict(self.seconds),
         }
@@ -172,7 +175,7 @@ def _sayings(finding: Finding) -> Iterator[tuple[str, str]]:
         yield from (saying for saying in sayings if saying[1])
 
 
-def sarif(report: CheckReport) -> dict[str, Any]:
+def sarif(report: CheckReport) -> JsonObject:
     """The report as SARIF 2.1.0, which code hosts show beside the lines of a change."""
     names = list(RULES)
     rules = [{"id": name, "shortDescription": {"text": about}} for name, about in RULES.items()]
@@ -180,15 +183,10 @@ def sarif(report: CheckReport) -> dict[str, Any]:
     for finding in report.findings:
         region = {"startLine": max(finding.line, 1)}
         place = {"artifactLocation": {"uri": quote(finding.path)}, "region": region}
-        results.append(
-            {
-                "ruleId": finding.rule,
-                "ruleIndex": names.index(finding.rule),
-                "level": str(finding.level),
-                "message": {"text": f"{finding.question} {finding.message}".strip()},
-                "locations": [{"physicalLocation": place}],
-            }
-        )
+        rule = {"ruleId": finding.rule, "ruleIndex": names.index(finding.rule)}
+        text = f"{finding.question} {finding.message}".strip()
+        what = {"level": str(finding.level), "message": {"text": text}}
+        results.append({**rule, **what, "locations": [{"physicalLocation": place}]})
     driver = {"name": "hades check", "version": version("hades-graphrag"), "rules": rules}
     runs = [{"tool": {"driver": driver}, "results": results}]
     return {"$schema": _SCHEMA, "version": "2.1.0", "runs": runs}

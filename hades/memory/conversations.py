@@ -26,19 +26,12 @@ from schemas.ids import Mask
 from schemas.memory import MemoryEdgeKind
 from schemas.record import JsonObject
 
-LISTS = frozenset(  # files beside the channels that hold no messages
-    f"{name}.json"
-    for name in (
-        "users",
-        "channels",
-        "groups",
-        "dms",
-        "mpims",
-        "org_users",
-        "integration_logs",
-        "canvases",
-        "lists",
-    )
+Message = Mapping[str, Any]  # or a conversation, as a log has it
+# Files beside the channels that hold no messages, without their suffix.
+LISTS = frozenset(
+    """
+    users channels groups dms mpims org_users integration_logs canvases lists
+    """.split()  # noqa: SIM905
 )
 _NOTICES = (
     "_join",
@@ -56,7 +49,7 @@ _LABELLED = re.compile(r"<((?:https?|mailto):[^|>]+)\|([^>]+)>")
 _PLAIN_LINK = re.compile(r"<((?:https?|mailto):[^>]+)>")
 
 
-def is_slack(message: Mapping[str, Any]) -> bool:
+def is_slack(message: Message) -> bool:
     """Whether a message has the fields that Slack gives it."""
     return isinstance(message.get("ts"), str) and (
         "user" in message or "bot_id" in message or "subtype" in message
@@ -74,24 +67,18 @@ def people_of(users: bytes | None) -> dict[str, str]:
     people = {}
     for row in listed if isinstance(listed, list) else ():
         if isinstance(row, Mapping) and "id" in row:
-            people[str(row["id"])] = _profile_name(row.get("profile")) or str(
-                row.get("name") or row["id"]
-            )
+            name = _profile_name(row.get("profile")) or row.get("name") or row["id"]
+            people[str(row["id"])] = str(name)
     return people
 
 
-def plain_message(message: Mapping[str, Any], people: Mapping[str, str]) -> JsonObject:
+def plain_message(message: Message, people: Mapping[str, str]) -> JsonObject:
     """The message with its speaker by name and its text as people read it; a notice, such as a
     join, has no text.
     """
-    user = str(message.get("user") or "")
-    speaker = (
-        _profile_name(message.get("user_profile"))
-        or people.get(user)
-        or message.get("username")
-        or user
-        or "unknown"
-    )
+    user, profile = str(message.get("user") or ""), _profile_name(message.get("user_profile"))
+    names = (profile, people.get(user), message.get("username"), user)
+    speaker = next(filter(None, names), "unknown")
     is_notice = str(message.get("subtype") or "").endswith(_NOTICES)
     text = "" if is_notice else _plain_text(str(message.get("text") or ""), people)
     return {"speaker": str(speaker), "text": text, "ts": message["ts"], "id": message["ts"]}
@@ -155,9 +142,9 @@ def read_conversation(path: Path) -> list[Turn]:
         if path.is_dir() or path.suffix == ".zip":
             turns = list(_turns_of_files(_read_files(path)))
         else:
-            content = (
-                gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-            )
+            content = path.read_bytes()
+            if path.suffix == ".gz":
+                content = gzip.decompress(content)
             turns = list(_parse_turns(_parse(content, str(path)), path.name))
     except (OSError, EOFError, zipfile.BadZipFile) as error:
         problem = getattr(error, "strerror", None) or error
@@ -178,15 +165,16 @@ _FORMS = (
 
 def _read_files(path: Path) -> dict[str, bytes]:
     """The JSON files of a folder or archive by their path in it, sorted."""
+    contents: dict[str, bytes] = {}
     if path.is_dir():
-        files = [
-            file for file in path.rglob("*.json*") if file.suffix in _SUFFIXES and file.is_file()
-        ]
-        contents = {file.relative_to(path).as_posix(): file.read_bytes() for file in files}
+        for file in path.rglob("*.json*"):
+            if file.suffix in _SUFFIXES and file.is_file():
+                contents[file.relative_to(path).as_posix()] = file.read_bytes()
     else:
         with zipfile.ZipFile(path) as archive:
-            names = [name for name in archive.namelist() if PurePosixPath(name).suffix in _SUFFIXES]
-            contents = {name: archive.read(name) for name in names}
+            for name in archive.namelist():
+                if PurePosixPath(name).suffix in _SUFFIXES:
+                    contents[name] = archive.read(name)
     return dict(sorted(contents.items()))
 
 
@@ -196,7 +184,7 @@ def _turns_of_files(files: Mapping[str, bytes]) -> Iterator[Turn]:
     people = people_of(files[users[0]] if users else None)
     for name, content in files.items():
         place = PurePosixPath(name)
-        if place.name in LISTS:
+        if place.suffix == ".json" and place.stem in LISTS:
             continue
         inner = " ".join([*place.parts[:-1], place.stem])
         for turn in _parse_turns(_parse(content, name), inner, people):
@@ -235,29 +223,28 @@ def _parse_turns(parsed: Any, name: str, people: Mapping[str, str] | None = None
             yield from _turns_of_messages(parsed, "")
 
 
-def _turns_of_conversations(conversations: Sequence[Mapping[str, Any]]) -> Iterator[Turn]:
+def _turns_of_conversations(conversations: Sequence[Message]) -> Iterator[Turn]:
     """Each conversation of an export; ids distinguish those of one title."""
-    titles = [
-        _title(conversation, f"conversation {number}")
-        for number, conversation in enumerate(conversations, 1)
-    ]
-    often = Counter(titles)
-    for number, (conversation, title) in enumerate(zip(conversations, titles, strict=True), 1):
+    titled = []
+    for number, conversation in enumerate(conversations, 1):
+        title = _title(conversation, f"conversation {number}")
         identity = _first_value(conversation, ("conversation_id", *_ID), number)
-        yield from _turns_of_conversation(
-            conversation, title if often[title] == 1 else f"{title} {identity}"
-        )
+        titled.append((title, identity, conversation))
+    often = Counter(title for title, _, _ in titled)
+    for title, identity, conversation in titled:
+        name = title if often[title] == 1 else f"{title} {identity}"
+        yield from _turns_of_conversation(conversation, name)
 
 
-def _title(record: Mapping[str, Any], fallback: str) -> str:
+def _title(record: Message, fallback: str) -> str:
     return _first_value(record, ("title", "name", "sample_id", "uuid"), fallback)
 
 
-def _first_value(record: Mapping[str, Any], names: Sequence[str], fallback: object) -> str:
+def _first_value(record: Message, names: Sequence[str], fallback: object) -> str:
     return str(next((record[name] for name in names if record.get(name)), fallback))
 
 
-def _turns_of_conversation(conversation: Mapping[str, Any], title: str) -> Iterator[Turn]:
+def _turns_of_conversation(conversation: Message, title: str) -> Iterator[Turn]:
     """One conversation of any form, or one message."""
     parts = _sessions(conversation)
     if not parts:
@@ -266,18 +253,15 @@ def _turns_of_conversation(conversation: Mapping[str, Any], title: str) -> Itera
         yield from _turns_of_messages(messages, title + part)
 
 
-def _sessions(conversation: Mapping[str, Any]) -> list[tuple[str, Sequence[Any]]]:
+def _sessions(conversation: Message) -> list[tuple[str, Sequence[Any]]]:
     """The messages of a conversation of any form by session; nothing where it has no messages."""
     if isinstance(conversation.get("mapping"), Mapping):
         return [("", _shown_branch(conversation))]
     for name in ("chat_messages", "messages"):
         if isinstance(conversation.get(name), list):
             return [("", conversation[name])]
-    inner = (
-        conversation["conversation"]
-        if isinstance(conversation.get("conversation"), Mapping)
-        else conversation
-    )
+    inner = conversation.get("conversation")
+    inner = inner if isinstance(inner, Mapping) else conversation
     numbers = sorted(int(match[1]) for match in map(_LOCOMO_SESSION.match, inner) if match)
     parts: list[tuple[str, Sequence[Any]]] = []
     for number in numbers:
@@ -287,7 +271,7 @@ def _sessions(conversation: Mapping[str, Any]) -> list[tuple[str, Sequence[Any]]
     return parts
 
 
-def _shown_branch(conversation: Mapping[str, Any]) -> list[Any]:
+def _shown_branch(conversation: Message) -> list[Any]:
     """The messages of a ChatGPT conversation from the root to the one that was shown last."""
     nodes = conversation["mapping"]
     if not all(isinstance(node, Mapping) for node in nodes.values()):
@@ -311,10 +295,9 @@ def _turns_of_messages(messages: Sequence[Any], session: str) -> Iterator[Turn]:
             raise MemoryRefused(
                 f"a message is {str(message)[:60]!r}; expected an object with a role and a content"
             )
-        parts = [
-            str(message[name]) for name in _SESSION if isinstance(message.get(name), str | int)
-        ]
-        place = session or " ".join(dict.fromkeys(parts)) or "1"
+        values = (message.get(name) for name in _SESSION)
+        parts = dict.fromkeys(str(value) for value in values if isinstance(value, str | int))
+        place = session or " ".join(parts) or "1"
         counts[place] = counts.get(place, 0) + 1
         identity = _first_value(message, _ID, counts[place])
         texts = [_text_of(message.get(name)) for name in _TEXT]
@@ -329,7 +312,7 @@ def _turns_of_messages(messages: Sequence[Any], session: str) -> Iterator[Turn]:
         )
 
 
-def _speaker(message: Mapping[str, Any]) -> str:
+def _speaker(message: Message) -> str:
     for name in _SPEAKER:
         value = message.get(name)
         if isinstance(value, Mapping):
@@ -350,7 +333,7 @@ def _text_of(value: Any) -> str:
     return ""
 
 
-def _parse_time(message: Mapping[str, Any]) -> datetime | None:
+def _parse_time(message: Message) -> datetime | None:
     value = next((message[name] for name in _TIME if message.get(name) not in (None, "")), None)
     if isinstance(value, int | float) and not isinstance(value, bool):
         return datetime.fromtimestamp(value / 1000 if value > _MILLISECONDS else value, UTC)
@@ -387,16 +370,14 @@ def ingest_conversation(
     # Also what a wrong clock dated.
     known_states = states_at(memory.store, map(topic_key, topics), Mask(as_of=NEWEST), NEWEST)
     known = {state.topic: state.content for state in known_states}
-    fresh = [
-        (topic, turn)
-        for topic, turn in zip(topics, spoken, strict=True)
-        if known.get(topic) != _turn_content(turn)
-    ]
+    fresh = []
+    for topic, turn in zip(topics, spoken, strict=True):
+        if known.get(topic) != _turn_content(turn):
+            fresh.append(_turn_state(topic, turn, path))
     for start in range(0, len(fresh), _RUN):
-        batch = [_turn_state(topic, turn, path) for topic, turn in fresh[start : start + _RUN]]
-        memory.add_many(batch, who=who, why=f"read from {path.name}")
-    added = [topic for topic, _ in fresh if topic not in known]
-    _link_turns(memory, topics, set(added), who)
+        memory.add_many(fresh[start : start + _RUN], who=who, why=f"read from {path.name}")
+    added = {state.topic for state in fresh}.difference(known)
+    _link_turns(memory, topics, added, who)
     return {
         "file": str(path),
         "prefix": prefix,
@@ -431,11 +412,11 @@ def _turn_content(turn: Turn) -> str:
 
 def _link_turns(memory: Memory, topics: Sequence[str], added: set[str], who: str) -> None:
     """Join each new turn to the one before it in its session."""
-    edges = [
-        NewEdge(topic, previous, FOLLOWS, MemoryEdgeKind.TEMPORAL)
-        for previous, topic in pairwise(topics)
-        if topic in added and topic.rpartition("/")[0] == previous.rpartition("/")[0]
-    ]
+    edges = []
+    for previous, topic in pairwise(topics):
+        is_same_session = topic.rpartition("/")[0] == previous.rpartition("/")[0]
+        if topic in added and is_same_session:
+            edges.append(NewEdge(topic, previous, FOLLOWS, MemoryEdgeKind.TEMPORAL))
     for start in range(0, len(edges), _RUN):
         memory.link_many(edges[start : start + _RUN], who=who, why="turns of one session")
 

@@ -12,11 +12,24 @@ from typing import Any, TypeVar
 
 from hades.memory.history import edges as edge_history
 from hades.memory.history import erase, facts, states
-from hades.memory.history import rows as records
 from hades.memory.history.edges import EdgeChange, NewEdge
 from hades.memory.history.erase import Certificate
 from hades.memory.history.facts import Change, ConflictRecord, Fact, FactResult, change_fact
-from hades.memory.history.rows import MemoryRefused
+from hades.memory.history.rows import (
+    LATEST,
+    NEWEST,
+    MemoryRefused,
+    aware,
+    check_relation,
+    check_share,
+    check_topic,
+    in_unit,
+    is_state_key,
+    key_of,
+    scan,
+    state_id,
+    topic_key,
+)
 from hades.memory.history.states import Act, NewState, Overtaken, named
 from hades.memory.recall import context, graph, search
 from hades.memory.recall.index import Reader, Window
@@ -66,7 +79,7 @@ class Memory:
 
     def latest(self, topic: str, *, mask: Mask | None = None) -> MemoryState | None:
         """The version of a topic that holds now, or as the mask says; None where none does."""
-        key = records.topic_key(records.check_topic(topic))
+        key = topic_key(check_topic(topic))
         versions = states.states_at(self.store, [key], mask or Mask(), self.now())
         return versions[0] if versions else None
 
@@ -90,15 +103,15 @@ class Memory:
         """What was true of a topic at a moment, as known now or at `known_at`; None before the
         first version.
         """
-        known = records.aware("known_at", known_at or records.NEWEST)
-        return states.state_at(self.store, topic, records.aware("moment", moment), known)
+        known = aware("known_at", known_at or NEWEST)
+        return states.state_at(self.store, topic, aware("moment", moment), known)
 
     query_at_time = at
 
     def topics(self, prefix: str = "") -> list[str]:
         """The topics whose names begin so, sorted."""
         where = [Term("topic", "starts_with", prefix)] if prefix else []
-        return sorted(scan_values(self.store, records.LATEST, "topic", where=where))
+        return sorted(scan_values(self.store, LATEST, "topic", where=where))
 
     def trace(self, topic: str) -> MemoryTrace:
         """All versions of a topic by id, oldest first."""
@@ -119,11 +132,11 @@ class Memory:
         """Join two states; a topic stands for its newest version. `fields` are other fields of
         `NewEdge`.
         """
-        records.check_relation(relation)
+        check_relation(relation)
 
         def work(rows: RowStore, act: Act) -> MemoryEdge:
-            tail = records.state_id(named(rows, source, act.at).key)
-            head = records.state_id(named(rows, target, act.at).key)
+            tail = state_id(named(rows, source, act.at).key)
+            head = state_id(named(rows, target, act.at).key)
             return edge_history.draw(rows, NewEdge(tail, head, relation, **fields), act)
 
         return self.in_act(who, why, work)
@@ -134,14 +147,14 @@ class Memory:
         """Join many pairs in one transaction; ends are given as topics or states."""
         links = list(new)
         for link in links:
-            records.check_relation(link.relationship_type)
+            check_relation(link.relationship_type)
 
         def work(rows: RowStore, act: Act) -> list[MemoryEdge]:
             names = chain.from_iterable((link.source, link.target) for link in links)
             ids = states.resolve_ids(rows, list(names), act.at)
-            resolved = [
-                replace(link, source=ids[link.source], target=ids[link.target]) for link in links
-            ]
+            resolved = []
+            for link in links:
+                resolved.append(replace(link, source=ids[link.source], target=ids[link.target]))
             return edge_history.draw_many(rows, resolved, act)
 
         return self.in_act(who, why, work, is_one=False)
@@ -189,13 +202,13 @@ class Memory:
 
     def find_edge_change(self, topic: str, from_rel: str, to_rel: str) -> EdgeChange | None:
         """When one relation of a topic last gave way to another, or None when it never did."""
-        return edge_history.find_edge_change(self.store, topic, from_rel, to_rel, records.NEWEST)
+        return edge_history.find_edge_change(self.store, topic, from_rel, to_rel, NEWEST)
 
     def why(self, topic: str, *, mask: Mask | None = None) -> JsonObject:
         """What holds of a topic, why, and what no longer does; now, or as the mask says."""
         view = self.mask(mask)
         return graph.account_of(
-            self.store, topic, view.as_of or self.now(), view.known_at or records.NEWEST
+            self.store, topic, view.as_of or self.now(), view.known_at or NEWEST
         )
 
     # Promotion and change
@@ -218,11 +231,10 @@ class Memory:
         grounds = promote.grounds_of(self.store, topic, self.now())
         text, metadata = promote.draft_version(grounds, reason, self.language_model, content)
         current = grounds.current
-        earlier_metadata = {
-            name: value
-            for name, value in current.metadata.items()
-            if name not in promote.MADE_BY_PROMOTION
-        }
+        earlier_metadata = {}
+        for name, value in current.metadata.items():
+            if name not in promote.MADE_BY_PROMOTION:
+                earlier_metadata[name] = value
         new = NewState(
             current.topic,
             text,
@@ -252,9 +264,9 @@ class Memory:
         drawn.
         """
         for fact in facts:
-            records.check_relation(fact.relation)
+            check_relation(fact.relation)
         old = named(self.store, old_state_id, self.now())
-        moment = records.aware("at", at) if at else None
+        moment = aware("at", at) if at else None
         new = NewState(
             old.topic, content or change_description, old.tags, old.confidence, valid_from=moment
         )
@@ -290,25 +302,19 @@ class Memory:
         """
         metadata: JsonObject = {"source": source}
         if isinstance(trust, float | int):
-            metadata |= {"trust": records.check_share("trust", trust)}
+            metadata |= {"trust": check_share("trust", trust)}
         fact = NewEdge(
             subject,
             object_,
-            records.check_relation(relation),
+            check_relation(relation),
             strength=confidence,
             metadata=metadata,
             **fields,
         )
-        names = [
-            name for name in dict.fromkeys([subject, object_]) if not records.is_state_key(name)
-        ]
-        created = self.prepared(
-            [
-                NewState(name, name, valid_from=fact.valid_from)
-                for name in names
-                if states.pointer_to(self.store, name) is None
-            ]
-        )
+        names = [name for name in dict.fromkeys([subject, object_]) if not is_state_key(name)]
+        unknown = [name for name in names if states.pointer_to(self.store, name) is None]
+        new = [NewState(name, name, valid_from=fact.valid_from) for name in unknown]
+        created = self.prepared(new)
         trust_by_source = trust if isinstance(trust, Mapping) else {}
 
         def work(rows: RowStore, act: Act) -> FactResult:
@@ -475,12 +481,12 @@ class Memory:
         """What was done to a topic (to its versions and its edges), a state or an edge, oldest
         first.
         """
-        subjects = [records.key_of(subject)]
+        subjects = [key_of(subject)]
         if states.pointer_to(self.store, subject) is not None:
             versions = self.trace(subject).states
             subjects = [*versions, *(edge.id for edge in self.edges(subject, everything=True))]
         about = [Term("subject", "in", subjects)]
-        acts = records.scan(self.store, records.AUDIT, MemoryAudit, about)
+        acts = scan(self.store, MemoryAudit, about)
         return sorted(acts, key=lambda act: act.key)
 
     def mask(self, mask: Mask | None = None) -> Mask:
@@ -490,7 +496,7 @@ class Memory:
         mask = mask or Mask()
         return Mask(
             as_of=mask.as_of or mask.known_at or self.now(),
-            known_at=mask.known_at or records.NEWEST,
+            known_at=mask.known_at or NEWEST,
         )
 
     def in_act(
@@ -501,12 +507,12 @@ class Memory:
         """
 
         def unit(rows: RowStore) -> Result:
-            act = Act(who, why, records.aware("now", self.now()), is_one)
+            act = Act(who, why, aware("now", self.now()), is_one)
             result = work(rows, act)
             act.keep(rows)
             return result
 
-        return records.in_unit(self.store, unit)
+        return in_unit(self.store, unit)
 
     def prepared(self, new: Sequence[NewState]) -> list[NewState]:
         """Versions checked and with their vectors: all that needs no transaction."""
@@ -515,9 +521,10 @@ class Memory:
             return checked
         vectors = self.embedder.embed([version.content for version in checked])
         tag = self.embedder.model.tag
-        return [
-            version
-            if version.embedding
-            else replace(version, embedding=tuple(vector.tolist()), embedding_model=tag)
-            for version, vector in zip(checked, vectors, strict=True)
-        ]
+        prepared = []
+        for version, vector in zip(checked, vectors, strict=True):
+            if not version.embedding:
+                embedding = tuple(vector.tolist())
+                version = replace(version, embedding=embedding, embedding_model=tag)
+            prepared.append(version)
+        return prepared

@@ -31,6 +31,7 @@ from hades.text.sentences import sentences_of
 from hades.text.words import words
 from schemas.answer import CitedPassage
 from schemas.ids import iso
+from schemas.record import JsonObject
 from schemas.sources import SourceSpec
 
 _ALIKE = 0.5  # two sentences that share so much are versions of each other
@@ -418,7 +419,7 @@ def _changed_setting(walk: _Walk, moves: Sequence[Move]) -> Report | None:
     return None
 
 
-def _of_questions(settings: Mapping[str, Any]) -> dict[str, Any]:
+def _of_questions(settings: Mapping[str, Any]) -> JsonObject:
     return {name: settings.get(name) for name in ("hirag_pathrag", "hipporag")}
 
 

@@ -48,10 +48,12 @@ class CommitLog:
         self._known |= {commit.id: commit for commit in read_commits(self._git_dir, missing)}
         known = [self._known[commit_id] for commit_id in ids if commit_id in self._known]
         known.sort(key=lambda commit: commit.at, reverse=True)
-        return [
-            Commit(commit.id, commit.at.timestamp(), commit.message, paths[:KEPT_FILES])
-            for commit, paths in name_as_newest(known)
-        ]
+        commits = []
+        for commit, paths in name_as_newest(known):
+            commits.append(
+                Commit(commit.id, commit.at.timestamp(), commit.message, paths[:KEPT_FILES])
+            )
+        return commits
 
 
 def cut_units(material: Material, tokenizer: Tokenizer) -> Iterator[CodeUnit]:
@@ -134,9 +136,10 @@ class UnbuiltWorkspace:
         """The ingested workspace around the home, else the only one, else the repository around the
         home.
         """
-        known = {
-            Path(spec.path): spec.exclude for spec in self._workspaces() if Path(spec.path).is_dir()
-        }
+        known = {}
+        for spec in self._workspaces():
+            if Path(spec.path).is_dir():
+                known[Path(spec.path)] = spec.exclude
         around = [self._here, *self._here.parents]
         for folder in around:
             if folder in known:

@@ -142,10 +142,8 @@ def read_columns(
     types.
     """
     schema = columns_schema(collection, columns)
-    batches = (
-        batch.select(schema.names)
-        for batch in store.scan(collection, columns=schema.names, where=where)
-    )
+    scanned = store.scan(collection, columns=schema.names, where=where)
+    batches = (batch.select(schema.names) for batch in scanned)
     return pa.Table.from_batches(batches, schema=schema).combine_chunks()
 
 
@@ -157,9 +155,10 @@ def describe_datasets(
     """
     known = {collection.name: list(collection.schema) for collection in COLLECTIONS}
     source = str(context.home.resolve())
-    return [
-        Dataset(name, digest, source, counts.get(name), known.get(name, ())) for name in collections
-    ]
+    datasets = []
+    for name in collections:
+        datasets.append(Dataset(name, digest, source, counts.get(name), known.get(name, ())))
+    return datasets
 
 
 def vectors_of(rows: pa.Table, model: str) -> NDArray[np.float32]:

@@ -4,22 +4,23 @@ cost.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Sequence, Set
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 import orjson
 
 from hades import build_state
 from hades.ingest import manifest
 from hades.night.report import last_runs, newest_report
+from hades.night.stage import Report
 from hades.night.stages import NIGHT
 from hades.night.topics.inputs import HierarchyRules
 from hades.night.topics.wording import summary_prompt
 from hades.night.weights.feedback import judge_digest
 from hades.ports.services import PaidModels
 from hades.ports.store import RowStore, Term, scan_rows, scan_values
+from schemas.record import JsonObject
 
 _ALWAYS = ("contracts", "released")
 _RUNS = 10  # builds whose durations the forecast takes the median of
@@ -28,7 +29,7 @@ _MILLION = 1_000_000
 
 def forecast_cost(
     store: RowStore, paid: PaidModels, *, is_embedding: bool, is_writing: bool
-) -> dict[str, Any]:
+) -> JsonObject:
     """Count the texts that have no vector, and the topics that the language model may have to
     summarise again.
 
@@ -36,21 +37,17 @@ def forecast_cost(
     Before the first build there are no topics to count. A `price` of None: one that is needed is
     not set.
     """
-    waiting = [Term("embedding_model", "is_null")]
-    texts = (
-        scan_values(store, "doc_chunks", "token_count", where=waiting)
-        if paid.embedder and is_embedding
-        else ()
-    )
-    embedded = sum(tokens or 0 for tokens in texts)
+    embedded = 0
+    if paid.embedder and is_embedding:
+        waiting = [Term("embedding_model", "is_null")]
+        counts = scan_values(store, "doc_chunks", "token_count", where=waiting)
+        embedded = sum(filter(None, counts))
     prompts = topic_prompts(store) if paid.writer and is_writing else []
     prompt_tokens = sum(paid.count_tokens(prompt) for prompt in prompts)
     return price_of(paid, embedded, len(prompts), prompt_tokens)
 
 
-def price_of(
-    paid: PaidModels, embedding_tokens: int, calls: int, prompt_tokens: int
-) -> dict[str, Any]:
+def price_of(paid: PaidModels, embedding_tokens: int, calls: int, prompt_tokens: int) -> JsonObject:
     """These tokens and calls of a language model with their price; None where one is not set."""
     written = calls * HierarchyRules().summary_tokens
     parts = (
@@ -75,16 +72,13 @@ def topic_prompts(store: RowStore, keys: Set[str] | None = None) -> list[str]:
     prompts = []
     for row in scan_rows(store, "clusters", columns=["_key", "name", "metadata"]):
         facts = orjson.loads(row["metadata"])
-        if facts["evidence"] and (keys is None or row["_key"] in keys):
-            prompts.append(
-                summary_prompt(
-                    row["name"], facts["terms"], [quote["text"] for quote in facts["evidence"]]
-                )
-            )
+        quotes = [quote["text"] for quote in facts["evidence"]]
+        if quotes and (keys is None or row["_key"] in keys):
+            prompts.append(summary_prompt(row["name"], facts["terms"], quotes))
     return prompts
 
 
-def forecast_build(store: RowStore, home: Path, paid: PaidModels = PaidModels()) -> dict[str, Any]:
+def forecast_build(store: RowStore, home: Path, paid: PaidModels = PaidModels()) -> JsonObject:
     """What a nightly build has work for, by the store's own marks and the last reports; nothing is
     computed.
 
@@ -122,20 +116,18 @@ def forecast_build(store: RowStore, home: Path, paid: PaidModels = PaidModels())
     }
 
 
-def forecast_seconds(stage: str, runs: Sequence[Mapping[str, Any]], chunks: int) -> float | None:
+def forecast_seconds(stage: str, runs: Sequence[Report], chunks: int) -> float | None:
     """The median over earlier builds in which the stage had work; embedding by the chunk. None:
     never measured.
     """
     if stage == "embeddings":
-        rates = [
-            run["seconds"][stage] / run["embedded"]
-            for run in runs
-            if run["embedded"] and stage in run["seconds"]
-        ]
+        rates = []
+        for run in runs:
+            if run["embedded"] and stage in run["seconds"]:
+                rates.append(run["seconds"][stage] / run["embedded"])
         return round(median(rates) * chunks, 1) if rates else None
-    durations = [
-        run["seconds"][stage]
-        for run in runs
-        if stage in run["seconds"] and stage not in run["skipped"]
-    ]
+    durations = []
+    for run in runs:
+        if stage in run["seconds"] and stage not in run["skipped"]:
+            durations.append(run["seconds"][stage])
     return round(median(durations), 1) if durations else None

@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 from hades import build_state
 from hades.errors import HadesError
 from hades.night.context import BuildContext
+from hades.night.stage import Report
 from hades.night.weights import stage as weights
 from hades.night.weights.stage import WeightError
 from hades.ports.services import DATA_HASH, Dataset, RunRecord, Tracker, version_with_hash
@@ -102,13 +103,10 @@ def log_ranker(
     """
     data_hash = str(model.signature["data_hash"])
     generation = build_state.generation_of(model)
+    signature = {f"signature.{name}": model.signature[name] for name in ("model", "state")}
     record = RunRecord(
         f"ranker {generation[:8]}",
-        params={
-            **params,
-            "signature.model": model.signature["model"],
-            "signature.state": model.signature["state"],
-        },
+        params={**params, **signature},
         metrics=metrics,
         artifacts=artifacts,
         inputs=[Dataset("questions", data_hash, ", ".join(map(str, artifacts)))],
@@ -136,17 +134,13 @@ def promote_ranker(
     generation = build_state.keep(home, model)
     tracker.tag(RANKER_MODEL, version, {SERVED: CHAMPION})
     tracker.set_alias(RANKER_MODEL, CHAMPION, version)
-    record_ranker(
-        store,
-        generation,
-        as_of,
-        {"version": version, "data_hash": str(model.signature["data_hash"])},
-    )
+    report = {"version": version, "data_hash": str(model.signature["data_hash"])}
+    record_ranker(store, generation, as_of, report)
     return generation
 
 
 def record_ranker(
-    store: GraphStore, generation: str, as_of: datetime | None, report: Mapping[str, Any]
+    store: GraphStore, generation: str, as_of: datetime | None, report: Report
 ) -> None:
     """Say in the ledger which ranker the next snapshot holds; an empty generation: none."""
     with store.bulk(["build_stages"]) as inside:
@@ -178,23 +172,18 @@ _COLLECTION = "collection"
 _FOOTER = b"hades.weights"
 _FORMAT = 1
 # Rows, configuration, report.
-WeightFile = tuple[Mapping[str, pa.Table], Sequence[WeightConfig], Mapping[str, Any]]
+WeightFile = tuple[Mapping[str, pa.Table], Sequence[WeightConfig], Report]
 
 
 def write(path: Path, contents: WeightFile) -> None:
     """Put the weights into a file."""
     rows, config, report = contents
-    footer = {
-        "format": _FORMAT,
-        "config": [row.model_dump(mode="json") for row in config],
-        "report": report,
-    }
-    tables = [
-        rows[name]
-        .select(list(columns))
-        .append_column(_COLLECTION, pa.repeat(name, rows[name].num_rows))
-        for name, columns in COLUMNS.items()
-    ]
+    config_rows = [row.model_dump(mode="json") for row in config]
+    footer = {"format": _FORMAT, "config": config_rows, "report": report}
+    tables = []
+    for name, columns in COLUMNS.items():
+        marks = pa.repeat(name, rows[name].num_rows)
+        tables.append(rows[name].select(list(columns)).append_column(_COLLECTION, marks))
     table = pa.concat_tables(tables, promote_options="default")
     marked = table.replace_schema_metadata({_FOOTER: canonical_json(footer).encode()})
     pq.write_table(
@@ -328,13 +317,11 @@ def retain(
     if keep < 1:
         raise WeightError(f"keep is {keep}; at least the newest version must stay")
     needed = {f"{_SERVED}{snapshot}" for snapshot in snapshots}
-    deleted = [
-        version.version
-        for version in tracker.versions(model)[keep:]
-        if not version.aliases and needed.isdisjoint(version.tags)
-    ]
-    for version in deleted:
-        tracker.delete_version(model, version)
+    deleted = []
+    for version in tracker.versions(model)[keep:]:
+        if not version.aliases and needed.isdisjoint(version.tags):
+            tracker.delete_version(model, version.version)
+            deleted.append(version.version)
     return deleted
 
 
@@ -342,15 +329,10 @@ def _params(report: Mapping[str, Any], config: Sequence[WeightConfig]) -> dict[s
     params: dict[str, object] = {name: report[name] for name in ("as_of", "bias", DATA_HASH)}
     params |= {f"neutral.{name}": value for name, value in report["neutral"].items()}
     for row in config:
-        params |= {
-            f"{row.relation_type}.{name}": getattr(row, name)
-            for name in ("type_prior", "tau_days", "relation_boost")
-        }
-        params |= {
-            f"{row.relation_type}.{name}": value
-            for name, value in row.coefficients.items()
-            if name != "bias"
-        }
+        values = row.model_dump(include={"type_prior", "tau_days", "relation_boost"})
+        for name, value in {**values, **row.coefficients}.items():
+            if name != weights.BIAS:
+                params[f"{row.relation_type}.{name}"] = value
     return params
 
 

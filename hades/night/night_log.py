@@ -13,7 +13,7 @@ from typing import Any
 
 from hades.files import write_whole
 from hades.night.history import Move, moves_of
-from hades.night.stage import Night, Report
+from hades.night.stage import Night, Report, leaves_of
 from hades.night.summary import describe_stop
 from hades.snapshot import manifest
 from hades.snapshot.manifest import root_of, served
@@ -41,7 +41,9 @@ def write_stopped(home: Path, night: Night, report: Report, error: BaseException
 
 def night_log(home: Path, limit: int) -> list[Entry]:
     """The newest nights and moves first; a night that changed nothing has a line too."""
-    entries = {f"{move.at} {move.snapshot}": _entry_of(move) for move in moves_of(home)}
+    entries = {}
+    for move in moves_of(home):
+        entries[f"{move.at} {move.snapshot}"] = _entry_of(move)
     for body in _bodies(home):
         _add_night(entries, body)
     ordered = sorted(entries.values(), key=lambda entry: str(entry["at"]))
@@ -52,21 +54,12 @@ def night_log(home: Path, limit: int) -> list[Entry]:
 
 def changed_settings(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     """The settings that differ, each with both values."""
-    before, after = dict(_leaves(old)), dict(_leaves(new))
-    names = sorted(before.keys() | after.keys())
-    return [
-        f"{name}: {before.get(name)} -> {after.get(name)}"
-        for name in names
-        if before.get(name) != after.get(name)
-    ]
-
-
-def _leaves(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    for name, value in values.items():
-        if isinstance(value, Mapping):
-            yield from _leaves(value, f"{prefix}{name}.")
-        else:
-            yield f"{prefix}{name}", value
+    before, after = dict(leaves_of(old)), dict(leaves_of(new))
+    changes = []
+    for name in sorted(before.keys() | after.keys()):
+        if before.get(name) != after.get(name):
+            changes.append(f"{name}: {before.get(name)} -> {after.get(name)}")
+    return changes
 
 
 def _entry_of(move: Move) -> Entry:
@@ -123,7 +116,10 @@ def _add_night(entries: dict[str, Entry], body: Report) -> None:
 def _describe(home: Path, entry: Entry) -> Entry:
     """An entry with what is true of its snapshot now."""
     root, snapshot = root_of(home), entry["snapshot"]
-    tags = [name for name, tagged in manifest.pins(root).items() if tagged == snapshot]
+    tags = []
+    for name, tagged in manifest.pins(root).items():
+        if tagged == snapshot:
+            tags.append(name)
     known = {name: value for name, value in entry.items() if name != "settings"}
     return {
         **known,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import pyarrow as pa
 
@@ -19,6 +18,7 @@ from hades.night.stage import Night
 from hades.night.stages import NIGHT, STAGES, STORE_CONTRACTS
 from hades.ports.store import GraphStore
 from schemas.catalogue import columns_schema
+from schemas.record import JsonObject
 
 # Repair: remove the rows that break a contract, and compute again what they were made from. A stage
 # skips itself while its inputs are unchanged, so a damaged row would stay. Here the broken rows are
@@ -43,7 +43,7 @@ _KEYED_BY_ID = ("vectors", "other_edges")  # frames of several collections
 
 def repair(
     context: BuildContext, ingest: Ingest, night: Night, contracts: Sequence[str] = ()
-) -> dict[str, Any]:
+) -> JsonObject:
     """Compute again what these contracts name as damaged, or what any contract does; then check and
     publish.
 
@@ -90,9 +90,8 @@ def _run_again(
     notes, stages_run = [], []
     if {"nodes", "chunks"} & set(chosen):
         missing_paths = ingest.rewrite()
-        notes += [
-            f"{path} is gone, so its documents could not be read again" for path in missing_paths
-        ]
+        for path in missing_paths:
+            notes.append(f"{path} is gone, so its documents could not be read again")
         notes += _drop_lost_documents(context.store)
         stages_run.append("sources")
     ingest.run_from_store([Phase.EMBEDDINGS])
@@ -113,10 +112,11 @@ def _drop_lost_documents(store: GraphStore) -> list[str]:
     lost = sorted(manifest.documents_with_lost_rows(store, ("documents",)))
     entries = manifest.entries(store, lost)
     remove_documents(store, lost)
-    return [
-        f"{entry.origin} ({key}) is lost and its source is gone, so what was left of it was removed"
-        for key, entry in entries.items()
-    ]
+    notes = []
+    for key, entry in entries.items():
+        lost_document = f"{entry.origin} ({key}) is lost and its source is gone"
+        notes.append(f"{lost_document}, so what was left of it was removed")
+    return notes
 
 
 def _remove(store: GraphStore, contract: str, broken: Mapping[str, Sequence[str]]) -> None:

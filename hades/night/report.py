@@ -13,7 +13,6 @@ from datetime import UTC, datetime
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 from pydantic import TypeAdapter
 
@@ -47,6 +46,7 @@ from hades.snapshot.manifest import PAST_NIGHT, root_of
 from hades.snapshot.open import snapshots
 from hades.snapshot.publish import adopt
 from schemas.ids import iso
+from schemas.record import JsonObject
 
 _PATTERN = "nightly-*.json"
 _MOVES = 14  # that are shown
@@ -54,7 +54,7 @@ _GONE = "a topic that is gone"
 EXPERIMENT = "hades-nightly"
 
 
-def build(context: BuildContext, ingest: Ingest, night: Night) -> dict[str, Any]:
+def build(context: BuildContext, ingest: Ingest, night: Night) -> JsonObject:
     """A whole night in this process and its report; what each stage reported and how long it
     took.
     """
@@ -71,7 +71,7 @@ _COPIED = (*TEXTS, "ingest_manifest", "sources", "extractions", "weight_config")
 _COPIED_UNTIL = ("entity_edits", "query_logs")  # rows of what people did, with the time they did it
 
 
-def build_if_past(context: BuildContext, night: Night) -> dict[str, Any] | None:
+def build_if_past(context: BuildContext, night: Night) -> JsonObject | None:
     """The night of a moment before the newest graph, its snapshot pinned; None for any other
     night.
     """
@@ -156,49 +156,52 @@ def _summarise(
     report: Report,
     checked: Sequence[ContractResult],
     previous: Report,
-) -> dict[str, Any]:
+) -> JsonObject:
     """What a build says of itself: to its page, to `hades status` and to the next build.
 
     A stage that the build left out still stands as the build before said.
     """
     topics, histograms = previous.get("topics", {}), previous.get("histograms", {})
-    if "topics" in report:
-        topics = {topic["name"]: topic["size"] for topic in report["topics"]["biggest"]}
+    built, released = report.get("topics", {}), report["released"]
+    if built:
+        topics = {topic["name"]: topic["size"] for topic in built["biggest"]}
     if "weights" in report:
         histograms = report["weights"]["histograms"]
-    stages = {name: report[name] for name in STAGE_NAMES if "took" in report.get(name, {})}
-    seconds = {name: float(stage_report["took"]) for name, stage_report in stages.items()}
+    seconds: dict[str, float] = {}
+    skipped: list[str] = []
+    log: dict[str, str] = {}
+    for name in STAGE_NAMES:
+        stage_report = report.get(name, {})
+        if "took" in stage_report:
+            seconds[name] = float(stage_report["took"])
+            log[name] = STAGES[name].describe(stage_report)
+            if stage_report.get("skipped") or stage_report.get("mode") == "skipped":
+                skipped.append(name)
     seconds["contracts"] = round(sum(check["took"] for check in report["contracts"]), 3)
+    exam_kinds = report.get("exam", {}).get("kinds", {})
     return {
         "build": night.name,
         "began": iso(datetime.fromtimestamp(night.began, UTC)),
         "as_of": night.as_of.isoformat(),
-        "snapshot": report["released"]["snapshot"],
+        "snapshot": released["snapshot"],
         "derived_from": derivation(context),
         "seconds": seconds,
-        "skipped": [
-            name
-            for name, stage_report in stages.items()
-            if stage_report.get("skipped") or stage_report.get("mode") == "skipped"
-        ],
-        "log": {name: STAGES[name].describe(stage_report) for name, stage_report in stages.items()},
+        "skipped": skipped,
+        "log": log,
         "contracts": list(map(_summarise_contract, checked)),
-        "accepted": report["released"]["accepted"],
-        "model_calls": int(report.get("topics", {}).get("summaries_written", 0)),
+        "accepted": released["accepted"],
+        "model_calls": int(built.get("summaries_written", 0)),
         "embedded": report.get("embeddings", {}).get("embedded", 0),
         "counts": {name: rows for name, rows in context.store.counts().items() if rows},
         "topics": topics,
         "topic_names": topic_names(context.store),
         "histograms": histograms,
-        "standing": report["released"]["standing"],
-        "exam": {
-            "kinds": report.get("exam", {}).get("kinds", {}),
-            "taken": taken_exam(context.home),
-        },
+        "standing": released["standing"],
+        "exam": {"kinds": exam_kinds, "taken": taken_exam(context.home)},
     }
 
 
-def _summarise_contract(result: ContractResult) -> dict[str, Any]:
+def _summarise_contract(result: ContractResult) -> JsonObject:
     return {
         "contract": result.contract,
         "rules": result.rules,
@@ -219,15 +222,13 @@ def _log_night(
     tracker, snapshot = context.open_tracker(), report["released"]["snapshot"]
     registered = {model: version_of(tracker, snapshot, model) for model in MODELS}
     registered[RANKER_MODEL] = report.get("ranker", {}).get("version")
-    served_versions = {
-        model: version for model, version in registered.items() if version is not None
-    }
+    served_versions = {model: version for model, version in registered.items() if version}
     digest = derivation(context)
     record = _night_record(night, _stage_records(context, report, digest))
-    corpora = [
-        Dataset(corpus["source"], digest, corpus["path"], corpus["documents"]["read"])
-        for corpus in report.get("sources", {}).get("sources", ())
-    ]
+    corpora = []
+    for corpus in report.get("sources", {}).get("sources", ()):
+        read = corpus["documents"]["read"]
+        corpora.append(Dataset(corpus["source"], digest, corpus["path"], read))
     versions = [tracker.known(model, version) for model, version in served_versions.items()]
     complete = replace(
         record,
@@ -250,11 +251,10 @@ def log_stopped_night(
     status: RunStatus = "FAILED" if isinstance(error, Exception) else "KILLED"
     now = utc_now()
     stages = _stage_records(context, report, derive_digest(context.store) or "")
-    stages += [
-        RunRecord(name, began=datetime.fromtimestamp(began, UTC), ended=now, status=status)
-        for name, began in report["began"].items()
-        if name not in report
-    ]
+    for name, began in report["began"].items():
+        if name not in report:
+            moment = datetime.fromtimestamp(began, UTC)
+            stages.append(RunRecord(name, began=moment, ended=now, status=status))
     reason = f"{type(error).__name__}: {error}"
     record = replace(
         _night_record(night, stages),
@@ -272,18 +272,17 @@ def _stage_records(context: BuildContext, report: Report, digest: str) -> list[R
     for name, began in report["began"].items():
         if name not in report:  # it was stopped
             continue
-        stage, took = STAGES[name], float(report[name]["took"])
-        stage_record = build_state.complete(context.store, stage.ledger) if stage.ledger else None
-        stage_digest = (stage_record.digest if stage_record is not None else "") or digest
-        records.append(
-            RunRecord(
-                name,
-                metrics=stage.metrics(report[name]),
-                inputs=describe_datasets(context, stage.reads, stage_digest, counts),
-                began=datetime.fromtimestamp(began, UTC),
-                ended=datetime.fromtimestamp(began + took, UTC),
-            )
+        stage, ended = STAGES[name], began + report[name]["took"]
+        done = build_state.complete(context.store, stage.ledger) if stage.ledger else None
+        stage_digest = done.digest if done is not None and done.digest else digest
+        record = RunRecord(
+            name,
+            metrics=stage.metrics(report[name]),
+            inputs=describe_datasets(context, stage.reads, stage_digest, counts),
+            began=datetime.fromtimestamp(began, UTC),
+            ended=datetime.fromtimestamp(ended, UTC),
         )
+        records.append(record)
     return records
 
 
@@ -291,7 +290,8 @@ def _night_record(night: Night, stages: Sequence[RunRecord]) -> RunRecord:
     """The run of a night as far as its parameters and its stages go."""
     figures: dict[str, float] = {}
     for stage in stages:
-        figures |= {f"{stage.name}.{figure}": number for figure, number in stage.metrics.items()}
+        for figure, number in stage.metrics.items():
+            figures[f"{stage.name}.{figure}"] = number
     params = {
         "as_of": night.as_of.isoformat(),
         "mode": night.mode,
@@ -307,10 +307,8 @@ def summary_lines(report: Report) -> list[str]:
     lines = []
     for stage in NIGHT:
         if stage.name in report:
-            stage_report = report[stage.name]
-            lines.append(
-                f"{stage.name:<11} {stage_report['took']:7.1f} s  {stage.describe(stage_report)}"
-            )
+            took, log = report[stage.name]["took"], stage.describe(report[stage.name])
+            lines.append(f"{stage.name:<11} {took:7.1f} s  {log}")
     results = _results(report)
     rows = sum(result["rows"] for result in results)
     rules = set(chain.from_iterable(result["rule_ids"] for result in results))
@@ -329,9 +327,8 @@ def topic_names(store: RowStore) -> dict[str, str]:
     """The name of every topic by its key; the next build needs it for those that are gone by
     then.
     """
-    return {
-        row["_key"]: row["name"] for row in scan_rows(store, "clusters", columns=["_key", "name"])
-    }
+    rows = scan_rows(store, "clusters", columns=["_key", "name"])
+    return {row["_key"]: row["name"] for row in rows}
 
 
 def _moved(store: RowStore, topics: Report, names_before: Mapping[str, str]) -> list[Move]:
@@ -345,12 +342,12 @@ def _moved(store: RowStore, topics: Report, names_before: Mapping[str, str]) -> 
         Term("cluster_id", "not_null"),
     ]
     columns = ["prev_cluster_id", "cluster_id"]
-    pairs = Counter(
-        (row["prev_cluster_id"], row["cluster_id"])
-        for row in scan_rows(store, "cluster_membership_journal", where=where, columns=columns)
-    )
-    heaviest = sorted(pairs.items(), key=lambda entry: (-entry[1], entry[0]))[:_MOVES]
-    return [(names.get(old, _GONE), names.get(new, new), count) for (old, new), count in heaviest]
+    rows = scan_rows(store, "cluster_membership_journal", where=where, columns=columns)
+    pairs = Counter((row["prev_cluster_id"], row["cluster_id"]) for row in rows)
+    moves = []
+    for old, new in sorted(pairs, key=lambda pair: (-pairs[pair], pair))[:_MOVES]:
+        moves.append((names.get(old, _GONE), names.get(new, new), pairs[old, new]))
+    return moves
 
 
 # What `hades status` shows of a build, with what stands for a part that its report does not have.
@@ -380,17 +377,17 @@ def snapshot_of_night(home: Path, name: str) -> str:
     return "".join(_status(_body(path))["snapshot"] for path in paths)
 
 
-def _status(body: Report) -> dict[str, Any]:
+def _status(body: Report) -> JsonObject:
     return {name: body.get(name, missing) for name, missing in _STATUS.items()}
 
 
-def newest_report(home: Path) -> dict[str, Any]:
+def newest_report(home: Path) -> JsonObject:
     """Everything the last build wrote about itself; empty when there was none."""
     paths = sorted((home / REPORTS).glob(_PATTERN))
     return _body(paths[-1]) if paths else {}
 
 
-def _body(path: Path) -> dict[str, Any]:
+def _body(path: Path) -> JsonObject:
     try:
         body = json.loads(path.read_text("utf-8"))
     except (ValueError, OSError):
@@ -413,14 +410,18 @@ def write_build_page(
 
     `standing` are the answers of standing questions that changed.
     """
-    idle = dict.fromkeys(build["skipped"], "nothing to do: ")
-    stages = [
-        Bar(name, build["seconds"][name], idle.get(name, "") + build["log"][name])
-        for name in build["seconds"]
-        if name in build["log"]
-    ]
-    counts, sizes = previous.get("counts", {}), previous.get("topics", {})
-    topics = sorted(build["topics"].items(), key=lambda topic: (-topic[1], topic[0]))
+    stages = []
+    for name, log in build["log"].items():
+        idle = "nothing to do: " if name in build["skipped"] else ""
+        stages.append(Bar(name, build["seconds"][name], idle + log))
+    topics = []
+    sizes = previous.get("topics", {})
+    for name, size in sorted(build["topics"].items(), key=lambda topic: (-topic[1], topic[0])):
+        topics.append(Bar(name, size, _change(size, sizes.get(name))))
+    counts = []
+    former_counts = previous.get("counts", {})
+    for name, count in build["counts"].items():
+        counts.append((name, count, _change(count, former_counts.get(name))))
     histograms = build["histograms"].items()
     return page.write(
         path,
@@ -433,12 +434,9 @@ def write_build_page(
         stages=stages,
         supplied=[Bar(kind, count) for kind, count in build["exam"]["kinds"].items()],
         exam_bars=_kinds(build["exam"]["taken"] or {}),
-        topics=[Bar(name, size, _change(size, sizes.get(name))) for name, size in topics],
+        topics=topics,
         weights=sorted(histograms, key=lambda entry: (-sum(entry[1]), entry[0])),
-        counts=[
-            (name, count, _change(count, counts.get(name)))
-            for name, count in build["counts"].items()
-        ],
+        counts=counts,
     )
 
 
@@ -448,10 +446,10 @@ def write_exam_page(path: Path, exam: Report) -> Path:
 
 
 def _kinds(exam: Report) -> list[Bar]:
-    return [
-        Bar(kind, row["recall@5"], f"of {row['questions']:,}")
-        for kind, row in exam.get("kinds", {}).items()
-    ]
+    bars = []
+    for kind, row in exam.get("kinds", {}).items():
+        bars.append(Bar(kind, row["recall@5"], f"of {row['questions']:,}"))
+    return bars
 
 
 def _change(now: int, previous: int | None) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
@@ -12,6 +12,7 @@ from pydantic import Field, validate_call
 
 from hades.ingest.ingest import Ingest
 from hades.night.context import BuildContext, Mode, default_moment
+from schemas.record import JsonObject
 from schemas.sources import SourceSpec
 
 KEEP_SNAPSHOTS = 7
@@ -28,7 +29,7 @@ FirstStage = Literal[
     "released",
 ]
 Report = Mapping[str, Any]
-Rows = list[dict[str, Any]]  # of a table that people read
+Rows = list[JsonObject]  # of a table that people read
 
 
 @dataclass(frozen=True)
@@ -105,7 +106,7 @@ class Stage:
 
     name: str
     title: str
-    run: Callable[[BuildContext, Ingest, Night], dict[str, Any]]
+    run: Callable[[BuildContext, Ingest, Night], JsonObject]
     describe: Callable[[Report], str]
     reads: tuple[str, ...]
     writes: tuple[str, ...]
@@ -119,12 +120,11 @@ class Stage:
 
     def metrics(self, report: Report) -> dict[str, float]:
         """The figures of the stage and the seconds it took, by their path in its report."""
-        parts = tuple(f"{figure}." for figure in (*self.figures, "took"))
-        return {
-            path: number
-            for path, number in numbers_of(report).items()
-            if f"{path}.".startswith(parts)
-        }
+        figures: dict[str, float] = {}
+        for path, number in numbers_of(report).items():
+            if any(f"{path}.".startswith(f"{figure}.") for figure in (*self.figures, "took")):
+                figures[path] = number
+        return figures
 
     def table(self, report: Report) -> Rows:
         """What the Prefect UI shows of a report: a row for each of its rows, else one of what it
@@ -133,34 +133,45 @@ class Stage:
         part = report.get(self.rows)
         if isinstance(part, Mapping):
             return [_row({"name": name, "count": value}) for name, value in part.items()]
-        plain = {
-            name: value for name, value in report.items() if not isinstance(value, Mapping | list)
-        }
-        return [_row(row) for row in part or [plain]]
+        if part:
+            return list(map(_row, part))
+        return [
+            {name: value for name, value in report.items() if not isinstance(value, Mapping | list)}
+        ]
 
 
-def _row(values: Report) -> dict[str, Any]:
+def _row(values: Report) -> JsonObject:
     """A row of a table: of a part that has parts these stand in the row."""
-    row: dict[str, Any] = {}
+    row: JsonObject = {}
     for name, value in values.items():
         row |= value if isinstance(value, Mapping) else {name: value}
     return row
 
 
+def leaves_of(values: Report, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """The values that are no parts, with their dotted paths."""
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            yield from leaves_of(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", value
+
+
 def numbers_of(report: Report) -> dict[str, float]:
     """The numbers of a report by their path in it."""
     numbers: dict[str, float] = {}
-    for name, value in report.items():
-        if isinstance(value, Mapping):
-            numbers |= {f"{name}.{inner}": number for inner, number in numbers_of(value).items()}
-        elif isinstance(value, int | float) and not isinstance(value, bool):
-            numbers[name] = float(value)
+    for path, value in leaves_of(report):
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            numbers[path] = float(value)
     return numbers
 
 
 def describe_figures(report: Report) -> str:
     """The numbers of a report that are not 0, in a line."""
-    counts = [f"{name} {number:,g}" for name, number in numbers_of(report).items() if number]
+    counts = []
+    for name, number in numbers_of(report).items():
+        if number:
+            counts.append(f"{name} {number:,g}")
     return ", ".join(counts) or "nothing to do"
 
 

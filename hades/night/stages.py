@@ -37,26 +37,24 @@ from hades.night.topics import stage as topics
 from hades.night.weights import stage as weights
 from hades.ports.services import Dataset, utc_now
 from hades.telemetry.logs import span
+from schemas.record import JsonObject
 
 logger = logging.getLogger(__name__)
 
 
-def _read_sources(context: BuildContext, ingest: Ingest, night: Night) -> dict[str, Any]:
+def _read_sources(context: BuildContext, ingest: Ingest, night: Night) -> JsonObject:
     moment = night.as_of if night.is_past else None
-    synced: list[dict[str, Any]] = []
+    synced: list[JsonObject] = []
     if moment is None and night.sources is None:  # what changed there is read with the corpora
         synced = ingest.sync(phases=(), due=True)
     corpora = ingest.again(night.sources, (Phase.NODES, Phase.CHUNKS), moment)
     documents: Counter[str] = Counter()
+    chunks = 0
     for corpus in corpora:
         documents.update(corpus["documents"])
-    chunks = sum(corpus["chunks"] for corpus in corpora)
-    return {
-        "sources": corpora,
-        "synced": synced,
-        "documents": dict(documents),
-        "chunks": chunks,
-    }
+        chunks += corpus["chunks"]
+    read = {"documents": dict(documents), "chunks": chunks}
+    return {"sources": corpora, "synced": synced, **read}
 
 
 def _describe_sources(report: Report) -> str:
@@ -80,7 +78,7 @@ SOURCES = Stage(
 )
 
 
-def _embed(context: BuildContext, ingest: Ingest, night: Night) -> dict[str, Any]:
+def _embed(context: BuildContext, ingest: Ingest, night: Night) -> JsonObject:
     report = ingest.run_from_store([Phase.EMBEDDINGS]).as_dict()
     return {**report, "memory": reembed_states(context.store, ingest.embedder)}
 
@@ -101,7 +99,9 @@ EMBEDDINGS = Stage(
 
 
 def _describe_edges(report: Report) -> str:
-    changed = {kind: sum(change.values()) for kind, change in report["derived"].items()}
+    changed = {}
+    for kind, change in report["derived"].items():
+        changed[kind] = sum(change.values())
     counts = [f"{count:,} {kind}" for kind, count in changed.items() if count]
     return ", ".join(counts) or "nothing changed"
 
@@ -150,16 +150,18 @@ STAGES: Mapping[str, Stage] = {stage.name: stage for stage in NIGHT}
 STORE_CONTRACTS: tuple[str, ...] = CONTRACT_NAMES[:-1]  # all but that of the snapshot
 
 
+RunStage = Callable[[Stage, Night], JsonObject]
+CheckContracts = Callable[[Sequence[str]], JsonObject]
 WhenStopped = Callable[[Report, BaseException], None]
 
 
 def run_night(
     night: Night,
-    run: Callable[[Stage, Night], dict[str, Any]],
-    check: Callable[[Sequence[str]], dict[str, Any]],
+    run: RunStage,
+    check: CheckContracts,
     when_stopped: WhenStopped,
-    report: dict[str, Any] | None = None,
-) -> dict[str, Any]:
+    report: JsonObject | None = None,
+) -> JsonObject:
     """Run the stages in order, each followed by its contracts; what each reported.
 
     A `report` that is given is filled as the night goes on, so that one that stops can be told.
@@ -189,9 +191,9 @@ def _tell_stopped(when_stopped: WhenStopped, report: Report, error: BaseExceptio
 
 def _run_stages(
     night: Night,
-    run: Callable[[Stage, Night], dict[str, Any]],
-    check: Callable[[Sequence[str]], dict[str, Any]],
-    report: dict[str, Any],
+    run: RunStage,
+    check: CheckContracts,
+    report: JsonObject,
 ) -> None:
     """Add to the report what each stage said, as soon as it said it."""
     for stage in NIGHT[STAGE_NAMES.index(night.from_stage) :]:
@@ -205,27 +207,28 @@ def _run_stages(
 
 def run_here(
     context: BuildContext, ingest: Ingest, night: Night, when_stopped: WhenStopped
-) -> dict[str, Any]:
+) -> JsonObject:
     """The whole night in one call, for a notebook, a script or an installation without Prefect."""
 
-    def run(stage: Stage, night: Night) -> dict[str, Any]:
+    def run(stage: Stage, night: Night) -> JsonObject:
         with span(f"hades.build.{stage.name}"):
-            return _time(lambda: run_stage(stage, context, ingest, night))
+            return timed(lambda: run_stage(stage, context, ingest, night))
 
-    def check(contracts: Sequence[str]) -> dict[str, Any]:
+    def check(contracts: Sequence[str]) -> JsonObject:
         with span("hades.build.contracts", contracts=tuple(contracts)):
-            return _time(lambda: check_stage(context, night, contracts).require().as_dict())
+            return timed(lambda: check_stage(context, night, contracts).require().as_dict())
 
     return run_night(night, run, check, when_stopped)
 
 
-def _time(work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+def timed(work: Callable[[], JsonObject]) -> JsonObject:
+    """A report with the seconds that it took."""
     began = time.perf_counter()
     report = work()
     return {**report, "took": round(time.perf_counter() - began, 3)}
 
 
-def run_stage(stage: Stage, context: BuildContext, ingest: Ingest, night: Night) -> dict[str, Any]:
+def run_stage(stage: Stage, context: BuildContext, ingest: Ingest, night: Night) -> JsonObject:
     """Run one stage; lineage is told when it starts and how it ends."""
     began = _lineage_of(stage, context, night)
     context.emit_lineage(began.event("START", utc_now()))
@@ -256,9 +259,9 @@ def check_stage(context: BuildContext, night: Night | None, contracts: Sequence[
         broken = {finding.rule for finding in (*result.findings, *result.warnings)}
         rules = contract_of(result, context.home).rules
         collections = list(dict.fromkeys(rule.frame for rule in rules))
-        datasets = {
-            dataset.name: dataset for dataset in describe_datasets(context, collections, "", {})
-        }
+        datasets = {}
+        for dataset in describe_datasets(context, collections, "", {}):
+            datasets[dataset.name] = dataset
         assertions: dict[str, Rows] = {name: [] for name in datasets}
         for rule in rules:
             assertions[rule.frame].append(_assert(rule, datasets[rule.frame], broken))
@@ -270,7 +273,7 @@ def check_stage(context: BuildContext, night: Night | None, contracts: Sequence[
     return outcome
 
 
-def _assert(rule: Rule, dataset: Dataset, broken: Collection[str]) -> dict[str, Any]:
+def _assert(rule: Rule, dataset: Dataset, broken: Collection[str]) -> JsonObject:
     """A rule as an assertion about a collection, or about one of its columns."""
     assertion = {
         "assertion": rule.expectation.kind,
@@ -316,7 +319,7 @@ class StageRun:
     made_of: Mapping[str, Sequence[str]] = field(default_factory=dict)
     rules: Mapping[str, Rows] = field(default_factory=dict)
 
-    def event(self, kind: str, at: datetime, error: str = "") -> dict[str, Any]:
+    def event(self, kind: str, at: datetime, error: str = "") -> JsonObject:
         """The event of this moment: START, COMPLETE or FAIL."""
         facets = _facet(
             "parent", run={"runId": _run_id(self.namespace, self.build)}, job=self._named(JOB)
@@ -337,7 +340,7 @@ class StageRun:
     def _named(self, name: str) -> dict[str, str]:
         return {"namespace": self.namespace, "name": name}
 
-    def _dataset(self, dataset: Dataset, side: str) -> dict[str, Any]:
+    def _dataset(self, dataset: Dataset, side: str) -> JsonObject:
         columns = [{"name": column.name, "type": str(column.type)} for column in dataset.columns]
         facets = _facet("schema", fields=columns) if columns else {}
         column_sources = {}
@@ -347,9 +350,9 @@ class StageRun:
                 column_sources[column] = {"inputFields": list(map(self._column, sources))}
         if column_sources:
             facets |= _facet("columnLineage", fields=column_sources)
-        measured = (
-            {} if dataset.rows is None else _facet(f"{side}Statistics", rowCount=dataset.rows)
-        )
+        measured: JsonObject = {}
+        if dataset.rows is not None:
+            measured = _facet(f"{side}Statistics", rowCount=dataset.rows)
         if dataset.name in self.rules:
             measured |= _facet("dataQualityAssertions", assertions=list(self.rules[dataset.name]))
         return {**self._named(dataset.name), "facets": facets, f"{side}Facets": measured}
@@ -380,7 +383,7 @@ def _run_id(*names: str) -> str:
     return str(uuid.uuid5(uuid.NAMESPACE_URL, "/".join(("hades", *names))))
 
 
-def _facet(name: str, **values: Any) -> dict[str, Any]:
+def _facet(name: str, **values: Any) -> JsonObject:
     place = _FACETS[name]
     schema = f"{_SPEC}/facets/{place}.json#/$defs/{place.partition('/')[2]}"
     return {name: {"_producer": _producer(), "_schemaURL": schema, **values}}

@@ -14,7 +14,6 @@ from datetime import UTC, datetime
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +23,7 @@ from hades.night.columns import Frames, kind_numbers
 from hades.night.contracts.check import check_frames, require_contracts
 from hades.night.contracts.outputs import STANDING_CONTRACT
 from hades.night.contracts.rule import ContractResult
+from hades.night.stage import Report
 from hades.ports.graph import DocumentFilter, Kind, Passage
 from hades.ports.services import RememberingEmbedder
 from hades.ports.store import RowStore, scan_rows, scan_values
@@ -38,7 +38,7 @@ from schemas.answer import CitedPassage, Retrieval
 from schemas.builds import StandingQuestion
 from schemas.ids import content_key
 from schemas.plan import Plan, Profile
-from schemas.record import to_table
+from schemas.record import JsonObject, to_table
 
 STANDING = "standing_questions"
 FROM_LOG = 20  # questions of the log that are kept at once, the most frequent first
@@ -61,6 +61,11 @@ _PARTS = {
 }
 
 
+Cause = dict[str, str]  # of a changed answer: kind, subject, sentence
+# The words of a question, and the source that its answer must cite or an empty text.
+Question = tuple[str, str]
+
+
 class UnknownStanding(HadesError):
     """No standing question has this id."""
 
@@ -68,18 +73,22 @@ class UnknownStanding(HadesError):
 
 
 def add_standing(
-    store: RowStore, questions: Sequence[tuple[str, str]], at: datetime
+    store: RowStore, questions: Sequence[Question], at: datetime
 ) -> list[StandingQuestion]:
     """Keep questions, each with the source that its answer must cite or an empty text; a known one
     is replaced.
     """
-    rows = [
-        StandingQuestion(
-            key=content_key("sq", text.strip()), question=text.strip(), requires=source, added=at
-        )
-        for text, source in questions
-        if text.strip()
-    ]
+    rows = []
+    for text, source in questions:
+        if text.strip():
+            rows.append(
+                StandingQuestion(
+                    key=content_key("sq", text.strip()),
+                    question=text.strip(),
+                    requires=source,
+                    added=at,
+                )
+            )
     if rows:
         store.upsert(
             STANDING, to_table(StandingQuestion, list({row.key: row for row in rows}.values()))
@@ -107,7 +116,7 @@ def remove_standing(store: RowStore, key: str) -> StandingQuestion:
     )
 
 
-def read_questions(path: Path) -> list[tuple[str, str]]:
+def read_questions(path: Path) -> list[Question]:
     """The questions of a file: one a line, as text or as JSON with `question` and perhaps
     `requires`.
     """
@@ -126,7 +135,7 @@ def read_questions(path: Path) -> list[tuple[str, str]]:
     return questions
 
 
-def frequent_questions(store: RowStore) -> list[tuple[str, str]]:
+def frequent_questions(store: RowStore) -> list[Question]:
     """The questions of the log that were asked most often, at most `FROM_LOG`; not what already
     stands.
     """
@@ -158,11 +167,11 @@ class StandingAnswer:
 
     def cites(self, source: str) -> bool:
         """Whether a cited passage is of this source: its document, path, title or id."""
-        return any(
-            source
-            in (passage.document, passage.document_id, passage.path, passage.title, passage.id)
-            for passage in self.cited
-        )
+        for passage in self.cited:
+            names = (passage.document, passage.document_id, passage.path, passage.title, passage.id)
+            if source in names:
+                return True
+        return False
 
 
 def check_standing(
@@ -173,7 +182,7 @@ def check_standing(
     old_tools: Tools | None = None,
     *,
     shows_all: bool = False,
-) -> dict[str, Any]:
+) -> JsonObject:
     """How many were asked, which answers changed and why, and which lack a source that they
     require.
 
@@ -197,16 +206,10 @@ def check_standing(
         elif question.requires:
             new = Asker(question.question, tools, new_view, new_view).answers()[1]
         if question.requires:
+            demand = {"question": question.question, "requires": question.requires}
             cited = ", ".join(dict.fromkeys(passage.document for passage in new.cited))
-            lacking.append(
-                {
-                    "_key": question.key,
-                    "question": question.question,
-                    "requires": question.requires,
-                    "cited": cited,
-                    "cites": new.cites(question.requires),
-                }
-            )
+            is_met = new.cites(question.requires)
+            lacking.append({"_key": question.key, **demand, "cited": cited, "cites": is_met})
     return {
         "asked": len(questions),
         "changed": sum(answer["change"] != _SAME for answer in answers),
@@ -290,22 +293,18 @@ def _describe(
     question: StandingQuestion,
     old: StandingAnswer,
     new: StandingAnswer,
-    causes: list[dict[str, str]],
-) -> dict[str, Any]:
+    causes: list[Cause],
+) -> JsonObject:
     """A changed answer: what it said and says, from where, and why."""
-    change = "changed"
-    if not new.source:
-        change = "lost"
-    if not old.source:
-        change = "found"
+    change = "changed" if new.source else "lost"
     return {
         "key": question.key,
         "question": question.question,
-        "change": change,
+        "change": change if old.source else "found",
         "before": _excerpt(old),
         "after": _excerpt(new),
-        "source_before": "" if old.source is None else old.source.document,
-        "source_after": "" if new.source is None else new.source.document,
+        "source_before": old.source.document if old.source else "",
+        "source_after": new.source.document if new.source else "",
         "causes": causes,
     }
 
@@ -322,9 +321,9 @@ def _numbers_of_passages(view: GraphView) -> dict[str, int]:
 def _only_in(
     view: GraphView, numbers: Mapping[str, int], known: Mapping[str, int]
 ) -> list[Passage]:
-    """The passages of a graph, by id, that the other one does not have."""
-    passage_ids = sorted(numbers.keys() - known.keys())
-    return view.passages(np.array([numbers[passage_id] for passage_id in passage_ids], np.int64))
+    """The passages of a graph that the other one does not have, in their order."""
+    own_numbers = sorted(numbers[passage_id] for passage_id in numbers.keys() - known.keys())
+    return view.passages(np.array(own_numbers, np.int64))
 
 
 class GraphChanges:
@@ -353,14 +352,12 @@ class GraphChanges:
         was_there = self.before.selects_documents(ids, DocumentFilter())
         is_there = self.after.selects_documents(ids, DocumentFilter())
         kinds = {(False, True): "added", (True, False): "removed"}
-        return {
-            document_id: kinds.get((was, stays), "changed")
-            for document_id, was, stays in zip(ids, was_there, is_there, strict=True)
-        }
+        changes = {}
+        for document_id, was, stays in zip(ids, was_there, is_there, strict=True):
+            changes[document_id] = kinds.get((was, stays), "changed")
+        return changes
 
-    def find_causes(
-        self, asker: Asker, old: StandingAnswer, new: StandingAnswer
-    ) -> list[dict[str, str]]:
+    def find_causes(self, asker: Asker, old: StandingAnswer, new: StandingAnswer) -> list[Cause]:
         """The first change without which both graphs answer the same; what is left where none is
         found.
         """
@@ -373,20 +370,15 @@ class GraphChanges:
         if len(near_documents) > 1 and _agree(asker.answers(tuple(near_documents))):
             return [self._document(document_id) for document_id in near_documents]
         if self.documents and _agree(asker.answers(tuple(self.documents)[:_MASKED])):
-            return [
-                _cause(
-                    "documents",
-                    "",
-                    f"{len(self.documents):,} documents changed which words are rare",
-                )
-            ]
+            sentence = f"{len(self.documents):,} documents changed which words are rare"
+            return [_cause("documents", "", sentence)]
         return [next(self._other_causes(asker, old.retrieval.query))]
 
-    def _document(self, document: str) -> dict[str, str]:
+    def _document(self, document: str) -> Cause:
         change, name = self.documents[document], self.names[document]
         return _cause("document", name, f"{name} was {change}")
 
-    def _other_causes(self, asker: Asker, question: str) -> Iterator[dict[str, str]]:
+    def _other_causes(self, asker: Asker, question: str) -> Iterator[Cause]:
         """A model of vectors or of the ranking, names that stand for other entities, parts; else
         that none is known.
         """
@@ -396,21 +388,15 @@ class GraphChanges:
             yield _cause("model", tags, f"passages have vectors of {tags or 'no model'}")
         if self._differs("ranker") and _agree(asker.answers(by_hand=True)):
             yield _cause("model", "ranker", "the learned ranker is another one")
-        old, new = (
-            {*view.ids(view.match_names(question).numbers)} for view in (self.before, self.after)
-        )
+        old = set(self.before.ids(self.before.match_names(question).numbers))
+        new = set(self.after.ids(self.after.match_names(question).numbers))
         if old != new:  # entities were merged or split
-            moved_entities = ", ".join(sorted(old ^ new))
-            yield _cause(
-                "entity",
-                moved_entities,
-                f"names of the question stand for other entities: {moved_entities}",
-            )
-        yield from (
-            _cause(part, part, f"{about} changed")
-            for part, about in _PARTS.items()
-            if self._differs(part)
-        )
+            entities = ", ".join(sorted(old ^ new))
+            sentence = f"names of the question stand for other entities: {entities}"
+            yield _cause("entity", entities, sentence)
+        for part, about in _PARTS.items():
+            if self._differs(part):
+                yield _cause(part, part, f"{about} changed")
         yield _cause("unknown", "", "no single change explains it")
 
     def _differs(self, part: str) -> bool:
@@ -421,13 +407,13 @@ def _agree(both: tuple[StandingAnswer, StandingAnswer]) -> bool:
     return both[0].says_the_same(both[1])
 
 
-def _cause(kind: str, subject: str, sentence: str) -> dict[str, str]:
+def _cause(kind: str, subject: str, sentence: str) -> Cause:
     return {"kind": kind, "subject": subject, "sentence": sentence}
 
 
 def ask_standing(
     store: RowStore, tools: Callable[[], Tools] | None, home: Path, folder: Path
-) -> dict[str, Any]:
+) -> JsonObject:
     """Ask every standing question of the graph that serves and of the one in the folder; raises for
     a red one.
     """
@@ -440,7 +426,7 @@ def ask_standing(
     return report
 
 
-def check_required(report: Mapping[str, Any]) -> ContractResult:
+def check_required(report: Report) -> ContractResult:
     """Check that answers cite the sources that they must."""
     rows = []
     for row in report["required"]:
@@ -451,7 +437,7 @@ def check_required(report: Mapping[str, Any]) -> ContractResult:
     return check_frames(STANDING_CONTRACT.name, STANDING_CONTRACT, lambda: Frames(tables))
 
 
-def standing_rows(report: Mapping[str, Any]) -> list[dict[str, Any]]:
+def standing_rows(report: Report) -> list[JsonObject]:
     """A row for each changed answer, for tables."""
     rows = []
     for answer in report.get("answers", ()):

@@ -15,6 +15,7 @@ from hades.night.standing import standing_rows
 
 _CHANGES = ("added", "changed", "removed")
 _LONGEST_CELL = 160
+Cells = Sequence[object]  # of a row of a table
 
 
 def stage_reached(report: Report) -> str:
@@ -82,14 +83,16 @@ def _reason(error: BaseException | None) -> str:
     return f"```text\n{type(error).__name__}: {error}\n```"
 
 
-def _facts(night: Night, report: Report, graph: str, former: str) -> list[Sequence[object]]:
+def _facts(night: Night, report: Report, graph: str, former: str) -> list[Cells]:
     current = report.get("released", {}).get("snapshot", "")
     unpublished = "not published; what served still serves"
-    facts: list[Sequence[object]] = [
+    former_snapshot = f"`{former}`" if former else "none"
+    snapshot = f"`{current}`" if current else unpublished
+    facts: list[Cells] = [
         ("night", f"{night.as_of:%Y-%m-%d}, run {night.name}"),
         ("graph", graph),
-        ("snapshot before", f"`{former}`" if former else "none"),
-        ("snapshot after", f"`{current}`" if current else unpublished),
+        ("snapshot before", former_snapshot),
+        ("snapshot after", snapshot),
     ]
     if "report" in report:
         page = Path(report["report"])
@@ -113,7 +116,7 @@ def _changes(report: Report) -> str:
         "entities": report.get("topics", {}).get("entities"),
         **weights.get("rows", {}),
     }
-    rows: list[Sequence[object]] = []
+    rows: list[Cells] = []
     for kind in ("documents", *EDGES):
         counts = [changes.get(kind, {}).get(name, 0) for name in _CHANGES]
         if any(counts):
@@ -141,14 +144,16 @@ def _describe_topics(report: Report) -> str:
 
 def _costs(report: Report) -> str:
     """Seconds by stage with what each did, texts embedded, calls of a model."""
-    stages = [stage for stage in NIGHT if "took" in report.get(stage.name, {})]
-    rows: list[Sequence[object]] = [
-        (stage.title, f"{report[stage.name]['took']:.1f}", stage.describe(report[stage.name]))
-        for stage in stages
-    ]
+    rows: list[Cells] = []
     contract_seconds = sum(outcome["took"] for outcome in report.get("contracts", ()))
+    total = contract_seconds
+    for stage in NIGHT:
+        stage_report = report.get(stage.name, {})
+        if "took" in stage_report:
+            total += stage_report["took"]
+            log = stage.describe(stage_report)
+            rows.append((stage.title, f"{stage_report['took']:.1f}", log))
     rows.append(("check contracts", f"{contract_seconds:.1f}", ""))
-    total = contract_seconds + sum(report[stage.name]["took"] for stage in stages)
     rows.append(("**together**", f"**{total:.1f}**", ""))
     embedded = report.get("embeddings", {}).get("embedded", 0)
     calls = report.get("topics", {}).get("summaries_written", 0)
@@ -161,8 +166,10 @@ def _costs(report: Report) -> str:
 
 def _contracts(report: Report, error: BaseException | None) -> str:
     checked = list(chain.from_iterable(check["contracts"] for check in report.get("contracts", ())))
+    if not checked:
+        return ""
     until = "" if error is None else ", of those that were checked before it stopped"
-    return f"{describe_checked({'contracts': checked})}{until}" if checked else ""
+    return f"{describe_checked({'contracts': checked})}{until}"
 
 
 def _standing(released: Report) -> str:
@@ -175,7 +182,7 @@ def _section(title: str, body: str) -> list[str]:
     return [f"### {title}", body] if body else []
 
 
-def markdown_table(names: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+def markdown_table(names: Sequence[str], rows: Sequence[Cells]) -> str:
     """A table of Markdown; nothing where there are no rows."""
     if not rows:
         return ""

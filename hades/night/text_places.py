@@ -64,11 +64,11 @@ def remove_files(home: Path, words: AbstractSet[str]) -> list[str]:
 
 def find_files(home: Path, words: AbstractSet[str]) -> list[str]:
     """Files of no listed place that hold one of these words, by their paths in the home."""
-    return [
-        name
-        for name, path in _files(home)
-        if treatment_of(name) is None and not words.isdisjoint(words_in(path))
-    ]
+    names = []
+    for name, path in _files(home):
+        if treatment_of(name) is None and not words.isdisjoint(words_in(path)):
+            names.append(name)
+    return names
 
 
 def treatment_of(name: str) -> Treatment | None:

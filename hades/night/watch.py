@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
-from typing import Any
 
 from watchfiles import DefaultFilter, watch
 from watchfiles.main import FileChange
 
 from hades.errors import HadesError
 from hades.ingest.sources.workspace import holds_mostly_code
+from schemas.record import JsonObject
 
 _STEP_MS = 200
 _LONGEST_BURST = 5  # quiet times after which a folder that never rests is read all the same
@@ -34,13 +34,13 @@ class FolderUpdate:
 
     changed: tuple[str, ...]
     seconds: float
-    report: dict[str, Any] | None = None
+    report: JsonObject | None = None
     problem: str = ""
 
 
 def watch_folder(
     path: Path,
-    update_graph: Callable[[], dict[str, Any]],
+    update_graph: Callable[[], JsonObject],
     *,
     quiet_seconds: float = 1.0,
     ignored: Path | None = None,
@@ -97,9 +97,7 @@ def _quiet_bursts(
             burst.clear()
 
 
-def _timed_update(
-    update_graph: Callable[[], dict[str, Any]], changed: tuple[str, ...]
-) -> FolderUpdate:
+def _timed_update(update_graph: Callable[[], JsonObject], changed: tuple[str, ...]) -> FolderUpdate:
     began = time.perf_counter()
     try:
         report = update_graph()

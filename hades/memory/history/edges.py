@@ -12,8 +12,23 @@ from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Any
 
-from hades.memory.history import rows as records
-from hades.memory.history.rows import MemoryRefused, UnknownMemory
+from hades.memory.history.rows import (
+    EDGES,
+    NEWEST,
+    MemoryRefused,
+    UnknownMemory,
+    aware,
+    check_share,
+    check_text,
+    edge_id,
+    fetch,
+    legal,
+    put,
+    read,
+    revision_key,
+    scan,
+    state_id,
+)
 from hades.memory.history.states import INSTANT, Act, keys_of, named
 from hades.ports.store import Direction, RowStore, Term
 from schemas.ids import Mask, is_visible
@@ -33,7 +48,7 @@ _KINDS: dict[str, MemoryEdgeKind] = {
     **dict.fromkeys(_CAUSAL, MemoryEdgeKind.CAUSAL),
     **dict.fromkeys(("references", "supports", "contradicts"), MemoryEdgeKind.REFERENCE),
 }
-_MEANING = (
+_MEANING = {
     "kind",
     "strength",
     "valid_from",
@@ -42,7 +57,7 @@ _MEANING = (
     "bidirectional",
     "description",
     "metadata",
-)
+}
 _RUN = 16  # beliefs read at a time; few edges change more than twice
 
 
@@ -64,7 +79,7 @@ class NewEdge:
 
 def redrawn(edge: MemoryEdge, **changes: Any) -> NewEdge:
     """What an edge says, to be drawn between other states or for another time."""
-    values = {edge_field.name: getattr(edge, edge_field.name) for edge_field in fields(NewEdge)}
+    values = edge.model_dump(include={edge_field.name for edge_field in fields(NewEdge)})
     return NewEdge(**{**values, "valid_from": None, **changes})
 
 
@@ -73,7 +88,7 @@ def draw(rows: RowStore, new: NewEdge, act: Act, *, action: str = "link") -> Mem
     new belief.
     """
     if new.valid_from:
-        start = records.aware("valid_from", new.valid_from)
+        start = aware("valid_from", new.valid_from)
     else:
         start = _true_since(rows, new, act.at) or act.at
     edge = _first_belief(new, start, act)
@@ -88,17 +103,17 @@ def draw_many(rows: RowStore, new: Sequence[NewEdge], act: Act) -> list[MemoryEd
     """Believe many edges from now on; those nobody drew before are written together."""
     edges = []
     for new_edge in new:
-        start = records.aware("valid_from", new_edge.valid_from or act.at)
+        start = aware("valid_from", new_edge.valid_from or act.at)
         edges.append(_first_belief(new_edge, start, act))
-    known = records.fetch(rows, records.EDGES, [edge.key for edge in edges], MemoryEdge)
+    known = fetch(rows, MemoryEdge, [edge.key for edge in edges])
     fresh = {edge.key: edge for edge in edges if edge.key not in known}
-    records.put(rows, records.EDGES, fresh.values())
+    put(rows, fresh.values())
     for edge in fresh.values():
         act.note("link", edge.id, {"before": None, "after": edge.key})
-    return [
-        fresh[edge.key] if edge.key in fresh else draw(rows, new_edge, act)
-        for edge, new_edge in zip(edges, new, strict=True)
-    ]
+    drawn = []
+    for edge, new_edge in zip(edges, new, strict=True):
+        drawn.append(fresh.get(edge.key) or draw(rows, new_edge, act))
+    return drawn
 
 
 def end(
@@ -113,7 +128,7 @@ def end(
     not ended before. What was believed before stays to be asked for.
     """
     current = believe(rows, edge)
-    until = records.aware("at", at) if at else min(act.at, current.valid_until or act.at)
+    until = aware("at", at) if at else min(act.at, current.valid_until or act.at)
     if current.valid_from is not None and until < current.valid_from:
         raise MemoryRefused(
             f"edge {current.id} became true at {current.valid_from}, so it cannot end at {until}; "
@@ -147,11 +162,11 @@ def supersede(
         changes: JsonObject = {"recorded_at": at, "retracted_at": None}
         if last is not None:
             changes |= {
-                "key": records.revision_key(last.id, last.revision + 1),
+                "key": revision_key(last.id, last.revision + 1),
                 "timestamp": last.timestamp,
             }
         written.append(following.model_copy(update=changes))
-    records.put(rows, records.EDGES, written)
+    put(rows, written)
     keys = {
         "before": last.key if last and last.retracted_at is None else None,
         "after": written[-1].key if following else None,
@@ -162,14 +177,13 @@ def supersede(
 
 def beliefs_of(rows: RowStore, edge: str) -> list[MemoryEdge]:
     """Every row of an edge, oldest first; any of its keys or its id names it."""
-    name = records.legal("edge", edge.removeprefix(f"{records.EDGES}/"))
+    name = legal("edge", edge.removeprefix(f"{EDGES}/"))
     identity = name.rpartition("_")[0] or name
     beliefs: list[MemoryEdge] = []
     while True:
-        keys = [
-            records.revision_key(identity, len(beliefs) + number) for number in range(1, _RUN + 1)
-        ]
-        batch = records.read(rows.get(records.EDGES, keys), MemoryEdge)
+        numbers = range(len(beliefs) + 1, len(beliefs) + _RUN + 1)
+        keys = [revision_key(identity, number) for number in numbers]
+        batch = read(rows.get(EDGES, keys), MemoryEdge)
         beliefs += batch
         if len(batch) < _RUN:
             return beliefs
@@ -202,17 +216,17 @@ def _successors(rows: RowStore, edge: str) -> Iterator[MemoryEdge]:
 
 
 def _first_belief(new: NewEdge, start: datetime, act: Act) -> MemoryEdge:
-    records.check_share("strength", new.strength, f" of the edge {new.relationship_type}")
-    records.check_text("the description", new.description)
-    until = records.aware("valid_until", new.valid_until) if new.valid_until else None
+    check_share("strength", new.strength, f" of the edge {new.relationship_type}")
+    check_text("the description", new.description)
+    until = aware("valid_until", new.valid_until) if new.valid_until else None
     if until is not None and until < start:
         raise MemoryRefused(
             f"the edge {new.relationship_type} would be true from {start} until {until}, which is "
             "before it; swap the two"
         )
-    identity = records.edge_id(new.source, new.relationship_type, new.target, start)
+    identity = edge_id(new.source, new.relationship_type, new.target, start)
     values = {
-        "key": records.revision_key(identity, 1),
+        "key": revision_key(identity, 1),
         "kind": new.kind or _KINDS.get(new.relationship_type, MemoryEdgeKind.CROSS_TOPIC),
         "timestamp": act.at,
         "valid_from": start,
@@ -225,12 +239,12 @@ def _first_belief(new: NewEdge, start: datetime, act: Act) -> MemoryEdge:
 
 def meaning_of(edge: MemoryEdge) -> JsonObject:
     """What an edge says, apart from who believed it when."""
-    return {name: getattr(edge, name) for name in _MEANING}
+    return edge.model_dump(include=_MEANING)
 
 
 def _true_since(rows: RowStore, new: NewEdge, now: datetime) -> datetime | None:
     """Since when the same edge is true already, where no beginning was given."""
-    mask = Mask(as_of=now, known_at=records.NEWEST)
+    mask = Mask(as_of=now, known_at=NEWEST)
     same = edges_around(
         rows, new.source, mask, direction=Direction.OUT, types=[new.relationship_type]
     )
@@ -252,15 +266,16 @@ def edges_around(
     come only when they are asked for: its trace says the same.
     """
     if whole_topic:
-        name = named(rows, name, records.NEWEST).topic
-    nodes = [records.state_id(key) for key in keys_of(rows, name)]
+        name = named(rows, name, NEWEST).topic
+    nodes = [state_id(key) for key in keys_of(rows, name)]
     edges = edges_at(rows, nodes, mask, types)
     if types is None and len(nodes) > 1:
         edges = [edge for edge in edges if edge.relationship_type != MemoryRelation.EVOLVES_TO]
     ours = set(nodes)
-    chosen = [
-        as_known(edge, mask.known_at) for edge in edges if _has_direction(edge, ours, direction)
-    ]
+    chosen = []
+    for edge in edges:
+        if _has_direction(edge, ours, direction):
+            chosen.append(as_known(edge, mask.known_at))
     return sorted(
         chosen, key=lambda edge: (edge.valid_from or edge.timestamp, edge.timestamp, edge.key)
     )
@@ -275,13 +290,11 @@ def edges_at(
     chosen = [] if types is None else [Term("relationship_type", "in", list(types))]
     edges: dict[str, MemoryEdge] = {}
     for end in ("_from", "_to"):
-        where = [Term(end, "in", list(nodes)), *chosen]
-        edges |= {edge.key: edge for edge in records.scan(rows, records.EDGES, MemoryEdge, where)}
-    return [
-        edge
-        for _, edge in sorted(edges.items())
-        if is_visible(mask, edge.valid_from, edge.valid_until, edge.recorded_at, edge.retracted_at)
-    ]
+        for edge in scan(rows, MemoryEdge, [Term(end, "in", list(nodes)), *chosen]):
+            times = edge.valid_from, edge.valid_until, edge.recorded_at, edge.retracted_at
+            if is_visible(mask, *times):
+                edges[edge.key] = edge
+    return [edges[key] for key in sorted(edges)]
 
 
 def as_known(edge: MemoryEdge, known_at: datetime | None) -> MemoryEdge:
@@ -310,24 +323,18 @@ def find_edge_change(
     A supersession says which edge took which place; without one, the first `to_rel` that began when
     or after a `from_rel` ended.
     """
-    edges = edges_around(
-        rows,
-        topic,
-        Mask(known_at=known_at),
-        direction=Direction.OUT,
-        types=list(dict.fromkeys([from_rel, to_rel])),
-    )
-    ended = [
-        edge
-        for edge in edges
-        if edge.relationship_type == from_rel and edge.valid_until is not None
-    ]
-    began = {edge.id: edge for edge in edges if edge.relationship_type == to_rel}
-    ended.sort(key=lambda edge: (edge.valid_until or edge.timestamp, edge.key), reverse=True)
-    for edge in ended:
+    mask, types = Mask(known_at=known_at), list({from_rel, to_rel})
+    ended: list[tuple[datetime, str, MemoryEdge]] = []
+    began: dict[str, MemoryEdge] = {}
+    for edge in edges_around(rows, topic, mask, direction=Direction.OUT, types=types):
+        if edge.relationship_type == to_rel:
+            began[edge.id] = edge
+        if edge.relationship_type == from_rel and edge.valid_until is not None:
+            ended.append((edge.valid_until, edge.key, edge))
+    for until, _, edge in sorted(ended, key=lambda entry: entry[:2], reverse=True):
         follower = _find_follower(rows, edge, began)
-        if follower is not None and edge.valid_until is not None:
-            return max(edge.valid_until, follower.valid_from or edge.valid_until), edge, follower
+        if follower is not None:
+            return max(until, follower.valid_from or until), edge, follower
     return None
 
 
@@ -339,16 +346,12 @@ def _find_follower(
             if successor.id in began:
                 return began[successor.id]
         return None
-    until = edge.valid_until
-    later = [
-        candidate
-        for candidate in began.values()
-        if candidate.id != edge.id
-        and until
-        and candidate.valid_from
-        and candidate.valid_from >= until
-    ]
-    return min(later, key=lambda edge: (edge.valid_from or edge.timestamp, edge.key), default=None)
+    later: list[tuple[datetime, str, MemoryEdge]] = []
+    for candidate in began.values():
+        start, until = candidate.valid_from, edge.valid_until
+        if candidate.id != edge.id and start and until and start >= until:
+            later.append((start, candidate.key, candidate))
+    return min(later, key=lambda entry: entry[:2])[-1] if later else None
 
 
 INVERSIONS: Mapping[str, str] = {

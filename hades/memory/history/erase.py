@@ -13,31 +13,47 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hades.memory.history import rows as records
 from hades.memory.history import states
 from hades.memory.history.edges import beliefs_of, edges_at, meaning_of, supersede
 from hades.memory.history.facts import CONFLICT, restore_conflict
-from hades.memory.history.rows import MemoryRefused, UnknownMemory
+from hades.memory.history.rows import (
+    EDGES,
+    LATEST,
+    STATES,
+    TRACES,
+    MemoryRefused,
+    UnknownMemory,
+    collection_of,
+    fetch,
+    is_state_key,
+    put,
+    scan,
+    state_id,
+    topic_key,
+    topic_of_key,
+    version_keys,
+)
 from hades.memory.history.states import Act
 from hades.ports.store import GraphStore, RowStore, Term, scan_rows
 from hades.text.sentences import sentences_of
 from schemas.catalogue import COLLECTIONS as CATALOGUE
 from schemas.ids import content_key, sha256_text
 from schemas.memory import MemoryAudit, MemoryEdge, MemoryRelation, MemoryState
-from schemas.record import Keyed, canonical_json
+from schemas.record import JsonObject, Keyed, canonical_json
 
+Needles = Sequence[str]  # words to look for
 SHORTEST = 4  # characters; a shorter text stands in too many others
 ERASED = "[erased]"
 _CHUNK = 8 * 1024 * 1024
 _MODELS = "cache/models"  # exported models, never text of a user
 _MASKED = ("logs/", "reports/", "cache/")  # files whose words are overwritten in place
-_QUOTING: dict[str, tuple[type[Keyed], tuple[str, ...]]] = {
-    records.EDGES: (MemoryEdge, ("description", "metadata")),
-    records.AUDIT: (MemoryAudit, ("why", "detail")),
-    records.STATES: (MemoryState, ("metadata",)),
+_QUOTING: Mapping[type[Keyed], Sequence[str]] = {
+    MemoryEdge: ("description", "metadata"),
+    MemoryAudit: ("why", "detail"),
+    MemoryState: ("metadata",),
 }
 _COMMANDS = {
-    records.STATES: "hades memory erase {key}",
+    STATES: "hades memory erase {key}",
     "documents": "hades forget {key}",
     "query_logs": "hades forget --query {key}",
     "standing_questions": "hades standing remove {key}",
@@ -45,9 +61,10 @@ _COMMANDS = {
 }
 # What removes rows that follow from documents, where no document holds the words any more.
 _REBUILD = "hades run nightly -p mode=full"
+_COMPACT = "close other processes that use the store, then: hades memory compact"
 
 
-def needles_of(texts: Sequence[str], surviving: Sequence[str], names: Sequence[str]) -> list[str]:
+def needles_of(texts: Sequence[str], surviving: Sequence[str], names: Sequence[str]) -> Needles:
     """The lines and sentences of erased texts that no surviving text holds too, and the names;
     longest first.
 
@@ -62,53 +79,51 @@ def needles_of(texts: Sequence[str], surviving: Sequence[str], names: Sequence[s
     return sorted(long_enough, key=lambda needle: (-len(needle), needle))
 
 
-def redact_rows(rows: RowStore, needles: Sequence[str]) -> int:
+def redact_rows(rows: RowStore, needles: Needles) -> int:
     """Replace the needles in reasons, descriptions and metadata of what stays; how many rows
     changed.
     """
     changed = 0
-    for collection, (record, columns) in _QUOTING.items():
-        keys = _rows_with(rows, collection, columns, needles)
-        quoting = records.fetch(rows, collection, keys, record)
-        redacted = [_redact_record(quoted, columns, needles) for quoted in quoting.values()]
-        records.put(rows, collection, redacted)
-        changed += len(redacted)
+    for record, columns in _QUOTING.items():
+        keys = _rows_with(rows, collection_of(record), columns, needles)
+        quoting = fetch(rows, record, keys).values()
+        put(rows, [_redact_record(quoted, columns, needles) for quoted in quoting])
+        changed += len(quoting)
     return changed
 
 
-def find_in_rows(store: RowStore, needles: Sequence[str]) -> dict[str, list[str]]:
+def find_in_rows(store: RowStore, needles: Needles) -> dict[str, list[str]]:
     """Keys of the rows of every collection that still hold a needle."""
     keys_by_collection: dict[str, list[str]] = {}
     for collection in CATALOGUE:
-        texts = [
-            field.name
-            for field in collection.schema
-            if pa.types.is_string(field.type) and field.name != "_key"
-        ]
-        keys = _rows_with(store, collection.name, texts, needles) if texts else []
-        if keys:
+        texts = [field.name for field in collection.schema if pa.types.is_string(field.type)]
+        texts.remove("_key")
+        if keys := _rows_with(store, collection.name, texts, needles):
             keys_by_collection[collection.name] = keys
     return keys_by_collection
 
 
-def find_in_files(home: Path, needles: Sequence[str]) -> dict[str, list[tuple[int, int]]]:
+def find_in_files(home: Path, needles: Needles) -> dict[str, list[tuple[int, int]]]:
     """Files under a home that hold a needle, by their path in it, and where they do; every byte is
     read.
     """
+    if not needles:
+        return {}
     forms = [*_written_forms(needles), *(quote(needle, safe="") for needle in needles)]
-    patterns = {form.encode(): re.compile(_word_pattern(form).pattern.encode()) for form in forms}
-    files = {path.relative_to(home).as_posix(): path for path in home.rglob("*") if path.is_file()}
+    patterns = {}
+    for form in forms:
+        patterns[form.encode()] = re.compile(_word_pattern(form).pattern.encode())
     spans_by_name = {}
-    for name, path in sorted(files.items()) if patterns else ():
-        if path.is_symlink() or name.startswith(_MODELS):
+    for path in sorted(home.rglob("*"), key=Path.as_posix):
+        name = path.relative_to(home).as_posix()
+        if not path.is_file() or path.is_symlink() or name.startswith(_MODELS):
             continue
-        spans = list(_find_spans(path, patterns))
-        if spans:
+        if spans := list(_find_spans(path, patterns)):
             spans_by_name[name] = spans
     return spans_by_name
 
 
-def mask_files(home: Path, needles: Sequence[str]) -> list[str]:
+def mask_files(home: Path, needles: Needles) -> list[str]:
     """Overwrite needles with stars in logs, reports and cached answers; the files that changed."""
     masked = []
     for name, spans in find_in_files(home, needles).items():
@@ -127,16 +142,15 @@ def _find_spans(
 ) -> Iterator[tuple[int, int]]:
     overlap = max(len(pattern.pattern) for pattern in patterns.values())
     with path.open("rb") as file:
-        tail, at = b"", 0
+        tail, start = b"", 0
         while chunk := file.read(_CHUNK):
             window = tail + chunk
             for form, pattern in patterns.items():
-                if form not in window:  # looking for plain bytes is far quicker
-                    continue
-                for hit in pattern.finditer(window):
-                    yield at - len(tail) + hit.start(), at - len(tail) + hit.end()
-            at += len(chunk)
+                if form in window:  # looking for plain bytes is far quicker
+                    for hit in pattern.finditer(window):
+                        yield start + hit.start(), start + hit.end()
             tail = window[-overlap:]
+            start += len(window) - len(tail)
 
 
 def _word_pattern(needle: str) -> re.Pattern[str]:
@@ -155,15 +169,14 @@ def _in_json(text: str) -> str:
 
 
 def _rows_with(
-    store: RowStore, collection: str, columns: Sequence[str], needles: Sequence[str]
+    store: RowStore, collection: str, columns: Sequence[str], needles: Needles
 ) -> list[str]:
     """Keys of the rows that hold a needle in one of the columns."""
-    patterns = [
-        rf"(?:^|[^0-9A-Za-z]){re.escape(form)}(?:$|[^0-9A-Za-z])"
-        for form in _written_forms(needles)
-    ]
+    patterns = []
+    for form in _written_forms(needles):
+        patterns.append(rf"(?:^|[^0-9A-Za-z]){re.escape(form)}(?:$|[^0-9A-Za-z])")
     keys: list[str] = []
-    for batch in store.scan(collection, columns=columns) if patterns else ():
+    for batch in store.scan(collection, columns=columns) if patterns and columns else ():
         has_needle = pa.array([False] * batch.num_rows)
         for column, pattern in product(columns, patterns):
             matches = pc.match_substring_regex(batch.column(column), pattern)
@@ -172,8 +185,8 @@ def _rows_with(
     return keys
 
 
-def _redact_record(record: Any, columns: Sequence[str], needles: Sequence[str]) -> Any:
-    changes: dict[str, Any] = {}
+def _redact_record(record: Any, columns: Sequence[str], needles: Needles) -> Any:
+    changes: JsonObject = {}
     for column in columns:
         value = getattr(record, column)
         is_text = isinstance(value, str)
@@ -197,25 +210,27 @@ def _removal_commands(rows: dict[str, list[str]], files: Iterable[str]) -> list[
         elif "documents" not in rows:
             commands.append(_REBUILD)
     for name in files:
-        if name.startswith("graph.db") and not rows:
-            commands.append("close other processes that use the store, then: hades memory compact")
-        elif name.startswith("snapshots/"):
-            commands.append(
-                "hades publish, then remove the old snapshot: rm -r "
-                f"{'/'.join(name.split('/')[:2])}"
-            )
-        elif name.startswith("branches/"):
-            commands.append(f"hades branch --drop {name.split('/')[1]}")
-        elif not name.startswith("graph.db"):
+        place, _, inner = name.partition("/")
+        folder = inner.partition("/")[0]
+        if place.startswith("graph.db"):
+            commands += [] if rows else [_COMPACT]
+        elif place == "snapshots":
+            commands.append(f"hades publish, then remove the old snapshot: rm -r {place}/{folder}")
+        elif place == "branches":
+            commands.append(f"hades branch --drop {folder}")
+        else:
             commands.append(f"rm {name}")
     return list(dict.fromkeys(commands))
 
 
 _ERASURE = "erase"  # what the ids of erasures begin with
+# What an empty place keeps of its version, and what it has in the stead of the rest.
+_PLACE = {"key", "topic", "version", "timestamp", "parent_state_id"}
+_BLANK: JsonObject = {"content": "", "confidence": 0.0, "importance_score": 0.0}
 Certificate = dict[str, Any]
 
 
-def erase_states(rows: RowStore, names: Sequence[str], act: Act) -> tuple[Certificate, list[str]]:
+def erase_states(rows: RowStore, names: Sequence[str], act: Act) -> tuple[Certificate, Needles]:
     """Erase states by id, or whole topics by name, with all that was made of them; also return the
     words to look for.
 
@@ -225,11 +240,11 @@ def erase_states(rows: RowStore, names: Sequence[str], act: Act) -> tuple[Certif
     """
     named_keys: set[str] = set()
     for name in names:
-        key = name.removeprefix(f"{records.STATES}/")
-        named_keys.update([key] if records.is_state_key(key) else states.keys_of(rows, name))
+        key = name.removeprefix(f"{STATES}/")
+        named_keys.update([key] if is_state_key(key) else states.keys_of(rows, name))
     derived = _derived_keys(rows, named_keys)
-    gone = records.fetch(rows, records.STATES, sorted(named_keys | derived), MemoryState)
-    gone = {key: state for key, state in gone.items() if not states.is_erased(state)}
+    stored = fetch(rows, MemoryState, sorted(named_keys | derived))
+    gone = {key: state for key, state in stored.items() if not states.is_erased(state)}
     if not gone:
         raise UnknownMemory(
             f"nothing of {', '.join(names)} is left to erase; `hades memory history` shows what "
@@ -243,15 +258,15 @@ def erase_states(rows: RowStore, names: Sequence[str], act: Act) -> tuple[Certif
         rows, [*gone, *edges, *(f"conflict_{edge}" for edge in edges)], identity
     )
     # What was made of it also holds words of others, which stay where they are.
-    erased = [gone[key] for key in sorted(named_keys & gone.keys())]
-    erased_contents = [texts[state.key].content for state in erased]
-    topics = sorted({state.topic for state in erased})
-    stays = chain.from_iterable(states.history(rows, topic) for topic in topics)
-    needles = needles_of(erased_contents, [state.content for state in stays], whole_topics)
-    removed = [
-        {"id": key, "version": state.version, "sha256": sha256_text(texts[key].content)}
-        for key, state in sorted(gone.items())
-    ]
+    erased = [texts[key] for key in sorted(named_keys & gone.keys())]
+    surviving: list[str] = []
+    for topic in sorted({state.topic for state in erased}):
+        surviving += [state.content for state in states.history(rows, topic)]
+    needles = needles_of([state.content for state in erased], surviving, whole_topics)
+    removed = []
+    for key in sorted(gone):
+        digest = sha256_text(texts[key].content)
+        removed.append({"id": key, "version": gone[key].version, "sha256": digest})
     certificate = {
         "id": identity,
         "at": str(act.at),
@@ -278,7 +293,7 @@ def erased_summary_topics(rows: RowStore) -> set[str]:
     """
     of_erasures = [Term("subject", "starts_with", f"{_ERASURE}_")]
     topic_hashes: set[str] = set()
-    for note in records.scan(rows, records.AUDIT, MemoryAudit, of_erasures):
+    for note in scan(rows, MemoryAudit, of_erasures):
         topic_hashes.update(note.detail.get("summaries", ()))
     return topic_hashes
 
@@ -288,17 +303,15 @@ def _derived_keys(rows: RowStore, named_keys: set[str]) -> set[str]:
     rows are read.
     """
     made_of: dict[str, set[str]] = {}
-    for row in scan_rows(rows, records.STATES, columns=["consolidated_from", "metadata"]):
+    for row in scan_rows(rows, STATES, columns=["consolidated_from", "metadata"]):
         sources = set(row["consolidated_from"] or ())
         if '"made_from"' in row["metadata"]:
-            sources |= set(orjson.loads(row["metadata"]).get("made_from", ()))
-        if sources:
-            made_of[row["_key"]] = sources
-    gone = set(named_keys)
-    count = 0
-    while len(gone) > count:
-        count = len(gone)
-        gone |= {key for key, sources in made_of.items() if sources & gone}
+            sources.update(orjson.loads(row["metadata"]).get("made_from", ()))
+        made_of[row["_key"]] = sources
+    gone, found = named_keys, named_keys
+    while found:
+        found = {key for key, sources in made_of.items() if sources & gone} - gone
+        gone = gone | found
     return gone - named_keys
 
 
@@ -312,58 +325,44 @@ def _remove_states(
     rebased: list[str] = []
     for topic in sorted({state.topic for state in gone.values()}):
         keys = states.keys_of(rows, topic)
-        versions = records.fetch(rows, records.STATES, keys, MemoryState)
-        remaining = [
-            state
-            for key, state in versions.items()
-            if key not in gone and not states.is_erased(state)
-        ]
+        remaining: list[MemoryState] = []
+        for key, state in fetch(rows, MemoryState, keys).items():
+            if key not in gone and not states.is_erased(state):
+                remaining.append(state)
         if remaining:
-            rebased += _empty_places(rows, versions, remaining, gone, identity)
+            leaving = [state for state in gone.values() if state.topic == topic]
+            rebased += _empty_places(rows, leaving, remaining, identity)
         else:
             whole_topics.append(topic)
-            rows.delete(records.STATES, keys=keys)
-            rows.delete(records.LATEST, keys=[records.topic_key(topic)])
-        rows.delete(records.TRACES, keys=[records.topic_key(topic)])
+            rows.delete(STATES, keys=keys)
+            rows.delete(LATEST, keys=[topic_key(topic)])
+        rows.delete(TRACES, keys=[topic_key(topic)])
     return whole_topics, rebased
 
 
 def _empty_places(
-    rows: RowStore,
-    versions: dict[str, MemoryState],
-    remaining: list[MemoryState],
-    gone: dict[str, MemoryState],
-    identity: str,
+    rows: RowStore, leaving: list[MemoryState], remaining: list[MemoryState], identity: str
 ) -> list[str]:
+    """Blank the versions that go, and make those whole that were deltas of them; keys of these."""
     texts = {state.key: state.content for state in states.make_whole(rows, remaining)}
-    remade = {
-        state.key: state.model_copy(
-            update={"content": texts[state.key], "is_delta": False, "diff_from_parent": None}
-        )
-        for state in remaining
-        if state.is_delta and records.state_key(state.topic, state.version - 1) in gone
-    }
+    parents = {state.version for state in leaving}
+    remade: dict[str, MemoryState] = {}
+    for state in remaining:
+        if state.is_delta and state.version - 1 in parents:
+            whole = {"content": texts[state.key], "is_delta": False, "diff_from_parent": None}
+            remade[state.key] = state.model_copy(update=whole)
     newest = max(remaining, key=lambda state: state.version)
     if newest.key not in remade and not states.is_whole(newest):
         remade[newest.key] = states.unshrink(newest, texts[newest.key])
-    stays = {"key", "topic", "version", "timestamp", "parent_state_id"}
-    blank = {
-        "content": "",
-        "metadata": {"erased": identity},
-        "confidence": 0.0,
-        "importance_score": 0.0,
-    }
-    tombs = [
-        MemoryState(**versions[key].model_dump(include=stays), **blank)
-        for key in gone
-        if key in versions
-    ]
-    changed = sorted([*remade.values(), *tombs], key=lambda state: state.key)
-    records.put(rows, records.STATES, changed)
+    changed = list(remade.values())
+    for state in leaving:
+        stays = state.model_dump(include=_PLACE)
+        changed.append(MemoryState(**stays, **_BLANK, metadata={"erased": identity}))
+    put(rows, sorted(changed, key=lambda state: state.key))
     pointer = states.pointer_to(rows, newest.topic)
     if pointer is not None and pointer.latest_state_id != newest.key:
         moved = {"latest_state_id": newest.key, "began": newest.valid_from}
-        records.put(rows, records.LATEST, [pointer.model_copy(update=moved)])
+        put(rows, [pointer.model_copy(update=moved)])
     return sorted(remade)
 
 
@@ -373,48 +372,41 @@ def _remove_edges(
     """Remove the edges of what went, but those between versions of a topic that stays; repair
     supersessions.
     """
-    nodes = [records.state_id(key) for key in sorted(gone)]
-    emptied = {records.topic_key(topic) for topic in whole_topics}
-    touched = [
-        edge
-        for edge in edges_at(rows, nodes)
-        if edge.relationship_type != MemoryRelation.EVOLVES_TO
-        or records.topic_of_key(edge.target) in emptied
-    ]
-    rows.delete(records.EDGES, keys=[edge.key for edge in touched])
-    successors = {edge.id: edge.superseded_by for edge in touched}
-    relinked = _skip_edges(rows, successors) if successors else []
-    return sorted(successors), relinked
+    nodes = [state_id(key) for key in sorted(gone)]
+    emptied = set(map(topic_key, whole_topics))
+    keys: list[str] = []
+    successors: dict[str, str | None] = {}
+    for edge in edges_at(rows, nodes):
+        is_version = edge.relationship_type == MemoryRelation.EVOLVES_TO
+        if not is_version or topic_of_key(edge.target) in emptied:
+            keys.append(edge.key)
+            successors[edge.id] = edge.superseded_by
+    rows.delete(EDGES, keys=keys)
+    return sorted(successors), _skip_edges(rows, successors) if successors else []
 
 
 def _skip_edges(rows: RowStore, successors: dict[str, str | None]) -> list[str]:
     """Let supersessions skip the edges that went."""
     relinked = []
-    for edge in records.scan(
-        rows, records.EDGES, MemoryEdge, [Term("superseded_by", "in", sorted(successors))]
-    ):
+    for edge in scan(rows, MemoryEdge, [Term("superseded_by", "in", sorted(successors))]):
         step = edge.superseded_by
         while step in successors:
             step = successors[step]
         relinked.append(edge.model_copy(update={"superseded_by": step}))
-    records.put(rows, records.EDGES, relinked)
+    put(rows, relinked)
     return sorted({edge.id for edge in relinked})
 
 
 def _blank_records(rows: RowStore, subjects: Iterable[str], identity: str) -> int:
     """Leave of the records of what went only who did what when."""
-    blanked = [
-        note.model_copy(update={"why": "", "detail": {"erased": identity}})
-        for note in records.scan(
-            rows, records.AUDIT, MemoryAudit, [Term("subject", "in", sorted(subjects))]
-        )
-    ]
-    records.put(rows, records.AUDIT, blanked)
-    return len(blanked)
+    notes = list(scan(rows, MemoryAudit, [Term("subject", "in", sorted(subjects))]))
+    blank = {"why": "", "detail": {"erased": identity}}
+    put(rows, [note.model_copy(update=blank) for note in notes])
+    return len(notes)
 
 
 def finish_erasure(
-    store: GraphStore, home: Path | None, certificate: Certificate, needles: Sequence[str]
+    store: GraphStore, home: Path | None, certificate: Certificate, needles: Needles
 ) -> Certificate:
     """Take the words out of free pages, logs and cached answers, then search every row and byte for
     them.
@@ -440,7 +432,7 @@ def finish_erasure(
 _EDGE_ACTIONS = ("link", "fact", "close", "withdraw", "restore")
 
 
-def undo_act(rows: RowStore, audit_id: str, act: Act) -> dict[str, Any]:
+def undo_act(rows: RowStore, audit_id: str, act: Act) -> JsonObject:
     """Take back an act, last step first: edges that changed, versions retracted, versions said
     again.
 
@@ -449,9 +441,7 @@ def undo_act(rows: RowStore, audit_id: str, act: Act) -> dict[str, Any]:
     an undo says the versions again. Refused when something later rests on it: undo that first.
     """
     steps = states.act_of(rows, audit_id)
-    edges: list[str] = []
-    new_states: list[MemoryState] = []
-    retracted: list[str] = []
+    undone: JsonObject = {"edges": [], "new_states": [], "retracted": []}
     for step in reversed(steps):
         if "erased" in step.detail:
             raise MemoryRefused(
@@ -459,12 +449,12 @@ def undo_act(rows: RowStore, audit_id: str, act: Act) -> dict[str, Any]:
             )
         if step.action in _EDGE_ACTIONS:
             _undo_edge(rows, step, act)
-            edges.append(step.subject)
+            undone["edges"].append(step.subject)
         elif step.action == "add":
             _retract_version(rows, step, act)
-            retracted.append(step.subject)
+            undone["retracted"].append(step.subject)
         elif step.action == "retract":
-            new_states.append(_restore_version(rows, step, act))
+            undone["new_states"].append(_restore_version(rows, step, act))
         elif step.action == states.RATED:
             # One that was erased since has no importance.
             for state in states.by_keys(rows, [step.subject]):
@@ -474,14 +464,7 @@ def undo_act(rows: RowStore, audit_id: str, act: Act) -> dict[str, Any]:
         elif step.action == "erase":
             raise MemoryRefused(f"erasure {step.subject} cannot be undone; what was erased is gone")
     act.note("undo", steps[0].key, {"undoes": steps[0].key})
-    undid = [step.key for step in steps]
-    return {
-        "undid": undid,
-        "edges": edges,
-        "new_states": new_states,
-        "retracted": retracted,
-        "act": act.key,
-    }
+    return {"undid": [step.key for step in steps], **undone, "act": act.key}
 
 
 def _undo_edge(rows: RowStore, step: MemoryAudit, act: Act) -> None:
@@ -490,19 +473,14 @@ def _undo_edge(rows: RowStore, step: MemoryAudit, act: Act) -> None:
     current = list(beliefs.values())[-1]
     is_believed = current.retracted_at is None
     # An undo writes another row with the old meaning, so meanings are compared and not rows.
-    if key_after is None:
-        is_unchanged = not is_believed
-    else:
-        is_unchanged = is_believed and meaning_of(current) == meaning_of(beliefs[key_after])
-    if not is_unchanged:
+    meaning = meaning_of(current) if is_believed else None
+    if meaning != (key_after and meaning_of(beliefs[key_after])):
         raise MemoryRefused(
             f"edge {step.subject} changed after {step.key}; undo what came later first (`hades "
             "memory audit` lists it)"
         )
-    if key_before:
-        supersede(rows, current, beliefs[key_before], act, "restore")
-    else:
-        supersede(rows, current, None, act, "withdraw")
+    following = beliefs[key_before] if key_before else None
+    supersede(rows, current, following, act, "restore" if following else "withdraw")
 
 
 def _retract_version(rows: RowStore, step: MemoryAudit, act: Act) -> None:
@@ -510,15 +488,15 @@ def _retract_version(rows: RowStore, step: MemoryAudit, act: Act) -> None:
     topic, version = str(step.detail["topic"]), int(step.detail["version"])
     state = _check_unchanged(rows, topic, version)
     at = max(act.at, state.timestamp + states.INSTANT)
-    records.put(rows, records.STATES, [state.model_copy(update={"retracted_at": at})])
+    put(rows, [state.model_copy(update={"retracted_at": at})])
     drawn = states.evolution(state)
     if drawn is not None:
-        edges = records.fetch(rows, records.EDGES, [drawn.key], MemoryEdge).values()
+        edges = fetch(rows, MemoryEdge, [drawn.key]).values()
         retracted = [edge.model_copy(update={"retracted_at": at}) for edge in edges]
-        records.put(rows, records.EDGES, retracted)
+        put(rows, retracted)
     pointer = states.pointer_to(rows, topic)
     assert pointer is not None
-    records.put(rows, records.LATEST, [pointer.model_copy(update={"in_order": False})])
+    put(rows, [pointer.model_copy(update={"in_order": False})])
     act.note("retract", state.key, {"topic": topic, "version": version})
 
 
@@ -526,25 +504,18 @@ def _check_unchanged(rows: RowStore, topic: str, version: int) -> MemoryState:
     """The row of a version that no later version rests on."""
     pointer = states.pointer_to(rows, topic)
     count = pointer.version if pointer else 0
-    versions = records.fetch(
-        rows, records.STATES, records.version_keys(topic, count, version), MemoryState
-    )
-    later = [
-        state.version
-        for state in versions.values()
-        if state.version > version and not is_gone(state)
-    ]
-    if later:
+    versions = fetch(rows, MemoryState, version_keys(topic, count, version)).values()
+    standing = [state for state in versions if not is_gone(state)]
+    if standing and standing[-1].version > version:
         raise MemoryRefused(
             f"{topic!r} has newer versions than {version}; undo those first (the newest is "
-            f"{later[-1]})"
+            f"{standing[-1].version})"
         )
-    state = versions.get(records.state_key(topic, version))
-    if state is None or is_gone(state):
+    if not standing:
         raise MemoryRefused(
             f"version {version} of {topic!r} was undone or erased already; there is nothing to undo"
         )
-    return state
+    return standing[0]
 
 
 def is_gone(state: MemoryState) -> bool:
@@ -554,11 +525,10 @@ def is_gone(state: MemoryState) -> bool:
 
 def _restore_version(rows: RowStore, step: MemoryAudit, act: Act) -> MemoryState:
     """Say a retracted version again, for the same time; the retraction stays in the history."""
-    retracted = records.fetch(rows, records.STATES, [step.subject], MemoryState)
-    readable = [state for state in retracted.values() if not states.is_erased(state)]
-    if not readable:
+    retracted = fetch(rows, MemoryState, [step.subject]).get(step.subject)
+    if retracted is None or states.is_erased(retracted):
         raise MemoryRefused(f"{step.subject} cannot be said again; it was erased")
-    previous = states.make_whole(rows, readable)[0]
+    previous = states.make_whole(rows, [retracted])[0]
     origin = {"reverts": step.subject, "made_from": [previous.key]}
     again = states.renewed(previous, metadata={**previous.metadata, **origin})
     return states.append(rows, [again], act)[0]

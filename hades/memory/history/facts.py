@@ -8,7 +8,6 @@ from datetime import datetime
 from enum import StrEnum
 from types import MappingProxyType
 
-from hades.memory.history import rows as records
 from hades.memory.history.edges import (
     INVERSIONS,
     NewEdge,
@@ -19,7 +18,20 @@ from hades.memory.history.edges import (
     find_inverse,
     redrawn,
 )
-from hades.memory.history.rows import MemoryRefused, UnknownMemory
+from hades.memory.history.rows import (
+    NEWEST,
+    MemoryRefused,
+    Span,
+    UnknownMemory,
+    aware,
+    fetch,
+    key_of,
+    revision_key,
+    scan,
+    state_id,
+    topic_of_key,
+    without,
+)
 from hades.memory.history.states import Act, NewState, append, by_keys, named, pointer_to
 from hades.ports.store import Direction, RowStore, Term
 from hades.text.sentences import names_topic
@@ -121,32 +133,28 @@ def believe_fact(
     """
     append(rows, [new for new in created if pointer_to(rows, new.topic) is None], act)
     subject, object_ = named(rows, fact.source, act.at), named(rows, fact.target, act.at)
-    begins = records.aware("valid_from", fact.valid_from or act.at)
-    until = records.aware("valid_until", fact.valid_until) if fact.valid_until else None
-    source, target = records.state_id(subject.key), records.state_id(object_.key)
+    begins = aware("valid_from", fact.valid_from or act.at)
+    until = aware("valid_until", fact.valid_until) if fact.valid_until else None
+    source, target = state_id(subject.key), state_id(object_.key)
     new = replace(fact, source=source, target=target, valid_from=begins, valid_until=until)
     same, rivals = _overlapping_facts(rows, new, object_)
     if functional is None:
         functional = fact.relationship_type in FUNCTIONAL
     judged = [(rival, judge(rival, new, trust)) for rival in rivals] if functional else []
     standing = [*same, *(rival for rival, (outcome, _) in judged if outcome is Outcome.OLD)]
-    parts = records.without((begins, until), [_span(edge) for edge in standing])
-    drawn = [
-        draw(rows, replace(new, valid_from=start, valid_until=until), act, action="fact")
-        for start, until in parts
-    ]
+    parts = without((begins, until), [_span(edge) for edge in standing])
+    drawn = []
+    for part_begins, part_ends in parts:
+        part = replace(new, valid_from=part_begins, valid_until=part_ends)
+        drawn.append(draw(rows, part, act, action="fact"))
     claim = _claim(subject.topic, object_.topic, new)
     for old_edge, (outcome, reason) in judged:
         if outcome is Outcome.NEW:
             _yield_to(rows, old_edge, drawn, act)
         overlapping = [part for part in drawn if overlap(_span(part), _span(old_edge))]
-        rivals_of_old = overlapping or drawn
-        detail = {
-            "old": old_edge.id,
-            "new": rivals_of_old[0].id if rivals_of_old else None,
-            "outcome": str(outcome),
-            "claim": claim,
-        }
+        rival = next(iter(overlapping or drawn), None)
+        ends = {"old": old_edge.id, "new": rival.id if rival else None}
+        detail = {**ends, "outcome": str(outcome), "claim": claim}
         act.note(CONFLICT, f"{CONFLICT}_{old_edge.id}", detail, why=reason)
     return FactResult(drawn or same[:1], judged, act.key)
 
@@ -155,19 +163,17 @@ def give_way(rows: RowStore, loser: MemoryEdge, winner: MemoryEdge, act: Act) ->
     """Let a fact be true only where the winner is not: before it, and after it where it ended
     earlier.
     """
-    remaining = records.without(_span(loser), [_span(winner)])
+    remaining = without(_span(loser), [_span(winner)])
     begins = _span(loser)[0]
     # Where nothing is left at its beginning it was true at no moment; it stays for history.
     until = remaining[0][1] if remaining and remaining[0][0] == begins else begins
     edges = [end(rows, loser.id, act, at=until, superseded_by=winner.id)]
+    metadata = {**loser.metadata, "continues": loser.id}
     for start, stop in remaining:
         if start != begins:
-            changes = {
-                "valid_from": start,
-                "valid_until": stop,
-                "metadata": {**loser.metadata, "continues": loser.id},
-            }
-            edges.append(draw(rows, redrawn(loser, kind=None, **changes), act, action="fact"))
+            times = {"valid_from": start, "valid_until": stop}
+            rest = redrawn(loser, kind=None, metadata=metadata, **times)
+            edges.append(draw(rows, rest, act, action="fact"))
     return edges
 
 
@@ -218,15 +224,18 @@ def record(rows: RowStore, *, open_only: bool = False) -> list[ConflictRecord]:
                 claim=decision["claim"],
                 outcome=Outcome(decision["outcome"]),
                 reason=notes[-1].why,
+                against=_claim_of(rows, decision["old"]),
             )
             conflicts.append(conflict)
-    keys = [records.revision_key(conflict.old_edge, 1) for conflict in conflicts]
-    edges = records.fetch(rows, records.EDGES, keys, MemoryEdge).values()
-    claims = {}
-    for edge in edges:
-        ends = _topic_of(rows, edge.source), _topic_of(rows, edge.target)
-        claims[edge.id] = _claim(*ends, edge)
-    return [replace(conflict, against=claims.get(conflict.old_edge, {})) for conflict in conflicts]
+    return conflicts
+
+
+def _claim_of(rows: RowStore, edge_id: str) -> JsonObject:
+    """What an edge said at first; nothing where it was erased."""
+    edge = next(iter(fetch(rows, MemoryEdge, [revision_key(edge_id, 1)]).values()), None)
+    if edge is None:
+        return {}
+    return _claim(_topic_of(rows, edge.source), _topic_of(rows, edge.target), edge)
 
 
 def _claim(subject: str, object_: str, fact: NewEdge | MemoryEdge) -> JsonObject:
@@ -263,11 +272,10 @@ def restore_conflict(rows: RowStore, step: MemoryAudit, act: Act) -> None:
 def _notes_by_conflict(rows: RowStore, about: Term) -> dict[str, list[MemoryAudit]]:
     """What was recorded of each conflict, oldest first."""
     notes_by_conflict: dict[str, list[MemoryAudit]] = {}
-    for note in records.scan(rows, records.AUDIT, MemoryAudit, [about]):
+    for note in scan(rows, MemoryAudit, [about]):
         if note.action == CONFLICT and "erased" not in note.detail:
-            notes_by_conflict.setdefault(str(note.detail.get("conflict", note.key)), []).append(
-                note
-            )
+            conflict = str(note.detail.get("conflict", note.key))
+            notes_by_conflict.setdefault(conflict, []).append(note)
     return notes_by_conflict
 
 
@@ -302,28 +310,27 @@ def _overlapping_facts(
     """Believed facts of the same subject and relation whose time overlaps: about the same object,
     and about others.
     """
-    subject = records.topic_of_key(new.source)
-    edges = edges_around(
+    subject = topic_of_key(new.source)
+    same: list[MemoryEdge] = []
+    rivals: list[MemoryEdge] = []
+    for edge in edges_around(
         rows,
         new.source,
-        Mask(known_at=records.NEWEST),
+        Mask(known_at=NEWEST),
         direction=Direction.OUT,
         types=[new.relationship_type],
         whole_topic=True,
-    )
-    same: list[MemoryEdge] = []
-    rivals: list[MemoryEdge] = []
-    for edge in edges:
-        is_forward = records.topic_of_key(edge.source) == subject
+    ):
+        is_forward = topic_of_key(edge.source) == subject
         is_empty = edge.valid_from == edge.valid_until
         spans = (edge.valid_from, edge.valid_until), (new.valid_from, new.valid_until)
         if is_forward and not is_empty and overlap(*spans):
-            is_same = records.topic_of_key(edge.target) == records.topic_of_key(object_.key)
+            is_same = topic_of_key(edge.target) == topic_of_key(object_.key)
             (same if is_same else rivals).append(edge)
     return same, rivals
 
 
-def _span(edge: MemoryEdge) -> records.Span:
+def _span(edge: MemoryEdge) -> Span:
     return edge.valid_from or edge.timestamp, edge.valid_until
 
 
@@ -370,12 +377,9 @@ def change_fact(
     """
     written = append(rows, [new], act)[0]
     moment = at or written.valid_from or act.at
-    mask = Mask(moment, records.NEWEST)
-    active = [
-        edge
-        for edge in edges_around(rows, old.topic, mask, direction=Direction.OUT)
-        if edge.relationship_type != MemoryRelation.EVOLVES_TO
-    ]
+    mask = Mask(moment, NEWEST)
+    around = edges_around(rows, old.topic, mask, direction=Direction.OUT)
+    active = [edge for edge in around if edge.relationship_type != MemoryRelation.EVOLVES_TO]
     done = Change(written, old.key, act=act.key)
     for fact in facts:
         drawn = _draw_changed(rows, written, fact, act, moment)
@@ -426,8 +430,8 @@ def _draw_changed(
 ) -> MemoryEdge:
     target = named(rows, fact.target, written.timestamp)
     new = NewEdge(
-        records.state_id(written.key),
-        records.state_id(target.key),
+        state_id(written.key),
+        state_id(target.key),
         fact.relation,
         strength=fact.strength,
         valid_from=moment,
@@ -437,7 +441,7 @@ def _draw_changed(
 
 
 def _topic_of(rows: RowStore, identifier: str) -> str:
-    states = by_keys(rows, [records.key_of(identifier)])
+    states = by_keys(rows, [key_of(identifier)])
     return states[0].topic if states else identifier
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from difflib import SequenceMatcher
 from hashlib import blake2b
@@ -19,14 +19,27 @@ import pyarrow as pa
 
 from hades.errors import HadesError, StoreBusy, StoreDamaged
 from hades.ports.store import GraphStore, Predicate, RowStore
-from schemas.catalogue import declared
 from schemas.ids import content_key, edge_key, is_legal_key, iso, node_id
-from schemas.memory import RELATION_PATTERN, MemoryEdge
-from schemas.record import Keyed, from_rows, to_table
+from schemas.memory import (
+    RELATION_PATTERN,
+    LatestState,
+    MemoryAudit,
+    MemoryEdge,
+    MemoryState,
+    MemoryTrace,
+)
+from schemas.record import JsonObject, Keyed, from_rows, to_table
 
 STATES, LATEST, TRACES = "memory_states", "memory_latest", "memory_traces"
 EDGES, AUDIT = "memory_edges", "memory_audit"
-COLLECTIONS = (STATES, LATEST, TRACES, EDGES, AUDIT)
+_COLLECTION: Mapping[type[Keyed], str] = {
+    MemoryState: STATES,
+    LatestState: LATEST,
+    MemoryTrace: TRACES,
+    MemoryEdge: EDGES,
+    MemoryAudit: AUDIT,
+}
+COLLECTIONS = tuple(_COLLECTION.values())
 # Known at the end of time: what is believed now, whatever clocks say.
 NEWEST = datetime.max.replace(tzinfo=UTC)
 MAX_TOPIC = 500
@@ -174,30 +187,31 @@ def read(table: pa.Table | pa.RecordBatch, record: type[Row]) -> list[Row]:
     return from_rows(record, table.to_pylist())
 
 
-def fetch(
-    rows: RowStore, collection: str, keys: Sequence[str], record: type[Row]
-) -> dict[str, Row]:
+def collection_of(record: type[Keyed]) -> str:
+    """The collection of a kind of record."""
+    return _COLLECTION[record]
+
+
+def fetch(rows: RowStore, record: type[Row], keys: Sequence[str]) -> dict[str, Row]:
     """The records that exist among these keys, by key."""
-    return (
-        {instance.key: instance for instance in read(rows.get(collection, keys), record)}
-        if keys
-        else {}
-    )
+    if not keys:
+        return {}
+    table = rows.get(_COLLECTION[record], keys)
+    return {instance.key: instance for instance in read(table, record)}
 
 
-def scan(
-    rows: RowStore, collection: str, record: type[Row], where: Predicate = ()
-) -> Iterator[Row]:
+def scan(rows: RowStore, record: type[Row], where: Predicate = ()) -> Iterator[Row]:
     """The records that satisfy the terms, in key order."""
-    for batch in rows.scan(collection, where=where):
+    for batch in rows.scan(_COLLECTION[record], where=where):
         yield from read(batch, record)
 
 
-def put(rows: RowStore, collection: str, records: Iterable[Keyed]) -> None:
-    """Write records, one batch."""
+def put(rows: RowStore, records: Iterable[Keyed]) -> None:
+    """Write records of one kind, one batch."""
     batch = list(records)
     if batch:
-        rows.upsert(collection, to_table(declared(collection).record, batch))
+        record = type(batch[0])
+        rows.upsert(_COLLECTION[record], to_table(record, batch))
 
 
 def plain(value: Any) -> Any:
@@ -207,7 +221,7 @@ def plain(value: Any) -> Any:
     return orjson.loads(orjson.dumps(value, default=_fields_of))
 
 
-def _fields_of(record: Keyed) -> dict[str, Any]:
+def _fields_of(record: Keyed) -> JsonObject:
     names = {"id": getattr(record, "id", record.key)}
     if isinstance(record, MemoryEdge):
         names |= {"from": record.source, "to": record.target, "type": record.relationship_type}

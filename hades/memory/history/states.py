@@ -11,8 +11,32 @@ from typing import Any
 import pyarrow as pa
 
 from hades.errors import HadesError
-from hades.memory.history import rows as records
-from hades.memory.history.rows import MemoryRefused, UnknownMemory
+from hades.memory.history.rows import (
+    NEWEST,
+    STATES,
+    WHOLE,
+    MemoryRefused,
+    UnknownMemory,
+    aware,
+    check_share,
+    check_text,
+    check_topic,
+    check_user_topic,
+    delta_between,
+    edge_id,
+    fetch,
+    is_state_key,
+    legal,
+    pieces_of,
+    put,
+    read,
+    rebuild,
+    revision_key,
+    state_id,
+    state_key,
+    topic_key,
+    version_keys,
+)
 from hades.ports.store import RowStore, Term
 from schemas.ids import Mask, content_key, is_visible
 from schemas.memory import (
@@ -70,31 +94,26 @@ class Act:
         """Write the steps, inside the transaction that did them."""
         if self.is_one and len(self.steps) > 1:
             first, *later_steps = self.steps
-            all_steps = {**first.detail, "steps": [step.key for step in later_steps]}
-            self.steps = [first.model_copy(update={"detail": all_steps})]
-            self.steps += [
-                step.model_copy(update={"detail": {**step.detail, "act": first.key}})
-                for step in later_steps
-            ]
-        records.put(rows, records.AUDIT, self.steps)
+            self.steps = [_with_detail(first, steps=[step.key for step in later_steps])]
+            self.steps += [_with_detail(step, act=first.key) for step in later_steps]
+        put(rows, self.steps)
+
+
+def _with_detail(step: MemoryAudit, **detail: Any) -> MemoryAudit:
+    return step.model_copy(update={"detail": {**step.detail, **detail}})
 
 
 def act_of(rows: RowStore, audit_id: str) -> list[MemoryAudit]:
     """The steps of an act, in the order they were taken; any of them names it."""
-    records_by_key = records.fetch(
-        rows, records.AUDIT, [records.legal("record of an act", audit_id)], MemoryAudit
-    )
-    if not records_by_key:
+    first = fetch(rows, MemoryAudit, [legal("record of an act", audit_id)]).get(audit_id)
+    if first is None:
         raise UnknownMemory(
             f"memory holds no act {audit_id}; `hades memory history TOPIC --json` prints their ids"
         )
-    first = records_by_key[audit_id]
     if "act" in first.detail:
-        first_key = first.detail["act"]
-        first = records.fetch(rows, records.AUDIT, [first_key], MemoryAudit)[first_key]
-    keys = [str(key) for key in first.detail.get("steps", ())]
-    later_steps = records.fetch(rows, records.AUDIT, keys, MemoryAudit)
-    return [first, *(later_steps[key] for key in keys)]
+        return act_of(rows, first.detail["act"])
+    # Keys of steps begin with their time and their place in the act.
+    return [first, *fetch(rows, MemoryAudit, first.detail.get("steps", [])).values()]
 
 
 KEYFRAME_EVERY = 32  # a rebuild applies at most thirty-one recipes
@@ -111,18 +130,18 @@ def add_recipe(state: MemoryState, parent: MemoryState | None) -> MemoryState:
     """
     if parent is None or state.version % KEYFRAME_EVERY == 1:
         return state
-    recipe, pieces = records.delta_between(parent.content, state.content)
+    recipe, pieces = delta_between(parent.content, state.content)
     if len(recipe) + len(pieces) > _WORTH * len(state.content):
         return state
-    records.rebuild(parent.content, recipe, pieces)  # notices now what could not be read later
-    return state.model_copy(update={"is_delta": True, "diff_from_parent": records.WHOLE + recipe})
+    rebuild(parent.content, recipe, pieces)  # notices now what could not be read later
+    return state.model_copy(update={"is_delta": True, "diff_from_parent": WHOLE + recipe})
 
 
 def shrink(state: MemoryState) -> MemoryState:
     """A delta that is not the newest version any more: it keeps only what it added."""
-    recipe = str(state.diff_from_parent).removeprefix(records.WHOLE)
+    recipe = str(state.diff_from_parent).removeprefix(WHOLE)
     return state.model_copy(
-        update={"content": records.pieces_of(state.content, recipe), "diff_from_parent": recipe}
+        update={"content": pieces_of(state.content, recipe), "diff_from_parent": recipe}
     )
 
 
@@ -130,9 +149,7 @@ def without_marker(state: MemoryState) -> MemoryState:
     """A version as readers see it: the same whether it is the newest or long superseded."""
     if state.diff_from_parent is None:
         return state
-    return state.model_copy(
-        update={"diff_from_parent": state.diff_from_parent.removeprefix(records.WHOLE)}
-    )
+    return state.model_copy(update={"diff_from_parent": state.diff_from_parent.removeprefix(WHOLE)})
 
 
 def make_whole(rows: RowStore, states: Sequence[MemoryState]) -> list[MemoryState]:
@@ -143,8 +160,8 @@ def make_whole(rows: RowStore, states: Sequence[MemoryState]) -> list[MemoryStat
     missing = set(chain.from_iterable(map(ancestors, states))) - states_by_key.keys()
     if missing:
         columns = ("topic", "content", "version", "timestamp", "diff_from_parent", "is_delta")
-        table = rows.get(records.STATES, sorted(missing), columns=columns)
-        states_by_key |= {ancestor.key: ancestor for ancestor in records.read(table, MemoryState)}
+        table = rows.get(STATES, sorted(missing), columns=columns)
+        states_by_key |= {ancestor.key: ancestor for ancestor in read(table, MemoryState)}
     return make_whole_from(states_by_key, states)
 
 
@@ -155,31 +172,32 @@ def make_whole_from(
     contents: dict[str, str] = {}
 
     def content(state: MemoryState) -> str:
+        if is_whole(state):
+            return state.content
         if state.key not in contents:
-            contents[state.key] = state.content
-            if not is_whole(state):
-                parent = states_by_key[records.state_key(state.topic, state.version - 1)]
-                recipe = str(state.diff_from_parent)
-                label = f"version {state.version} of {state.topic!r}"
-                contents[state.key] = records.rebuild(content(parent), recipe, state.content, label)
+            parent = states_by_key[state_key(state.topic, state.version - 1)]
+            recipe = str(state.diff_from_parent)
+            label = f"version {state.version} of {state.topic!r}"
+            contents[state.key] = rebuild(content(parent), recipe, state.content, label)
         return contents[state.key]
 
-    whole = (
-        state if is_whole(state) else state.model_copy(update={"content": content(state)})
-        for state in states
-    )
-    return [without_marker(state) for state in whole]
+    whole = []
+    for state in states:
+        if not is_whole(state):
+            state = state.model_copy(update={"content": content(state)})
+        whole.append(without_marker(state))
+    return whole
 
 
 def is_whole(state: MemoryState) -> bool:
     """Whether the row holds the whole content."""
-    return not state.is_delta or str(state.diff_from_parent).startswith(records.WHOLE)
+    return not state.is_delta or str(state.diff_from_parent).startswith(WHOLE)
 
 
 def unshrink(state: MemoryState, content: str) -> MemoryState:
     """A version that is the newest again: its whole content, and the recipe by which it shrinks."""
     return state.model_copy(
-        update={"content": content, "diff_from_parent": f"{records.WHOLE}{state.diff_from_parent}"}
+        update={"content": content, "diff_from_parent": f"{WHOLE}{state.diff_from_parent}"}
     )
 
 
@@ -188,7 +206,7 @@ def ancestors(state: MemoryState) -> Iterable[str]:
     if is_whole(state):
         return ()
     first = (state.version - 1) // KEYFRAME_EVERY * KEYFRAME_EVERY + 1
-    return (records.state_key(state.topic, version) for version in range(first, state.version))
+    return (state_key(state.topic, version) for version in range(first, state.version))
 
 
 INSTANT = timedelta(microseconds=1)
@@ -230,14 +248,14 @@ def append(rows: RowStore, new: Sequence[NewState], act: Act) -> list[MemoryStat
     The row of the newest version is whole; when the next one comes it shrinks to what it added to
     its parent.
     """
-    topics = dict.fromkeys(records.topic_key(check(version).topic.strip()) for version in new)
-    pointers = records.fetch(rows, records.LATEST, list(topics), LatestState)
+    topics = {topic_key(check(version).topic.strip()) for version in new}
+    pointers = fetch(rows, LatestState, list(topics))
     head_keys = [pointer.latest_state_id for pointer in pointers.values()]
-    heads = records.fetch(rows, records.STATES, head_keys, MemoryState)
+    heads = fetch(rows, MemoryState, head_keys)
     written: dict[str, MemoryState] = {}
     appended = []
     for version in new:
-        topic = records.topic_key(version.topic.strip())
+        topic = topic_key(version.topic.strip())
         pointer = pointers.get(topic)
         parent = heads[pointer.latest_state_id] if pointer else None
         state = _next_version(pointer, parent, version, act)
@@ -247,30 +265,26 @@ def append(rows: RowStore, new: Sequence[NewState], act: Act) -> list[MemoryStat
         pointers[topic] = _pointer_at(pointer, state)
         act.note("add", state.key, {"topic": state.topic, "version": state.version})
         appended.append(without_marker(state))
-    records.put(rows, records.STATES, written.values())
+    put(rows, written.values())
     # Where another writer moved a pointer since this transaction began, the store refuses, and the
     # unit begins again.
-    records.put(rows, records.LATEST, pointers.values())
-    records.put(rows, records.EDGES, [edge for edge in map(evolution, appended) if edge])
+    put(rows, pointers.values())
+    put(rows, [edge for edge in map(evolution, appended) if edge])
     return appended
 
 
 def check(new: NewState) -> NewState:
     """The version, or a refusal naming what is wrong with it."""
-    topic = (
-        records.check_topic(new.topic)
-        if new.consolidation_level
-        else records.check_user_topic(new.topic)
-    )
+    topic = check_topic(new.topic) if new.consolidation_level else check_user_topic(new.topic)
     for text in (new.content, *new.tags):
-        records.check_text(f"the text for {topic!r}", text)
+        check_text(f"the text for {topic!r}", text)
     if not new.content.strip():
         raise MemoryRefused(
             f"the content for {topic!r} is blank; say what is known, or `erase` what was"
         )
     for name in ("confidence", "importance"):
         if (value := getattr(new, name)) is not None:
-            records.check_share(name, value, f" of {topic!r}")
+            check_share(name, value, f" of {topic!r}")
     return new
 
 
@@ -285,11 +299,9 @@ def _pointer_at(pointer: LatestState | None, state: MemoryState) -> LatestState:
     one.
     """
     assert state.valid_from is not None
-    follows = pointer is None or (
-        pointer.in_order and pointer.began is not None and pointer.began <= state.valid_from
-    )
+    follows = pointer is None or _holds_at(pointer, state.valid_from)
     return LatestState(
-        key=records.topic_key(state.topic),
+        key=topic_key(state.topic),
         topic=state.topic,
         latest_state_id=state.key,
         version=state.version,
@@ -299,13 +311,18 @@ def _pointer_at(pointer: LatestState | None, state: MemoryState) -> LatestState:
     )
 
 
+def _holds_at(pointer: LatestState, moment: datetime) -> bool:
+    """Whether the pointer alone shows that the version said last is the one that holds."""
+    return pointer.in_order and pointer.began is not None and pointer.began <= moment
+
+
 def _next_version(
     pointer: LatestState | None, parent: MemoryState | None, new: NewState, act: Act
 ) -> MemoryState:
     """The next version of a topic, as it is stored; its time is later than its parent's, whatever
     the clocks say.
     """
-    topic = records.check_topic(new.topic)
+    topic = check_topic(new.topic)
     version = pointer.version + 1 if pointer else 1
     if new.after is not None and new.after != version - 1:
         raise Overtaken(
@@ -313,8 +330,8 @@ def _next_version(
             "again"
         )
     at = max(act.at, pointer.updated_at + INSTANT) if pointer else act.at
-    begins = records.aware("valid_from", new.valid_from or at)
-    ends = records.aware("valid_until", new.valid_until) if new.valid_until else None
+    begins = aware("valid_from", new.valid_from or at)
+    ends = aware("valid_until", new.valid_until) if new.valid_until else None
     if ends is not None and ends <= begins:
         raise MemoryRefused(
             f"{topic!r} would hold at no moment: from {begins} until {ends}, which is not after "
@@ -333,10 +350,10 @@ def _next_version(
     del values["importance"], values["after"]
     state = MemoryState(
         **values,
-        key=records.state_key(topic, version),
+        key=state_key(topic, version),
         version=version,
         timestamp=at,
-        parent_state_id=records.state_key(topic, version - 1) if version > 1 else None,
+        parent_state_id=state_key(topic, version - 1) if version > 1 else None,
         importance_score=importance,
         is_consolidated=new.consolidation_level > 0,
     )
@@ -347,10 +364,10 @@ def evolution(state: MemoryState) -> MemoryEdge | None:
     """The edge from a version's parent to it; none for the first."""
     if state.parent_state_id is None:
         return None
-    source, target = records.state_id(state.parent_state_id), records.state_id(state.key)
-    edge = records.edge_id(source, MemoryRelation.EVOLVES_TO, target, state.timestamp)
+    source, target = state_id(state.parent_state_id), state_id(state.key)
+    edge = edge_id(source, MemoryRelation.EVOLVES_TO, target, state.timestamp)
     return MemoryEdge(
-        key=records.revision_key(edge, 1),
+        key=revision_key(edge, 1),
         source=source,
         target=target,
         relationship_type=MemoryRelation.EVOLVES_TO,
@@ -363,8 +380,8 @@ def evolution(state: MemoryState) -> MemoryEdge | None:
 
 def pointer_to(rows: RowStore, topic: str) -> LatestState | None:
     """Which version of a topic is the newest."""
-    key = records.topic_key(records.check_topic(topic))
-    return records.fetch(rows, records.LATEST, [key], LatestState).get(key)
+    key = topic_key(check_topic(topic))
+    return fetch(rows, LatestState, [key]).get(key)
 
 
 def by_keys(rows: RowStore, keys: Sequence[str]) -> list[MemoryState]:
@@ -373,7 +390,7 @@ def by_keys(rows: RowStore, keys: Sequence[str]) -> list[MemoryState]:
     """
     if not keys:
         return []
-    states = records.read(rows.get(records.STATES, keys, columns=WITHOUT_VECTOR), MemoryState)
+    states = read(rows.get(STATES, keys, columns=WITHOUT_VECTOR), MemoryState)
     return make_whole(rows, [state for state in states if not is_erased(state)])
 
 
@@ -401,13 +418,8 @@ def choose_version(versions: Iterable[MemoryState], mask: Mask) -> MemoryState |
 
 def holds(state: MemoryState, mask: Mask) -> bool:
     """Whether a version was known and in force at the mask."""
-    return not is_erased(state) and is_visible(mask, *_times(state))
-
-
-def _times(
-    state: MemoryState,
-) -> tuple[datetime | None, datetime | None, datetime, datetime | None]:
-    return state.valid_from, state.valid_until, state.timestamp, state.retracted_at
+    times = state.valid_from, state.valid_until, state.timestamp, state.retracted_at
+    return not is_erased(state) and is_visible(mask, *times)
 
 
 def state_at(
@@ -419,18 +431,18 @@ def state_at(
     look.
     """
     mask = Mask(as_of=moment, known_at=known_at)
-    same = Term("topic", "==", records.check_topic(topic))
+    same = Term("topic", "==", check_topic(topic))
     checked, limit = 0, 2
     while True:
         table = rows.last(
-            records.STATES,
+            STATES,
             same=same,
             by="valid_from",
             at_most=moment,
             limit=limit,
             columns=WITHOUT_VECTOR,
         )
-        for state in records.read(table.slice(checked), MemoryState):
+        for state in read(table.slice(checked), MemoryState):
             if holds(state, mask):
                 return make_whole(rows, [state])[0]
         if table.num_rows < limit:
@@ -446,31 +458,17 @@ def states_at(
     A mask that names no moment asks about now. Clocks of writers differ, so now is never before the
     topic's last write.
     """
-    pointers = records.fetch(rows, records.LATEST, sorted(set(topic_keys)), LatestState)
-    known_at = mask.known_at or records.NEWEST
-    moments = {
-        key: mask.as_of or mask.known_at or max(now, pointer.updated_at)
-        for key, pointer in pointers.items()
-    }
-    # The pointer alone shows that the version said last is the one that holds.
-    direct = {
-        key: pointer.latest_state_id
-        for key, pointer in pointers.items()
-        if known_at == records.NEWEST
-        and pointer.in_order
-        and pointer.began is not None
-        and pointer.began <= moments[key]
-    }
-    current = {state.key: state for state in by_keys(rows, sorted(direct.values()))}
+    pointers = fetch(rows, LatestState, sorted(set(topic_keys)))
+    known_at = mask.known_at or NEWEST
+    direct: list[str] = []
     chosen: list[MemoryState] = []
-    for key, pointer in sorted(pointers.items()):
-        if key in direct:
-            state = current.get(direct[key])
-        else:
-            state = state_at(rows, pointer.topic, moments[key], known_at)
-        if state is not None:
+    for pointer in pointers.values():
+        moment = mask.as_of or mask.known_at or max(now, pointer.updated_at)
+        if known_at == NEWEST and _holds_at(pointer, moment):
+            direct.append(pointer.latest_state_id)
+        elif state := state_at(rows, pointer.topic, moment, known_at):
             chosen.append(state)
-    return chosen
+    return sorted([*by_keys(rows, direct), *chosen], key=lambda state: state.key)
 
 
 def named(rows: RowStore, name: str, now: datetime) -> MemoryState:
@@ -479,14 +477,13 @@ def named(rows: RowStore, name: str, now: datetime) -> MemoryState:
 
     Writers need the last resort: a topic whose only version expired can still be linked or changed.
     """
-    key = name.removeprefix(f"{records.STATES}/")
+    key = name.removeprefix(f"{STATES}/")
     versions: list[MemoryState] = []
-    if records.is_state_key(key):
+    if is_state_key(key):
         versions = by_keys(rows, [key])
-    elif (pointer := pointer_to(rows, name)) is not None:
-        versions = states_at(rows, [pointer.key], Mask(), now) or by_keys(
-            rows, [pointer.latest_state_id]
-        )
+    elif pointer := pointer_to(rows, name):
+        versions = states_at(rows, [pointer.key], Mask(), now)
+        versions = versions or by_keys(rows, [pointer.latest_state_id])
     if not versions:
         raise UnknownMemory(
             f"memory holds no topic or state {name!r}; `hades memory topics` lists what there is"
@@ -498,24 +495,24 @@ def resolve_ids(rows: RowStore, names: Sequence[str], now: datetime) -> dict[str
     """The `_id` that each of these topics or states stands for; one look-up for all that hold
     now.
     """
-    keys = {name: name.removeprefix(f"{records.STATES}/") for name in names}
-    topics = [name for name, key in keys.items() if not records.is_state_key(key)]
-    current = {
-        state.topic: state.key
-        for state in states_at(rows, map(records.topic_key, topics), Mask(), now)
-    }
-    keys |= {name: current.get(name.strip()) or named(rows, name, now).key for name in topics}
-    return {name: records.state_id(key) for name, key in keys.items()}
+    keys = {name: name.removeprefix(f"{STATES}/") for name in names}
+    topics = [name for name, key in keys.items() if not is_state_key(key)]
+    current = {}
+    for state in states_at(rows, map(topic_key, topics), Mask(), now):
+        current[state.topic] = state.key
+    for name in topics:
+        keys[name] = current.get(name.strip()) or named(rows, name, now).key
+    return {name: state_id(key) for name, key in keys.items()}
 
 
 def keys_of(rows: RowStore, name: str) -> list[str]:
     """The keys that a name stands for: one state, or all versions of a topic."""
-    if not records.is_state_key(name.removeprefix(f"{records.STATES}/")):
+    if not is_state_key(name.removeprefix(f"{STATES}/")):
         pointer = pointer_to(rows, name)
         if pointer is not None:
-            return records.version_keys(pointer.topic, pointer.version)
+            return version_keys(pointer.topic, pointer.version)
     # A state, or a name that memory does not hold, which `named` refuses.
-    return [named(rows, name, records.NEWEST).key]
+    return [named(rows, name, NEWEST).key]
 
 
 _RUN = 1_000  # versions read at a time
@@ -528,14 +525,12 @@ def trace(rows: RowStore, topic: str) -> MemoryTrace:
         raise UnknownMemory(
             f"memory holds no topic {topic!r}; `hades memory topics` lists what there is"
         )
-    first = records.read(
-        rows.get(records.STATES, [records.state_key(pointer.topic, 1)]), MemoryState
-    )[0]
+    keys = version_keys(pointer.topic, pointer.version)
     return MemoryTrace(
         key=pointer.key,
         topic=pointer.topic,
-        states=tuple(records.version_keys(pointer.topic, pointer.version)),
-        created_at=first.timestamp,
+        states=tuple(keys),
+        created_at=fetch(rows, MemoryState, keys[:1])[keys[0]].timestamp,
         updated_at=pointer.updated_at,
     )
 
@@ -552,8 +547,8 @@ def history(
     end, run = pointer.version, limit or _RUN
     versions: list[MemoryState] = []
     while end > 0 and (limit is None or len(versions) < limit):
-        batch = by_keys(rows, records.version_keys(pointer.topic, end, end - run + 1))
-        versions = [version for version in batch if is_visible(mask, *_times(version))] + versions
+        batch = by_keys(rows, version_keys(pointer.topic, end, end - run + 1))
+        versions = [version for version in batch if holds(version, mask)] + versions
         end, run = end - run, _RUN
     return versions if limit is None else versions[-limit:]
 
@@ -564,6 +559,6 @@ RATED = "rate"
 def set_importance(rows: RowStore, state: MemoryState, importance: float, act: Act) -> None:
     """Write the importance of a version and note what it was, in the caller's transaction."""
     column = pa.array([importance], pa.float64())
-    rows.patch(records.STATES, pa.table({"_key": [state.key], "importance_score": column}))
+    rows.patch(STATES, pa.table({"_key": [state.key], "importance_score": column}))
     detail = {"topic": state.topic, "before": state.importance_score, "after": importance}
     act.note(RATED, state.key, detail)

@@ -151,9 +151,10 @@ def group_topics(memory: Memory, *, mask: Mask = Mask()) -> list[JsonObject]:
     for topic, label in _propagate_labels(weights).items():
         members[label].append(topic)
     states = {topic_key(state.topic): state for state in reader.current(weights)}
-    groups = [
-        _describe_group(topics, weights, states) for topics in members.values() if len(topics) > 1
-    ]
+    groups = []
+    for topics in members.values():
+        if len(topics) > 1:
+            groups.append(_describe_group(topics, weights, states))
     return sorted(groups, key=lambda group: (-len(group["topics"]), group["name"]))
 
 
@@ -193,11 +194,12 @@ def _describe_group(
         for neighbour, weight in weights[topic].items():
             if neighbour in members and topic < neighbour:  # each edge once
                 inside.append(weight)
+    shared_words = ", ".join(_find_shared_words(own_states, states))
     return {
-        "name": ", ".join(_find_shared_words(own_states, states)) or own_states[0].topic,
+        "name": shared_words or own_states[0].topic,
         "topics": sorted(state.topic for state in own_states),
         "edges": len(inside),
-        "strength": round(sum(inside) / len(inside), 4) if inside else 0.0,
+        "strength": round(sum(inside) / max(1, len(inside)), 4),
     }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -81,11 +82,7 @@ def strategy_for(query: str) -> Strategy:
     return _GENERAL
 
 
-def determine_consolidation_level(query: str) -> int:
-    """Which summaries a question wants: status and why 0, recent 1, overview 3, else 2."""
-    return strategy_for(query).level
-
-
+ShownText = tuple[str, str]  # the id of a version, and its text
 _WORTH_CUTTING = 24  # tokens; less of a text tells nothing
 _LINE_END = 1  # token
 
@@ -126,7 +123,7 @@ class Packer:
         return ids
 
     def fill(
-        self, section: str, texts: Sequence[tuple[str, str]], share: int, *, must: bool = False
+        self, section: str, texts: Sequence[ShownText], share: int, *, must: bool = False
     ) -> int:
         """Take (id, text) pairs in order while the section's share lasts; how many tokens it took.
 
@@ -323,13 +320,11 @@ def _is_about(summary: MemoryState, window: Window | None) -> bool:
     none.
     """
     try:
-        period = (
-            datetime.fromisoformat(summary.metadata["start"]),
-            datetime.fromisoformat(summary.metadata["end"]),
-        )
+        start = datetime.fromisoformat(summary.metadata["start"])
+        end = datetime.fromisoformat(summary.metadata["end"])
     except (KeyError, TypeError, ValueError):
         return False
-    return window is None or overlap(period, window)
+    return window is None or overlap((start, end), window)
 
 
 def _details_of(reader: Reader, name: str) -> list[MemoryState]:
@@ -342,7 +337,7 @@ def _details_of(reader: Reader, name: str) -> list[MemoryState]:
     return list(reversed(reader.index.history(state.topic, LAST_STATES, reader.known_at)))
 
 
-def _show_edges(matches: Sequence[MatchWithContext], packed: set[str]) -> list[tuple[str, str]]:
+def _show_edges(matches: Sequence[MatchWithContext], packed: set[str]) -> list[ShownText]:
     """The edges that were followed, nearest first and each once, with what stands at their far
     end.
     """
@@ -350,7 +345,7 @@ def _show_edges(matches: Sequence[MatchWithContext], packed: set[str]) -> list[t
     nearest_first = sorted(related_states, key=lambda related: len(related.way))
     last_edges = {related.way[-1].id: related.way[-1] for related in nearest_first}
     edge_ids = _newest_of_each(last_edges.values())
-    lines: dict[str, tuple[str, str]] = {}
+    lines: dict[str, ShownText] = {}
     shown = set(packed)
     for related in nearest_first:
         edge = related.way[-1]
@@ -364,20 +359,15 @@ def _show_edges(matches: Sequence[MatchWithContext], packed: set[str]) -> list[t
 
 def _newest_of_each(edges: Iterable[MemoryEdge]) -> set[str]:
     """Of each relation of each topic the edges that became true last."""
-    counts: dict[tuple[str, str, str], int] = {}
+    counts: Counter[tuple[str, str, str]] = Counter()
     newest_ids: set[str] = set()
-    newest_first = sorted(
-        edges, key=lambda edge: (edge.valid_from or edge.timestamp, edge.key), reverse=True
-    )
-    for edge in newest_first:
-        ends = [
-            (end, topic_of_key(getattr(edge, end)), edge.relationship_type)
-            for end in ("source", "target")
-        ]
-        if all(counts.get(end, 0) < NEWEST_OF_EACH for end in ends):
+    ordered = sorted(edges, key=lambda edge: (edge.valid_from or edge.timestamp, edge.key))
+    for edge in reversed(ordered):
+        tail = "source", topic_of_key(edge.source), edge.relationship_type
+        head = "target", topic_of_key(edge.target), edge.relationship_type
+        if max(counts[tail], counts[head]) < NEWEST_OF_EACH:
             newest_ids.add(edge.id)
-            for end in ends:
-                counts[end] = counts.get(end, 0) + 1
+            counts.update((tail, head))
     return newest_ids
 
 
@@ -385,10 +375,9 @@ def _show_edge(related: RelatedState, edge: MemoryEdge, shown: set[str]) -> str:
     """An edge as a line: who, how, whom, since when; and what stands there where it was not said
     yet.
     """
-    leads_here = topic_of_key(edge.target) == topic_of_key(related.state.key)
-    tail, head = (
-        (related.near, related.state.topic) if leads_here else (related.state.topic, related.near)
-    )
+    tail, head = related.near, related.state.topic
+    if topic_of_key(edge.target) != topic_of_key(related.state.key):
+        tail, head = head, tail
     why = f" ({edge.description})" if edge.description else ""
     line = f"{tail} --{edge.relationship_type}--> {head}, since {day(edge.valid_from)}{why}"
     if related.state.key not in shown:
@@ -401,14 +390,12 @@ def _show_edge(related: RelatedState, edge: MemoryEdge, shown: set[str]) -> str:
 def _topics_in_detail(matches: Sequence[MatchWithContext], *, only_joined: bool) -> list[str]:
     """The topics worth detail: those found, best first, then those they are joined to."""
     topics = [match.state.topic for match in matches if match.related_states or not only_joined]
-    joined: list[tuple[float, MemoryState]] = []
+    joined: list[tuple[float, str, str]] = []
     for match in matches:
-        joined += [
-            (-related.strength * match.similarity, related.state)
-            for related in match.related_states
-        ]
-    joined.sort(key=lambda pair: (pair[0], pair[1].key))
-    topics += [state.topic for _, state in joined]
+        for related in match.related_states:
+            nearness = related.strength * match.similarity
+            joined.append((-nearness, related.state.key, related.state.topic))
+    topics += [topic for _, _, topic in sorted(joined)]
     return list(dict.fromkeys(topics))
 
 
@@ -428,7 +415,7 @@ def _last_versions(
     return states[: -LAST_STATES - 1 : -1]
 
 
-def _show_version(state: MemoryState) -> tuple[str, str]:
+def _show_version(state: MemoryState) -> ShownText:
     kind = NAMES.get(state.consolidation_level)
     label = f"{kind} summary" if kind else f"v{state.version}"
     until = f" until {day(state.valid_until)}" if state.valid_until else ""
@@ -436,7 +423,7 @@ def _show_version(state: MemoryState) -> tuple[str, str]:
     return state.key, f"{head} {state.content}"
 
 
-def _show_new(packer: Packer, states: Iterable[MemoryState]) -> list[tuple[str, str]]:
+def _show_new(packer: Packer, states: Iterable[MemoryState]) -> list[ShownText]:
     """Those that are not in the context yet."""
     packed = packer.ids
     return [_show_version(state) for state in states if state.key not in packed]

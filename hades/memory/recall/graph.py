@@ -111,14 +111,12 @@ def enhance(
     with turn.stage("read"):
         reading = _Reading(reader, turn, matches, chain.from_iterable(steps))
         earlier_versions = _earlier_versions(reader, matches)
-    enhanced = [
-        MatchWithContext(
-            **vars(match),
-            related_states=reading.related(match_steps),
-            historical_context=earlier_versions[match.state.key],
-        )
-        for match, match_steps in zip(matches, steps, strict=True)
-    ]
+    enhanced = []
+    for match, match_steps in zip(matches, steps, strict=True):
+        related = reading.related(match_steps)
+        earlier = earlier_versions[match.state.key]
+        context: JsonObject = {"related_states": related, "historical_context": earlier}
+        enhanced.append(MatchWithContext(**vars(match), **context))
     reasons = [str(reason) for reason in turn.reasons]
     return Enhancement(enhanced, reasons, turn.reads_spent, turn.work_spent)
 
@@ -164,13 +162,12 @@ def get_relevant_subgraph(
                     scores[state.key] = state, score
     nodes = sorted(scores.values(), key=lambda pair: (-pair[1], pair[0].key))[:max_nodes]
     node_ids = {state_id(state.key) for state, _ in nodes}
-    edges = {
-        edge.key: edge
-        for edge in reading.edges.values()
-        if edge.source in node_ids and edge.target in node_ids
-    }
-    reasons = [str(reason) for reason in turn.reasons]
-    return Subgraph(nodes, [edges[key] for key in sorted(edges)], walk.weaker, reasons)
+    edges = []
+    for key in sorted(reading.edges):
+        edge = reading.edges[key]
+        if edge.source in node_ids and edge.target in node_ids:
+            edges.append(edge)
+    return Subgraph(nodes, edges, walk.weaker, [str(reason) for reason in turn.reasons])
 
 
 class _Reading:
@@ -205,11 +202,8 @@ class _Reading:
             if state.retracted_at is not None and state.retracted_at <= self._known_at:
                 state = now
             since = now if now.key != state.key else None
-            related_states.append(
-                RelatedState(
-                    state, step.strength, edges, self._near_topic(edges[-1], step.state), since
-                )
-            )
+            near = self._near_topic(edges[-1], step.state)
+            related_states.append(RelatedState(state, step.strength, edges, near, since))
         return sorted(related_states, key=_by_strength)
 
     def _near_topic(self, edge: MemoryEdge, state: str) -> str:
@@ -231,11 +225,10 @@ def _earlier_versions(
     reader: Reader, matches: Sequence[MemoryMatch]
 ) -> dict[str, list[MemoryState]]:
     """Up to three versions before each match, oldest first; one read for all."""
-    states = [match.state for match in matches]
-    earlier_keys = {
-        state.key: version_keys(state.topic, state.version - 1, state.version - STEPS_BACK)
-        for state in states
-    }
+    earlier_keys: dict[str, list[str]] = {}
+    for match in matches:
+        topic, version = match.state.topic, match.state.version
+        earlier_keys[match.state.key] = version_keys(topic, version - 1, version - STEPS_BACK)
     versions = reader.index.states(chain.from_iterable(earlier_keys.values()))
     versions_by_key = {version.key: version for version in versions}
     earlier: dict[str, list[MemoryState]] = {}
@@ -262,15 +255,13 @@ def account_of(rows: RowStore, topic: str, as_of: datetime, known_at: datetime) 
         target = targets.get(key_of(edge.target))
         shown = _show_edge(edge, target, active=True)
         shown_active.append(shown)
-        reason = edge.description or (target.content if target else "")
-        reasons.append(f"{_relation_to(shown)}{f': {reason}' if reason else ''}")
+        parts = (_relation_to(shown), edge.description or (target.content if target else ""))
+        reasons.append(": ".join(filter(None, parts)))
     for edge in ended:
         shown = _show_edge(edge, targets.get(key_of(edge.target)), active=False)
         shown_ended.append(shown)
-        formerly.append(
-            f"was {_relation_to(shown)} from {shown['valid_from']} until {shown['valid_until']}, "
-            "which is no longer true"
-        )
+        times = f"from {shown['valid_from']} until {shown['valid_until']}"
+        formerly.append(f"was {_relation_to(shown)} {times}, which is no longer true")
     if not formerly and state.valid_from:
         previous = state_at(rows, state.topic, state.valid_from - INSTANT, known_at)
         if previous is not None:

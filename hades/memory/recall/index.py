@@ -133,13 +133,13 @@ class Reader:
         then by key.
         """
         moment, known = to_micros(self.moment), to_micros(self.known_at)
-        return [
-            bond
-            for bond in self.index.bonds.get(topic, ())
-            if bond.began <= moment < bond.ends
-            and bond.recorded <= known < bond.retracted
-            and self.holds(topic_of_key(bond.state))
-        ]
+        bonds = []
+        for bond in self.index.bonds.get(topic, ()):
+            is_known = bond.recorded <= known < bond.retracted
+            is_true = bond.began <= moment < bond.ends
+            if is_known and is_true and self.holds(topic_of_key(bond.state)):
+                bonds.append(bond)
+        return bonds
 
 
 class StateIndex:
@@ -155,9 +155,9 @@ class StateIndex:
         topic_keys = [topic_of_key(key) for key in self.keys]
         self.topics = {key: number for number, key in enumerate(dict.fromkeys(topic_keys))}
         self._topic = np.array([self.topics[key] for key in topic_keys], np.int64)
-        self._times = {
-            name: _column_micros(states.column(name), absent) for name, absent in _TIMES.items()
-        }
+        self._times: dict[str, Longs] = {}
+        for name, absent in _TIMES.items():
+            self._times[name] = _column_micros(states.column(name), absent)
         self._level = states.column("consolidation_level").to_numpy()
         version = states.column("version").to_numpy()
         self._order = np.lexsort((version, self._times["valid_from"], self._topic))
@@ -231,9 +231,8 @@ class StateIndex:
         first, last = np.searchsorted(self._topic, [number, number + 1])
         begins, _, recorded, retracted = (column[first:last] for column in self._times.values())
         known = to_micros(known_at)
-        places = np.flatnonzero((begins != NEVER) & (recorded <= known) & (known < retracted))[
-            -limit:
-        ]
+        is_known = (begins != NEVER) & (recorded <= known) & (known < retracted)
+        places = np.flatnonzero(is_known)[-limit:]
         chosen = places[_began_in(begins[places], began)]
         return self.states([self.keys[first + place] for place in chosen.tolist()])
 
@@ -250,7 +249,8 @@ class StateIndex:
         is_wanted = pc.is_in(
             self._edges.column("_key"), value_set=pa.array(sorted(set(keys)), pa.string())
         )
-        return {edge.key: edge for edge in records.read(self._edges.filter(is_wanted), MemoryEdge)}
+        edges = records.read(self._edges.filter(is_wanted), MemoryEdge)
+        return {edge.key: edge for edge in edges}
 
     def _read_states(self, keys: Iterable[str]) -> list[MemoryState]:
         places = sorted(self._place[key] for key in set(keys) if key in self._place)
@@ -311,11 +311,11 @@ def to_micros(moment: datetime) -> int:
 
 def _searched_texts(states: pa.Table) -> list[str]:
     """What words are searched in; nothing of an erased place."""
-    columns = (states.column(name).to_pylist() for name in ("topic", "content", "valid_from"))
-    return [
-        "" if since is None else text_of(topic, content)
-        for topic, content, since in zip(*columns, strict=True)
-    ]
+    texts = []
+    for row in states.select(["topic", "content", "valid_from"]).to_pylist():
+        is_erased_place = row["valid_from"] is None
+        texts.append("" if is_erased_place else text_of(row["topic"], row["content"]))
+    return texts
 
 
 def text_of(topic: str, content: str) -> str:
@@ -326,16 +326,14 @@ def text_of(topic: str, content: str) -> str:
 def _vectors_by_model(states: pa.Table) -> dict[str, tuple[Longs, Singles]]:
     """Places and unit vectors, (n_places, dimension) float32, by the model that made them."""
     vectors_by_model = {}
-    embedded = states.select(["embedding", "embedding_model"]).combine_chunks()
-    for model in pc.unique(embedded.column("embedding_model")).drop_null().to_pylist():
-        is_of_model = pc.equal(embedded.column("embedding_model"), model)
-        has_vector = pc.is_valid(embedded.column("embedding"))
-        chosen = pc.fill_null(pc.and_(is_of_model, has_vector), False)
-        vectors = embedded.filter(chosen).column("embedding").combine_chunks()
-        if len(vectors):
-            flat = vectors.flatten().to_numpy(zero_copy_only=False).astype(np.float32)
-            matrix = flat.reshape(len(vectors), -1)
-            vectors_by_model[model] = np.flatnonzero(chosen.to_numpy()), unit_rows(matrix)
+    models, vectors = states.column("embedding_model"), states.column("embedding")
+    for model in pc.unique(models).drop_null().to_pylist():
+        chosen = pc.and_(pc.equal(models, model), pc.is_valid(vectors))
+        places = np.flatnonzero(pc.fill_null(chosen, False).to_numpy())
+        if len(places):
+            flat = vectors.take(places).combine_chunks().flatten().to_numpy(zero_copy_only=False)
+            matrix = flat.astype(np.float32).reshape(len(places), -1)
+            vectors_by_model[model] = places, unit_rows(matrix)
     return vectors_by_model
 
 
@@ -346,9 +344,9 @@ def _group_bonds(edges: pa.Table) -> dict[str, list[Bond]]:
     bonds_by_topic: dict[str, list[Bond]] = {}
     names = ("_key", "_from", "_to", "relationship_type", "strength")
     columns = [edges.column(name).to_pylist() for name in names]
-    times = [
-        _column_micros(edges.column(name), absent).tolist() for name, absent in _EDGE_TIMES.items()
-    ]
+    times = []
+    for name, absent in _EDGE_TIMES.items():
+        times.append(_column_micros(edges.column(name), absent).tolist())
     for key, source, target, relation, strength, *moments in zip(*columns, *times, strict=True):
         if topic_of_key(source) == topic_of_key(target):
             continue

@@ -165,11 +165,8 @@ def _is_better(step: Step, rival: Step | None) -> bool:
     """
     if rival is None:
         return True
-    return (-step.strength, len(step.path), step.path) < (
-        -rival.strength,
-        len(rival.path),
-        rival.path,
-    )
+    order = (-step.strength, len(step.path), step.path)
+    return order < (-rival.strength, len(rival.path), rival.path)
 
 
 CANDIDATES = 100
@@ -228,24 +225,21 @@ def search_asked(
     for state in reader.current(best):
         topic = topic_of_key(state.key)
         near = best[topic]
-        matches.append(
-            MemoryMatch(
-                state=state,
-                similarity=near.similarity,
-                strength=strength(state, reader.moment, links=len(reader.bonds(topic))),
-                matched=near.key,
-                semantic=near.semantic,
-                lexical=near.lexical,
-            )
+        match = MemoryMatch(
+            state=state,
+            similarity=near.similarity,
+            strength=strength(state, reader.moment, links=len(reader.bonds(topic))),
+            matched=near.key,
+            semantic=near.semantic,
+            lexical=near.lexical,
         )
-    matches.sort(
-        key=lambda match: (
-            -rank(match.similarity, match.strength, priority),
-            -match.strength,
-            match.state.topic,
-        )
-    )
-    return matches[:most]
+        matches.append(match)
+
+    def order(match: MemoryMatch) -> tuple[float, float, str]:
+        match_rank = rank(match.similarity, match.strength, priority)
+        return -match_rank, -match.strength, match.state.topic
+
+    return sorted(matches, key=order)[:most]
 
 
 def _check_window(window: Window | None) -> Window:
@@ -340,9 +334,7 @@ def log_accesses(home: Path | None, state_ids: Sequence[str], at: datetime) -> N
     path = home / FILE
     with suppress(OSError):
         if not path.exists() or path.stat().st_size <= _LARGEST_BYTES:
-            append_line(
-                path, {"at": at.isoformat(), "keys": [key_of(state_id) for state_id in state_ids]}
-            )
+            append_line(path, {"at": at.isoformat(), "keys": list(map(key_of, state_ids))})
 
 
 @contextmanager

@@ -84,21 +84,20 @@ class WorkingMemory:
         is joined to.
         """
         newest = named(self.store, topic, self.now())
-        pointer = pointer_to(self.store, newest.topic)
-        count = pointer.version if pointer else newest.version
-        versions = by_keys(self.store, version_keys(newest.topic, count, count - _LOOKED_BACK + 1))
-        important = [
-            version
-            for version in versions[:-LAST_VERSIONS]
-            if version.importance_score >= IMPORTANT
-        ]
-        important = sorted(
-            important, key=lambda version: (-version.importance_score, -version.version)
-        )[:_MOST_IMPORTANT]
+        versions = by_keys(self.store, self._last_keys(newest.topic))
+        older = versions[:-LAST_VERSIONS]
+        important = [version for version in older if version.importance_score >= IMPORTANT]
+        important.sort(key=lambda version: (-version.importance_score, -version.version))
         self._keep_versions(versions)
-        self._add([newest, *versions[-LAST_VERSIONS:], *important])
+        self._add([newest, *versions[-LAST_VERSIONS:], *important[:_MOST_IMPORTANT]])
         self.explore(newest.topic)
         return self
+
+    def _last_keys(self, topic: str) -> list[str]:
+        """The keys of the last versions of a topic, none where memory does not hold it."""
+        pointer = pointer_to(self.store, topic)
+        count = pointer.version if pointer else 0
+        return version_keys(topic, count, count - _LOOKED_BACK + 1)
 
     def explore(self, topic: str) -> list[MemoryState]:
         """Follow the connections of a topic: the newest version of what it is joined to comes to
@@ -106,9 +105,7 @@ class WorkingMemory:
         """
         key = topic_key(topic)
         moment = self.now()
-        pointer = pointer_to(self.store, topic)
-        count = pointer.version if pointer else 0
-        nodes = list(map(state_id, version_keys(topic, count, count - _LOOKED_BACK + 1)))
+        nodes = list(map(state_id, self._last_keys(topic)))
         joining = edges_at(self.store, nodes, Mask(as_of=moment, known_at=NEWEST))
         edges = [edge for edge in joining if edge.relationship_type != MemoryRelation.EVOLVES_TO]
         edges = sorted(edges, key=lambda edge: (-edge.strength, edge.key))[:_MOST_RELATED]
@@ -133,9 +130,8 @@ class WorkingMemory:
         for near in self._rank_versions(MemoryQuery.of(text, self.embedder)):
             state = self._current(topic_of_key(near.matched))
             if state is not None and state.topic not in matches and len(matches) < limit:
-                matches[state.topic] = replace(
-                    near, state=state, strength=self._entries[state.key].strength
-                )
+                state_strength = self._entries[state.key].strength
+                matches[state.topic] = replace(near, state=state, strength=state_strength)
         for match in matches.values():
             self._note_use({match.state.key, match.matched}, moment)
         return list(matches.values())
@@ -188,9 +184,8 @@ class WorkingMemory:
         """
         entries = [self._entries[key] for key in sorted(self._entries)]
         if self._words is None:
-            self._words = WordScores(
-                [text_of(entry.state.topic, entry.state.content) for entry in entries]
-            )
+            states = [entry.state for entry in entries]
+            self._words = WordScores([text_of(state.topic, state.content) for state in states])
         scores = self._words.scores(question.text)
         matches = []
         best = max(float(scores.max(initial=0.0)), 1e-9)
@@ -210,9 +205,8 @@ class WorkingMemory:
                     lexical=score,
                 )
                 matches.append(match)
-        return sorted(
-            matches, key=lambda match: -rank(match.similarity, match.strength, FOR_CONTEXT)
-        )
+        matches.sort(key=lambda match: -rank(match.similarity, match.strength, FOR_CONTEXT))
+        return matches
 
     def _current(self, topic: str) -> MemoryState | None:
         """The version of a topic, by its key, that holds now, where it is in mind."""
@@ -241,21 +235,20 @@ class WorkingMemory:
     def _read_vectors(self, keys: list[str]) -> dict[str, Vectors]:
         if self.embedder is None:
             return {}
-        rows = self.store.get(STATES, keys, columns=["embedding", "embedding_model"]).to_pylist()
-        tag = self.embedder.model.tag
-        return {
-            row["_key"]: unit_rows(np.array([row["embedding"]]))[0]
-            for row in rows
-            if row["embedding_model"] == tag and row["embedding"] is not None
-        }
+        vectors: dict[str, Vectors] = {}
+        table = self.store.get(STATES, keys, columns=["embedding", "embedding_model"])
+        for row in table.to_pylist():
+            is_ours = row["embedding_model"] == self.embedder.model.tag
+            if is_ours and row["embedding"] is not None:
+                vectors[row["_key"]] = unit_rows(np.array([row["embedding"]]))[0]
+        return vectors
 
     def _make_room(self, fresh: set[str]) -> None:
         """Let go of what would leave first; what has just come stays while anything else can go."""
         over = max(0, len(self._entries) - self.most)
         self.evicted += over
-        ordered = sorted(
-            self._entries, key=lambda key: (key in fresh, self._entries[key].leaves_at, key)
-        )
+        entries = self._entries
+        ordered = sorted(entries, key=lambda key: (key in fresh, entries[key].leaves_at, key))
         self._drop(ordered[:over])
 
     def _sweep(self) -> float:
@@ -273,14 +266,11 @@ class WorkingMemory:
         for key in keys:
             del self._entries[key]
         topics = set(map(topic_of_key, self._entries))
-        self._known = {
-            topic: versions for topic, versions in self._known.items() if topic in topics
-        }
-        self._edges = {
-            key: edge
-            for key, edge in self._edges.items()
-            if topic_of_key(edge.source) in topics or topic_of_key(edge.target) in topics
-        }
+        for topic in self._known.keys() - topics:
+            del self._known[topic]
+        for edge in list(self._edges.values()):
+            if topics.isdisjoint(map(topic_of_key, (edge.source, edge.target))):
+                del self._edges[edge.key]
 
     def _note_use(self, keys: Iterable[str], moment: float) -> None:
         for key in keys:

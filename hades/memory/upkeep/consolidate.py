@@ -199,9 +199,10 @@ def consolidate(
     if not DAILY <= level <= MONTHLY:
         raise MemoryRefused(f"there is no level {level}; 1 is daily, 2 weekly, 3 monthly")
     moment = aware("as_of", as_of)
-    return [
-        _consolidate_level(store, write, model, step, moment) for step in range(DAILY, level + 1)
-    ]
+    reports = []
+    for step in range(DAILY, level + 1):
+        reports.append(_consolidate_level(store, write, model, step, moment))
+    return reports
 
 
 def drill_down(rows: RowStore, summary: str, *, to_originals: bool = False) -> list[MemoryState]:
@@ -232,17 +233,14 @@ def _consolidate_level(
 ) -> JsonObject:
     all_groups = _group_sources(store, level, as_of)
     erased = erased_summary_topics(store)
-    groups = {
-        group: keys
-        for group, keys in all_groups.items()
-        if sha256_text(summary_topic(*group)) not in erased
-    }
     summaries = _read_summaries(store, level)
-    stale = [
-        group
-        for group, sources in groups.items()
-        if _is_stale(summaries.get(summary_topic(*group)), sources, as_of)
-    ]
+    groups: dict[Group, list[str]] = {}
+    stale: list[Group] = []
+    for group, sources in all_groups.items():
+        topic = summary_topic(*group)
+        if sha256_text(topic) not in erased:
+            groups[group] = sources
+            stale += [group] if _is_stale(summaries.get(topic), sources, as_of) else []
     tokens = len(stale) * (_MAX_TOKENS + LINES[level] * _LONGEST // 3)
     writer = model if model is not None and model.allows(len(stale), tokens) else None
     written: list[str] = []
@@ -358,20 +356,14 @@ def _draft_summary(
 ) -> NewState:
     area, period = group
     text, metadata, importance = summarise_period(area, period, by_keys(store, sources), model)
+    times = {"start": period.start, "end": period.end, "as_of": as_of}
+    times_in_text = {name: moment.isoformat() for name, moment in times.items()}
     return NewState(
         summary_topic(area, period),
         text,
         tags=("summary", NAMES[period.level]),
-        metadata={
-            "area": area,
-            "period": period.name,
-            "start": period.start.isoformat(),
-            "end": period.end.isoformat(),
-            "as_of": as_of.isoformat(),
-            **metadata,
-        },
+        metadata={"area": area, "period": period.name, **times_in_text, **metadata},
         valid_from=period.start,
-        valid_until=None,
         importance=importance,
         consolidated_from=tuple(sources),
         consolidation_level=period.level,

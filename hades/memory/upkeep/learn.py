@@ -11,10 +11,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from hades.memory.history import rows as records
 from hades.memory.history.edges import NewEdge, draw_many
 from hades.memory.history.facts import DEFAULT_TRUST
-from hades.memory.history.rows import MemoryRefused
+from hades.memory.history.rows import (
+    NEWEST,
+    STATES,
+    MemoryRefused,
+    check_share,
+    in_unit,
+    key_of,
+    scan,
+    state_id,
+    topic_key,
+    topic_of_key,
+)
 from hades.memory.history.states import Act, by_keys, named, set_importance, states_at
 from hades.memory.memory import Memory
 from hades.memory.recall.search import BY_SIMILARITY, MemoryMatch, take_accesses
@@ -53,7 +63,7 @@ def rate_state(
             step = (goal - state.importance_score) * _STEP
             new_importance = round(state.importance_score + step, 6)
         else:
-            new_importance = records.check_share("importance", importance)
+            new_importance = check_share("importance", importance)
         set_importance(rows, state, new_importance, act)
         return state.model_copy(update={"importance_score": new_importance})
 
@@ -66,17 +76,13 @@ def judge_states(
     """Move the importance of states that an answer showed; those that are gone since are left
     out.
     """
-    judged = [
-        *((records.key_of(state_id), True) for state_id in good),
-        *((records.key_of(state_id), False) for state_id in bad),
-    ]
-    keys = [key for key, _ in judged]
-    known = {state.key for state in memory.states(keys)}
-    return [
-        rate_state(memory, key, is_useful=is_useful, who=who, why=why)
-        for key, is_useful in judged
-        if key in known
-    ]
+    known = {state.key for state in memory.states([*good, *bad])}
+    rated = []
+    for state_ids, is_useful in ((good, True), (bad, False)):
+        for key in map(key_of, state_ids):
+            if key in known:
+                rated.append(rate_state(memory, key, is_useful=is_useful, who=who, why=why))
+    return rated
 
 
 def count_accesses(memory: Memory) -> dict[str, int]:
@@ -86,22 +92,17 @@ def count_accesses(memory: Memory) -> dict[str, int]:
     with take_accesses(memory.home) as accesses:
 
         def work(rows: RowStore) -> int:
-            read_states = by_keys(rows, sorted(accesses))
-            table = [
-                {
-                    "_key": state.key,
-                    "access_count": state.access_count + len(accesses[state.key]),
-                    "last_accessed": max(
-                        filter(None, (state.last_accessed, accesses[state.key][-1]))
-                    ),
-                }
-                for state in read_states
-            ]
-            if table:
-                rows.patch(records.STATES, as_table(records.STATES, table))
-            return len(read_states)
+            counted = []
+            for state in by_keys(rows, sorted(accesses)):
+                moments = accesses[state.key]
+                last = max(state.last_accessed or moments[-1], moments[-1])
+                counts = {"access_count": state.access_count + len(moments)}
+                counted.append({"_key": state.key, **counts, "last_accessed": last})
+            if counted:
+                rows.patch(STATES, as_table(STATES, counted))
+            return len(counted)
 
-        states = records.in_unit(memory.store, work) if accesses else 0
+        states = in_unit(memory.store, work) if accesses else 0
     return {"reads": sum(map(len, accesses.values())), "states": states}
 
 
@@ -111,19 +112,20 @@ def trust_source(
     """Say how far a source is trusted, 0 to 1: the next version of the topic `source/NAME`."""
     if not source.strip():
         raise MemoryRefused("the source has no name; name it as facts do in `source`")
-    share = records.check_share("trust", trust)
+    share = check_share("trust", trust)
     content = f"The source {source} is trusted {share:.2f}."
     return memory.add(f"{SOURCES}{source}", content, metadata={"trust": share}, who=who, why=why)
 
 
 def known_trust(memory: Memory) -> dict[str, float]:
     """How far each source is trusted, of those that somebody spoke about."""
-    topics = memory.topics(SOURCES)
-    states = states_at(memory.store, map(records.topic_key, topics), Mask(), memory.now())
-    trusted = {state.topic.removeprefix(SOURCES): state.metadata.get("trust") for state in states}
-    return {
-        source: float(value) for source, value in trusted.items() if isinstance(value, int | float)
-    }
+    trusted: dict[str, float] = {}
+    keys = map(topic_key, memory.topics(SOURCES))
+    for state in states_at(memory.store, keys, Mask(), memory.now()):
+        trust = state.metadata.get("trust")
+        if isinstance(trust, int | float):
+            trusted[state.topic.removeprefix(SOURCES)] = float(trust)
+    return trusted
 
 
 def learn_trust(memory: Memory, winner: str, loser: str, *, who: str = "") -> None:
@@ -165,13 +167,9 @@ def discover_edges(
     topics is respected. The edges drawn, how many topics were looked at, and how many that changed
     have to wait for the next time.
     """
-    notes = records.scan(
-        memory.store, records.AUDIT, MemoryAudit, [Term("action", "==", DISCOVERED)]
-    )
+    notes = scan(memory.store, MemoryAudit, [Term("action", "==", DISCOVERED)])
     since = max((datetime.fromisoformat(note.detail["until"]) for note in notes), default=None)
-    topics = [
-        records.topic_key(topic) for topic in memory.topics() if not topic.startswith(_LEFT_OUT)
-    ]
+    topics = [topic_key(topic) for topic in memory.topics() if not topic.startswith(_LEFT_OUT)]
     current = states_at(memory.store, topics, Mask(), memory.now())
     changed = [state for state in current if since is None or state.timestamp > since]
     changed.sort(key=lambda state: (state.timestamp, state.key))
@@ -179,7 +177,7 @@ def discover_edges(
     proposed: dict[tuple[str, str], NewEdge] = {}
     for state in looked_at:
         for match, confidence in _find_near(memory, state):
-            first, second = sorted(map(records.topic_of_key, (state.key, match.state.key)))
+            first, second = sorted(map(topic_of_key, (state.key, match.state.key)))
             proposed.setdefault((first, second), _discovered_edge(state, match, confidence, memory))
     moment = looked_at[-1].timestamp if looked_at else None
 
@@ -200,15 +198,15 @@ def _find_near(memory: Memory, state: MemoryState) -> list[tuple[MemoryMatch, fl
     )
     itself = next((match.similarity for match in matches if match.state.topic == state.topic), 1.0)
     # Joined now, or once.
-    edges = memory.edges(state.topic, mask=Mask(known_at=records.NEWEST), everything=True)
-    joined = {records.topic_of_key(edge.source) for edge in edges}
-    joined |= {records.topic_of_key(edge.target) for edge in edges}
+    edges = memory.edges(state.topic, mask=Mask(known_at=NEWEST), everything=True)
+    joined = {topic_of_key(edge.source) for edge in edges}
+    joined |= {topic_of_key(edge.target) for edge in edges}
     near = []
     for match in matches:
         confidence = min(1.0, match.similarity / itself) if itself else 0.0
         topic = match.state.topic
         is_candidate = topic != state.topic and not topic.startswith(_LEFT_OUT)
-        is_joined = records.topic_of_key(match.state.key) in joined
+        is_joined = topic_of_key(match.state.key) in joined
         if is_candidate and not is_joined and confidence >= CLEAR:
             near.append((match, round(confidence, 4)))
     return near[:_NEIGHBOURS]
@@ -220,8 +218,8 @@ def _discovered_edge(
     shared = sorted(_words(state) & _words(match.state))[:_SHOWN_WORDS]
     model = memory.embedder.model.tag if memory.embedder is not None else "words"
     return NewEdge(
-        records.state_id(state.key),
-        records.state_id(match.state.key),
+        state_id(state.key),
+        state_id(match.state.key),
         MemoryRelation.RELATES_TO,
         MemoryEdgeKind.CROSS_TOPIC,
         confidence,

@@ -7,8 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 
-from hades.memory.history import rows as records
-from hades.memory.history.rows import EDGES, LATEST, STATES, TRACES, state_key
+from hades.memory.history.rows import STATES, put, scan, state_key
 from hades.memory.history.states import by_keys, trace
 from hades.ports.services import Embedder
 from hades.ports.store import RowStore, Term, scan_rows
@@ -25,13 +24,13 @@ def problems(rows: RowStore) -> list[str]:
 
 def write_traces(rows: RowStore) -> int:
     """Write each topic's versions as one row of `memory_traces`; how many topics there are."""
-    names = [pointer.topic for pointer in records.scan(rows, LATEST, LatestState)]
-    records.put(rows, TRACES, [trace(rows, name) for name in names])
+    names = [pointer.topic for pointer in scan(rows, LatestState)]
+    put(rows, [trace(rows, name) for name in names])
     return len(names)
 
 
 def _version_problems(rows: RowStore) -> Iterator[str]:
-    known = {pointer.topic: pointer for pointer in records.scan(rows, LATEST, LatestState)}
+    known = {pointer.topic: pointer for pointer in scan(rows, LatestState)}
     counted = dict.fromkeys(known, 0)
     previous: tuple[str, datetime] | None = None
     for row in scan_rows(rows, STATES, columns=_COLUMNS):
@@ -57,7 +56,7 @@ def _version_problems(rows: RowStore) -> Iterator[str]:
 
 def _belief_problems(rows: RowStore) -> Iterator[str]:
     current: dict[str, MemoryEdge] = {}
-    for edge in records.scan(rows, EDGES, MemoryEdge):
+    for edge in scan(rows, MemoryEdge):
         previous = current.get(edge.id)
         if edge.revision != (previous.revision + 1 if previous else 1):
             yield f"edge {edge.id}: belief {edge.revision} does not follow the one before"
@@ -88,10 +87,9 @@ def reembed_states(rows: RowStore, embedder: Embedder) -> int:
         if not (states := by_keys(rows, keys)):
             continue
         vectors = embedder.embed([state.content for state in states])
-        fresh = [
-            {"_key": state.key, "embedding": vector.tolist(), "embedding_model": tag}
-            for state, vector in zip(states, vectors, strict=True)
-        ]
+        fresh = []
+        for state, vector in zip(states, vectors, strict=True):
+            fresh.append({"_key": state.key, "embedding": vector.tolist(), "embedding_model": tag})
         rows.patch(STATES, as_table(STATES, fresh))
         done += len(fresh)
     return done
@@ -101,12 +99,10 @@ def stale_keys(rows: RowStore, tag: str) -> Iterator[list[str]]:
     """Keys of the states without a vector of the model, some at a time; erased places have none and
     want none.
     """
-    stale = [
-        row["_key"]
-        for row in scan_rows(
-            rows, STATES, where=[Term("valid_from", "not_null")], columns=["embedding_model"]
-        )
-        if row["embedding_model"] != tag
-    ]
+    stale = []
+    readable = [Term("valid_from", "not_null")]
+    for row in scan_rows(rows, STATES, where=readable, columns=["embedding_model"]):
+        if row["embedding_model"] != tag:
+            stale.append(row["_key"])
     for start in range(0, len(stale), _BATCH):
         yield stale[start : start + _BATCH]

@@ -74,9 +74,10 @@ _TIME_WORDS = """
 _WHEN = frozenset(_TIME_WORDS.split())
 _ENDING = re.compile(r"(?<=...)(?:ing|ed|es|s)$")
 Attribute = tuple[str, frozenset[str]]
+Contradiction = tuple[str, str]  # two statements
 
 
-def merge_versions(contents: Sequence[str]) -> tuple[str, list[str], list[tuple[str, str]]]:
+def merge_versions(contents: Sequence[str]) -> tuple[str, list[str], list[Contradiction]]:
     """One text out of versions, oldest first; the last one stays as it was written, after what it
     did not repeat.
 
@@ -137,12 +138,8 @@ def find_superseded(older: Sequence[str], newer: Sequence[str]) -> list[str]:
 def _is_among_ended(words: frozenset[str], ended_words: Sequence[frozenset[str]]) -> bool:
     """Whether one of the ended statements says these words and, besides, only when."""
     for ended in ended_words:
-        extra_words = ended - words
-        if (
-            words
-            and words <= ended
-            and all(word.isdigit() or word in _WHEN for word in extra_words)
-        ):
+        says_when = all(word.isdigit() or word in _WHEN for word in ended - words)
+        if words and words <= ended and says_when:
             return True
     return False
 
@@ -154,24 +151,25 @@ def _without_numbers(statement: str) -> str | None:
     return _NUMBER.sub("#", statement)
 
 
-def find_conflicts(statements: Iterable[str], against: Iterable[str] = ()) -> list[tuple[str, str]]:
+def find_conflicts(statements: Iterable[str], against: Iterable[str] = ()) -> list[Contradiction]:
     """Pairs that give one attribute two values: among the statements, and between them and
     others.
     """
     first: dict[Attribute, tuple[str, frozenset[str]]] = {}
-    conflicts: list[tuple[str, str]] = []
+    conflicts: dict[Contradiction, None] = {}
     for statement in statements:
-        if (pair := _attribute_of(statement)) is not None:
+        if pair := _attribute_of(statement):
             attribute, value = pair
             earlier, known = first.setdefault(attribute, (statement, value))
             if known != value:
-                conflicts.append((earlier, statement))
+                conflicts[earlier, statement] = None
     for opposing in against:
-        if (pair := _attribute_of(opposing)) is not None:
+        if pair := _attribute_of(opposing):
             attribute, value = pair
-            if attribute in first and first[attribute][1] != value:
-                conflicts.append((first[attribute][0], opposing))
-    return list(dict.fromkeys(conflicts))
+            earlier, known = first.get(attribute, ("", value))
+            if known != value:
+                conflicts[earlier, opposing] = None
+    return list(conflicts)
 
 
 def _attribute_of(statement: str) -> tuple[Attribute, frozenset[str]] | None:
@@ -241,7 +239,7 @@ class Promotion:
     state: MemoryState
     edges: list[MemoryEdge]
     act: str = ""
-    conflicts: list[tuple[str, str]] = field(default_factory=list)
+    conflicts: list[Contradiction] = field(default_factory=list)
 
 
 def grounds_of(rows: RowStore, topic: str, now: datetime) -> Grounds:
@@ -368,13 +366,10 @@ def _last_in_force(rows: RowStore, current: MemoryState, mask: Mask) -> list[Mem
     """The last versions up to the current one that hold still: no correction of the past, nothing
     that expired.
     """
-    earlier = [
-        version
-        for version in history(rows, current.topic, limit=HISTORY, mask=Mask(known_at=NEWEST))
-        if holds(version, mask)
-        and _beginning(version) <= _beginning(current)
-        and version.key != current.key
-    ]
+    earlier = []
+    for version in history(rows, current.topic, limit=HISTORY, mask=Mask(known_at=NEWEST)):
+        if holds(version, mask) and _beginning(version) < _beginning(current):
+            earlier.append(version)
     return [*sorted(earlier, key=_beginning), current]
 
 

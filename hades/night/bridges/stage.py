@@ -5,10 +5,10 @@ topics ahead.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
-from itertools import chain, combinations
+from itertools import chain, combinations, pairwise
 from typing import Any
 
 import numpy as np
@@ -29,8 +29,7 @@ from models.arrays import Flags, Floats, Longs
 from models.bridges import Blocks, Heat, Region, TopicPath
 from schemas.edges import NEVER_BRIDGES, ClusterEdgeType
 from schemas.ids import content_key
-from schemas.nodes import RelationType
-from schemas.record import arrow_schema, canonical_json
+from schemas.record import JsonObject, arrow_schema, canonical_json
 from schemas.topics import Bridge
 
 VERSION = 5  # raise it with any change of what is found: the next build searches again
@@ -71,9 +70,8 @@ class BridgeRules:
     )
     pair_work: int = 200_000
     work: int = 150_000_000
-    refresh_days: int = (
-        30  # after which pairs that questions met are looked for again, though nothing else changed
-    )
+    # After which pairs that questions met are looked for again, though nothing else changed.
+    refresh_days: int = 30
 
 
 @dataclass(frozen=True)
@@ -111,9 +109,8 @@ class BridgeGraph:
     @property
     def never(self) -> Flags:
         """Which edges are of a type that is never a bridge."""
-        return np.asarray(
-            pc.is_in(self.types, value_set=pa.array(sorted(map(str, NEVER_BRIDGES)))), np.bool_
-        )
+        types = pa.array(sorted(map(str, NEVER_BRIDGES)))
+        return np.asarray(pc.is_in(self.types, value_set=types), np.bool_)
 
     def walkable(self) -> Flags:
         """Edges that a bridge may use: weighed, between topics, without an end in time.
@@ -123,9 +120,8 @@ class BridgeGraph:
         """
         tail, head = self.tail_topic, self.head_topic
         placed = (tail >= 0) & (head >= 0) & (self.tail != self.head)
-        walkable: Flags = (
-            placed & self.is_open & ~np.isnan(self.weight) & ~(self.never & (tail != head))
-        )
+        leads_out = self.never & (tail != head)
+        walkable: Flags = placed & self.is_open & ~np.isnan(self.weight) & ~leads_out
         return walkable
 
     def blocks(self) -> tuple[Blocks, Longs]:
@@ -142,14 +138,10 @@ def read_graph(store: RowStore, rules: BridgeRules) -> BridgeGraph:
     nodes = ids("entities", column(entities, "_key"))
     edges = read(store, "relations", *_RELATION)
     weight = numbers(column(edges, "weight"))
-    known = [str(kind) for kind in RelationType]
-    boost = np.array([rules.boosts[kind] for kind in known])[
-        places_of(column(edges, "type"), pa.array(known))
-    ]
+    boosts = np.array(list(rules.boosts.values()))
+    boost = boosts[places_of(column(edges, "type"), pa.array(list(rules.boosts)))]
     tail, head = place_ends(edges, nodes)
-    ended = pc.or_(
-        pc.is_valid(column(edges, "valid_until")), pc.is_valid(column(edges, "retracted_at"))
-    )
+    ended = pc.is_valid(pc.coalesce(column(edges, "valid_until"), column(edges, "retracted_at")))
     return BridgeGraph(
         entities=nodes,
         topics=topics,
@@ -202,11 +194,10 @@ def read_rows(store: RowStore, graph: BridgeGraph) -> list[CachedBridge]:
         walk = [nodes[node] for node in row["nodes"]]
         steps = [edges[edge] for edge in row["edges"]]
         pair = (row["from_cluster"], row["to_cluster"])
-        gone = [
-            edge_id
-            for edge_id, edge in zip(row["edges"], steps, strict=True)
-            if edge < 0 or not walkable[edge]
-        ]
+        gone = []
+        for name in row["edges"]:
+            if edges[name] < 0 or not walkable[edges[name]]:
+                gone.append(name)
         problem = ""
         if gone:
             problem = f"{gone[0]} no longer stands"
@@ -226,69 +217,64 @@ def path_key(graph: BridgeGraph, path: TopicPath) -> str:
 
 
 def bridge_rows(
-    graph: BridgeGraph, paths: Mapping[str, TopicPath], pinned: set[str], rules: BridgeRules
+    graph: BridgeGraph, paths: Mapping[str, TopicPath], pinned: Collection[str], rules: BridgeRules
 ) -> Rows:
     """Each bridge by key, with where each edge was read."""
     steps = _steps(graph, sorted(set(chain.from_iterable(path.edges for path in paths.values()))))
     topics = graph.topics.to_pylist()
     rows = []
     for key, path in sorted(paths.items()):
-        logs = [float(graph.log[edge]) for edge in path.edges]
+        logs = graph.log[list(path.edges)].tolist()
         path_steps = [steps[edge] for edge in path.edges]
-        rows.append(
-            {
-                "_key": key,
-                "from_cluster": topics[int(graph.topic[path.nodes[0]])],
-                "to_cluster": topics[int(graph.topic[path.nodes[-1]])],
-                "nodes": graph.entities.take(pa.array(path.nodes)).to_pylist(),
-                "edges": [step["id"] for step in path_steps],
-                "weight": bridges.path_weight(logs, rules.length_penalty),
-                "cost": bridges.path_cost(logs),
-                "provenance": canonical_json({"edges": path_steps}),
-                "pinned": key in pinned,
-            }
-        )
+        first, *_, last = graph.topic[list(path.nodes)].tolist()
+        row = {
+            "_key": key,
+            "from_cluster": topics[first],
+            "to_cluster": topics[last],
+            "nodes": graph.entities.take(pa.array(path.nodes)).to_pylist(),
+            "edges": [step["id"] for step in path_steps],
+            "weight": bridges.path_weight(logs, rules.length_penalty),
+            "cost": bridges.path_cost(logs),
+            "provenance": canonical_json({"edges": path_steps}),
+            "pinned": key in pinned,
+        }
+        rows.append(row)
     return rows
 
 
-def _contents(row: Mapping[str, Any]) -> dict[str, Any]:
+def _contents(row: Mapping[str, Any]) -> JsonObject:
     """The part of a row that makes a generation another one."""
     return {name: row[name] for name in ("_key", "weight", "cost", "pinned")}
 
 
-def _steps(graph: BridgeGraph, edges: Sequence[int]) -> dict[int, dict[str, Any]]:
+def _steps(graph: BridgeGraph, edges: Sequence[int]) -> dict[int, JsonObject]:
     """What each edge says and where it was read."""
-    rows = pa.array(edges, pa.int64())
-    columns = [
-        column.take(rows).to_pylist() for column in (graph.edges, graph.types, graph.provenance)
-    ]
-    weights = graph.weight[np.array(edges, np.int64)].tolist()
-    return {
-        edge: {
-            "id": f"relations/{key}",
-            "type": kind,
-            "weight": weight,
-            **(source or {"doc": "", "span": None}),
+    steps = {}
+    for edge in edges:
+        source = graph.provenance[edge].as_py() or {"doc": "", "span": None}
+        steps[edge] = {
+            "id": f"relations/{graph.edges[edge]}",
+            "type": graph.types[edge].as_py(),
+            "weight": float(graph.weight[edge]),
+            **source,
         }
-        for edge, key, kind, source, weight in zip(edges, *columns, weights, strict=True)
-    }
+    return steps
 
 
 def _joins(graph: BridgeGraph, walk: Sequence[int], edges: Sequence[int]) -> bool:
     """Whether a walk is a loopless path along these edges."""
     if len(walk) != len(edges) + 1 or len(set(walk)) != len(walk) or not edges:
         return False
-    return all(
-        {int(graph.tail[edge]), int(graph.head[edge])} == {walk[place], walk[place + 1]}
-        for place, edge in enumerate(edges)
-    )
+    for edge, pair in zip(edges, pairwise(walk), strict=True):
+        if {int(graph.tail[edge]), int(graph.head[edge])} != set(pair):
+            return False
+    return True
 
 
 def _numbers(names: Iterable[str], among: pa.Array) -> dict[str, int]:
     distinct = list(dict.fromkeys(names))
-    return dict(
-        zip(distinct, places_of(pa.array(distinct, pa.string()), among).tolist(), strict=True)
-    )
+    places = places_of(pa.array(distinct, pa.string()), among)
+    return dict(zip(distinct, places.tolist(), strict=True))
 
 
 Pair = tuple[int, int]
@@ -312,7 +298,7 @@ def bridge(
     as_of: datetime,
     deadline: Callable[[], bool] = lambda: False,
     rules: BridgeRules | None = None,
-) -> dict[str, Any]:
+) -> JsonObject:
     """Mark the edges between topics and find the hot paths along them, in one transaction.
 
     Skipped when weights and topics are as last time. Bridges of the topics that moved most come
@@ -346,12 +332,16 @@ def bridge(
     cached = read_rows(store, graph)
     result = search_pairs(graph, heat, pairs, rules, deadline=deadline, progress=context.progress)
     _keep_cached(graph, result, pairs, cached)
-    pinned = {cached_bridge.key for cached_bridge in cached if cached_bridge.pinned}
+    pinned = {former.key: former for former in cached if former.pinned}
     rows = bridge_rows(graph, result.paths, pinned, rules)
-    stale = sorted({cached_bridge.key for cached_bridge in cached} - set(result.paths))
+    stale = sorted({former.key for former in cached}.difference(result.paths))
     lengths = Counter(len(path.edges) for path in result.paths.values())
     contents = list(map(_contents, rows))
-    report: dict[str, Any] = {
+    notes = []
+    for key, former in pinned.items():
+        if former.path is None:
+            notes.append(f"bridge_cache/{key} was pinned and is dropped: {former.problem}")
+    report: JsonObject = {
         "skipped": False,
         "labelled": int(labelled.sum()),
         "strong": strong_count,
@@ -361,15 +351,11 @@ def bridge(
         "pairs_left": len(pairs) - result.searched,
         "bridges": len(result.paths),
         "by_length": {str(length): lengths[length] for length in sorted(lengths)},
-        "pinned": len(pinned & set(result.paths)),
+        "pinned": len(pinned.keys() & result.paths),
         "removed": len(stale),
         "work": result.work,
         "stopped": result.stopped,
-        "notes": [
-            f"bridge_cache/{cached_bridge.key} was pinned and is dropped: {cached_bridge.problem}"
-            for cached_bridge in cached
-            if cached_bridge.pinned and cached_bridge.path is None
-        ],
+        "notes": notes,
         "generation": build_state.digest_of(contents, generation),
     }
     stamped = [{**row, "generation": generation, "created": as_of} for row in rows]
@@ -492,7 +478,9 @@ def _keep_cached(
 ) -> None:
     """Pinned bridges and those of pairs that were not reached stay while they still stand."""
     topics = graph.topics.to_pylist()
-    unsearched = {(topics[first], topics[second]) for first, second in pairs[result.searched :]}
+    unsearched = set()
+    for first, second in pairs[result.searched :]:
+        unsearched.add((topics[first], topics[second]))
     for cached_bridge in cached:
         if cached_bridge.path is not None and (
             cached_bridge.pinned or cached_bridge.pair in unsearched

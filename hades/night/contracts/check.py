@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import pyarrow as pa
 
@@ -24,13 +24,17 @@ from hades.night.contracts.rule import (
     Finding,
     Reference,
     Rule,
+    Severity,
+    Suites,
     default_engine,
     find_broken_rows,
     validate,
     write_gx_project,
 )
+from hades.night.stage import Report
 from hades.ports.store import GraphStore, RowStore
 from hades.reports import page
+from schemas.record import JsonObject
 
 _OF_STORE: tuple[tuple[Contract, Callable[[RowStore], Frames]], ...] = (
     (texts.NODES_CONTRACT, texts.node_frames),
@@ -49,18 +53,15 @@ CONTRACT_NAMES: tuple[str, ...] = tuple(contract.name for contract in CONTRACTS)
 RULES: tuple[Rule, ...] = tuple(chain.from_iterable(contract.rules for contract in CONTRACTS))
 CHUNK_VECTORS = "embeddings:doc_chunks"  # of a night before its entities have vectors
 PAGE = "contracts.html"
+_SHOWN = ("contract", "rules", "broken", "rows")
 _NAMED_KEYS = 3
 _NAMED_CONTRACTS = 3
 
 
 def contract_named(name: str) -> Contract:
     """The contract of this name; raises ValueError when there is none."""
-    for contract in (
-        *CONTRACTS,
-        outputs.EXAM_CONTRACT,
-        outputs.RANKER_CONTRACT,
-        outputs.STANDING_CONTRACT,
-    ):
+    others = (outputs.EXAM_CONTRACT, outputs.RANKER_CONTRACT, outputs.STANDING_CONTRACT)
+    for contract in (*CONTRACTS, *others):
         if contract.name == name.partition(":")[0]:
             return contract
     raise ValueError(f"there is no contract {name!r}; there are {', '.join(CONTRACT_NAMES)}")
@@ -99,19 +100,22 @@ def check_frames(
     """
     began = time.perf_counter()
     frames, engine = read(), engine or default_engine()
-    broken = validate(contract, frames.tables, engine)
     rules = tuple(rule.id for rule in contract.rules if rule.frame in frames.tables)
-    warnings = tuple(finding for finding in broken if finding.severity == "warn")
-    warning_notes = (f"warning: {_describe_finding(finding)}" for finding in warnings)
+    notes = list(frames.notes)
+    findings: dict[Severity, list[Finding]] = {"stop": [], "warn": []}
+    for finding in validate(contract, frames.tables, engine):
+        findings[finding.severity].append(finding)
+        if finding.severity == "warn":
+            notes.append(f"warning: {_describe_finding(finding)}")
     return ContractResult(
         contract=name,
         rules=len(rules),
-        findings=tuple(finding for finding in broken if finding.severity == "stop"),
+        findings=tuple(findings["stop"]),
         rows=frames.rows,
         seconds=round(time.perf_counter() - began, 3),
-        notes=(*frames.notes, *warning_notes),
+        notes=tuple(notes),
         engine=engine,
-        warnings=warnings,
+        warnings=tuple(findings["warn"]),
         rule_ids=rules,
     )
 
@@ -136,17 +140,14 @@ def require_contracts(checked: Sequence[ContractResult]) -> None:
 
 def describe_broken(checked: Sequence[ContractResult]) -> str:
     """Which rules are broken by which rows, and what to do; one line a rule."""
-    findings = list(chain.from_iterable(result.findings for result in checked))
-    if not findings:
-        return "every contract holds"
-    count = (
-        "1 contract is broken" if len(findings) == 1 else f"{len(findings)} contracts are broken"
-    )
-    lines = [f"{count}; what serves was left alone"]
-    for finding in findings:
+    lines: list[str] = []
+    for finding in chain.from_iterable(result.findings for result in checked):
         advice = f"; {finding.repair}" if finding.repair else ""
         lines.append(f"{_describe_finding(finding)}{advice}")
-    return "\n".join(lines)
+    if not lines:
+        return "every contract holds"
+    count = f"{len(lines)} contracts are" if len(lines) > 1 else "1 contract is"
+    return "\n".join([f"{count} broken; what serves was left alone", *lines])
 
 
 def _describe_finding(finding: Finding) -> str:
@@ -191,31 +192,19 @@ class Outcome:
         """Which rules, which rows, where to read more."""
         return f"{describe_broken(self.checked)}; see {self.page}"
 
-    def rows_to_show(self, is_part: bool) -> list[dict[str, Any]]:
+    def rows_to_show(self, is_part: bool) -> list[JsonObject]:
         """A row a contract, and one a broken rule; of a part of a night only where a rule is
         broken: its page has the rest.
         """
         if is_part and not self.broken_rules:
             return []
-        rows: list[dict[str, Any]] = []
+        rows: list[JsonObject] = []
         for result in self.checked:
-            rows.append(
-                {
-                    "contract": result.contract,
-                    "rules": result.rules,
-                    "broken": len(result.findings),
-                    "rows": result.rows,
-                }
-            )
-            rows += [
-                {
-                    "contract": broken.rule,
-                    "rules": broken.sentence,
-                    "broken": broken.failed,
-                    "rows": broken.keys[:5],
-                }
-                for broken in result.findings
-            ]
+            figures = result.contract, result.rules, len(result.findings), result.rows
+            rows.append(dict(zip(_SHOWN, figures, strict=True)))
+            for broken in result.findings:
+                facts = broken.rule, broken.sentence, broken.failed, broken.keys[:5]
+                rows.append(dict(zip(_SHOWN, facts, strict=True)))
         return rows
 
     def require(self, stops: bool = True) -> Self:
@@ -224,12 +213,12 @@ class Outcome:
             raise ContractBroken(self.message)
         return self
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> JsonObject:
         """As JSON."""
         return {"contracts": [result.as_dict() for result in self.checked], "page": str(self.page)}
 
 
-def describe_checked(report: Mapping[str, Any]) -> str:
+def describe_checked(report: Report) -> str:
     """One line of a check that was passed or accepted: how many rules hold, of how many rows."""
     checked = report["contracts"]
     rules = sum(contract["rules"] for contract in checked)
@@ -248,7 +237,7 @@ def contracts_in_words(names: Sequence[str]) -> str:
     return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
 
 
-def rules_accepted(outcome: Mapping[str, Any]) -> tuple[str, ...]:
+def rules_accepted(outcome: Report) -> tuple[str, ...]:
     """The rules that are broken in an outcome as JSON: who went on after it has accepted them."""
     findings = chain.from_iterable(result["findings"] for result in outcome["contracts"])
     return tuple(finding["rule"] for finding in findings)
@@ -278,20 +267,23 @@ def export_project(context: BuildContext, folder: Path, snapshot: Path | None) -
     """
     if folder.exists() and any(folder.iterdir()):
         raise HadesError(f"{folder} is not empty; name a new folder")
-    contracts = CONTRACTS if snapshot else CONTRACTS[:-1]
-    frames_of = [
-        (contract, read_frames(context.store, contract.name, snapshot)) for contract in contracts
-    ]
+    suites: dict[str, tuple[pa.Table, Sequence[Rule]]] = {}
+    for contract in CONTRACTS if snapshot else CONTRACTS[:-1]:
+        suites |= _suites_of(contract, read_frames(context.store, contract.name, snapshot))
     home_contract = own_contract(context.home)
     if home_contract is not None:
-        frames_of.append((home_contract, own_frames(context.store, home_contract)))
-    suites: dict[str, tuple[pa.Table, list[Rule]]] = {}
-    for contract, frames in frames_of:
-        for name, table in frames.tables.items():
-            rules = [rule for rule in contract.rules if rule.frame == name]
-            suites[f"{contract.name}.{name}"] = (table, rules)
+        suites |= _suites_of(home_contract, own_frames(context.store, home_contract))
     write_gx_project(folder, suites, REFERENCES, read_keys(context.store))
     return {name: len(rules) for name, (_, rules) in suites.items()}
+
+
+def _suites_of(contract: Contract, frames: Frames) -> Suites:
+    """The rows of each frame of a contract with its rules."""
+    suites = {}
+    for name, table in frames.tables.items():
+        rules = [rule for rule in contract.rules if rule.frame == name]
+        suites[f"{contract.name}.{name}"] = (table, rules)
+    return suites
 
 
 _DOCUMENT = {"document": ("documents",)}

@@ -59,7 +59,7 @@ EDGES_CONTRACT = contract(
             (
                 "relation_type_known",
                 "a relation is of a known type",
-                one_of("type", [str(kind) for kind in RelationType]),
+                one_of("type", RelationType),
             ),
             ("ends_exist", "both ends of a relation are stored", "_from", "_to"),
             (
@@ -186,20 +186,21 @@ def edge_frames(store: RowStore) -> Frames:
 def _relations(
     store: RowStore, table: pa.Table, types: pa.Array, tails: Longs, heads: Longs
 ) -> pa.Table:
-    provenance = column(table, "provenance")
+    provenance, kinds = column(table, "provenance"), column(table, "type")
     document, span = pc.struct_field(provenance, "doc"), pc.struct_field(provenance, "span")
     lengths = lengths_of(store, "documents", document)
     exists, is_read = lengths >= 0, flags(pc.is_valid(document))
-    is_measured = flags(pc.equal(column(table, "type"), str(RelationType.SIMILAR_TO)))
-    codes = places_of(types, pa.array([str(kind) for kind in _ENTITY_TYPES]))
-    relation = places_of(column(table, "type"), pa.array([str(kind) for kind in _TYPES]))
+    is_measured = flags(pc.equal(kinds, str(RelationType.SIMILAR_TO)))
+    codes = places_of(types, pa.array(map(str, _ENTITY_TYPES)))
+    relation = places_of(kinds, pa.array(map(str, _TYPES)))
+    is_loop = pc.equal(column(table, "_from"), column(table, "_to"))
     return with_columns(
         table.drop_columns(["provenance"]),
         from_type=texts_at(types, tails),
         to_type=texts_at(types, heads),
         ends_exist=(tails >= 0) & (heads >= 0),
         endpoint_types_allowed=_ALLOWED[relation, at(codes, tails, -1), at(codes, heads, -1)],
-        no_self_loop=flags(pc.not_equal(column(table, "_from"), column(table, "_to"))),
+        no_self_loop=flags(pc.invert(is_loop)),
         document=document,
         span=span,
         document_length=lengths,
@@ -234,8 +235,9 @@ def _other_edges(store: RowStore) -> pa.Table:
     parts = []
     for name in _OTHER:
         table = read(store, name, "_from", "_to")
+        has_ends = _have_ends(known, name, table)
         renamed = table.set_column(0, "_key", ids(name, column(table, "_key")))
-        parts.append(with_columns(renamed, other_ends_exist=_have_ends(known, name, table)))
+        parts.append(with_columns(renamed, other_ends_exist=has_ends))
     return pa.concat_tables(parts).combine_chunks()
 
 
@@ -323,18 +325,19 @@ def hierarchy_frames(store: RowStore) -> Frames:
     entity_ids = ids("entities", column(entities, "_key"))
     cluster_ids = ids("clusters", column(clusters, "_key"))
     levels = integers(column(clusters, "level"), _NOWHERE)
-    edges = _cluster_edges(
-        read(store, "cluster_edges", "_from", "_to", "type"), entity_ids, cluster_ids, levels
-    )
-    part_of = edges.filter(
-        pc.equal(edges.column("type"), str(ClusterEdgeType.PART_OF))
-    ).combine_chunks()
+    stored_edges = read(store, "cluster_edges", "_from", "_to", "type")
+    edges = _cluster_edges(stored_edges, entity_ids, cluster_ids, levels)
+    part_of = _of_type(edges, ClusterEdgeType.PART_OF)
     frames = {
         "clusters": _clusters(clusters, levels, edges, cluster_ids),
         "cluster_edges": edges,
         "entities": _placed_entities(entities, entity_ids, clusters, levels, part_of),
     }
     return Frames(frames)
+
+
+def _of_type(edges: pa.Table, kind: ClusterEdgeType) -> pa.Table:
+    return edges.filter(pc.equal(edges.column("type"), str(kind))).combine_chunks()
 
 
 def _cluster_edges(
@@ -364,8 +367,8 @@ def _acyclic(tails: pa.Array, heads: pa.Array, sibling: Flags) -> Flags:
     """
     nodes = pc.unique(pa.concat_arrays([tails, heads]))
     source, target = places_of(tails, nodes), places_of(heads, nodes)
-    ends = source[~sibling], target[~sibling]
-    joined = sparse.coo_array((np.ones(len(ends[0])), ends), shape=(len(nodes) + 1, len(nodes) + 1))
+    ends, size = (source[~sibling], target[~sibling]), len(nodes) + 1
+    joined = sparse.coo_array((np.ones(len(ends[0])), ends), shape=(size, size))
     component = connected_components(joined.tocsr(), connection="strong")[1]
     apart: Flags = component[source] != component[target]
     return sibling | apart
@@ -375,13 +378,9 @@ def _clusters(
     clusters: pa.Table, levels: Longs, edges: pa.Table, cluster_ids: pa.Array
 ) -> pa.Table:
     """A topic's members are the entities below it, a super-topic's those of its topics."""
-    kinds = column(edges, "type")
-    part_of, subtopic = (
-        edges.filter(pc.equal(kinds, str(kind))).combine_chunks()
-        for kind in (ClusterEdgeType.PART_OF, ClusterEdgeType.SUBTOPIC_OF)
-    )
-    members = count(column(part_of, "_to"), cluster_ids)
-    below, above = (places_of(column(subtopic, end), cluster_ids) for end in ("_from", "_to"))
+    subtopic = _of_type(edges, ClusterEdgeType.SUBTOPIC_OF)
+    members = count(column(_of_type(edges, ClusterEdgeType.PART_OF), "_to"), cluster_ids)
+    below, above = place_ends(subtopic, cluster_ids)
     joined = (below >= 0) & (above >= 0)
     from_topics = np.bincount(above[joined], members[below[joined]], len(members))
     members = members + from_topics.astype(np.int64)
@@ -390,7 +389,8 @@ def _clusters(
     led[below[joined]] = above[joined]
     parent_places = places_of(column(clusters, "parent"), column(clusters, "_key"))
     centroids = column(clusters, "centroid")
-    topic = levels == 1
+    is_finite = np.isfinite(pc.list_flatten(centroids).to_numpy())
+    topic, has_none_above = levels == 1, not (levels == 2).any()
     return with_columns(
         clusters.drop_columns(["centroid"]),
         members=members,
@@ -398,11 +398,9 @@ def _clusters(
         edge_parent=texts_at(column(clusters, "_key"), led),
         size_counts_members=integers(column(clusters, "size"), _NOWHERE) == members,
         topic_not_empty=members > 0,
-        one_super_topic=(super_topics == 1) | ~topic | (not (levels == 2).any()),
+        one_super_topic=(super_topics == 1) | ~topic | has_none_above,
         parent_agrees_with_edge=(parent_places == led) | ~topic | (super_topics > 1),
-        centroid_finite=per_row(
-            centroids, np.isfinite(pc.list_flatten(centroids).to_numpy()), np.logical_and, True
-        ),
+        centroid_finite=per_row(centroids, is_finite, np.logical_and, True),
     )
 
 
@@ -477,7 +475,7 @@ WEIGHTS_CONTRACT = contract(
             (
                 "configured_type_known",
                 "weight_config speaks of known relation types",
-                one_of("relation_type", [str(kind) for kind in RelationType]),
+                one_of("relation_type", RelationType),
             ),
             (
                 "one_row_per_type",
@@ -528,10 +526,8 @@ def _weighed_relations(table: pa.Table, config: pa.Table, coefficients: Floats) 
     components = column(table, "weight_components")
     parts = {name: numbers(pc.struct_field(components, name)) for name in PARTS}
     kinds: Longs = places_of(column(table, "type"), column(config, "relation_type"))
-    prior, boost = (
-        at(numbers(column(config, name)), kinds, np.nan)
-        for name in ("type_prior", "relation_boost")
-    )
+    prior = at(numbers(column(config, "type_prior")), kinds, np.nan)
+    boost = at(numbers(column(config, "relation_boost")), kinds, np.nan)
     weight, cost = numbers(column(table, "weight")), numbers(column(table, "cost"))
     sums = np.append(coefficients, np.full((1, len(PARTS) + 1), np.nan), axis=0)[kinds]
     logit = sums[:, -1] + sum(sums[:, number] * parts[name] for number, name in enumerate(PARTS))
@@ -540,14 +536,15 @@ def _weighed_relations(table: pa.Table, config: pa.Table, coefficients: Floats) 
     with np.errstate(divide="ignore", invalid="ignore"):
         length = np.maximum(0.0, -np.log(weight * boost))
     floored = (weight * boost < _FLOORED) & (cost < length) & (cost >= -np.log(_FLOORED))
+    has_parts = flags(pc.is_valid(components)) & ~np.isnan(sum(parts.values()))
+    recomputed = {"configured_prior": prior, "recomputed_weight": again, "recomputed_cost": length}
+    shown = {}
+    for name, values in {**parts, **recomputed}.items():
+        shown[name] = pa.array(values, from_pandas=True)
     return with_columns(
         table.drop_columns(["weight_components"]),
-        **{name: pa.array(values, from_pandas=True) for name, values in parts.items()},
-        configured_prior=pa.array(prior, from_pandas=True),
-        recomputed_weight=pa.array(again, from_pandas=True),
-        recomputed_cost=pa.array(length, from_pandas=True),
-        components_given=flags(pc.is_valid(components)) & ~np.isnan(sum(parts.values()))
-        | np.isnan(weight),
+        **shown,
+        components_given=has_parts | np.isnan(weight),
         type_configured=kinds >= 0,
         prior_of_type=close(parts["type_prior"], prior, TOLERANCE),
         weight_recomputes=close(weight, again, TOLERANCE),

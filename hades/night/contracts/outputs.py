@@ -22,8 +22,8 @@ from hades.night.contracts.rule import (
     contract,
     equal,
     give,
+    has_text,
     holds,
-    matches,
     some_rows,
     unique,
 )
@@ -31,6 +31,7 @@ from hades.ports.store import GraphStore, RowStore
 from hades.snapshot.files import hash_file
 from hades.snapshot.manifest import NEWER
 from schemas.edges import NEVER_BRIDGES
+from schemas.record import JsonObject
 
 MAX_BRIDGE_EDGES = 5
 BRIDGES_CONTRACT = contract(
@@ -177,17 +178,19 @@ def _walk(
     walked = [edges[name] for name in row["edges"] if name in edges]
     missing_node = next((node for node in nodes if node not in topic_of), None)
     missing_edge = next((name for name in row["edges"] if name not in edges), None)
-    nodes_exist = topic_of.keys() >= set(nodes)
-    edges_exist = edges.keys() >= set(row["edges"])
+    nodes_exist, edges_exist = missing_node is None, missing_edge is None
     fits = len(nodes) == len(row["edges"]) + 1
-    joins = all(
-        {edge["_from"], edge["_to"]} == set(pair)
-        for edge, pair in zip(walked, pairwise(nodes), strict=False)
-    )
-    ends = tuple(topic_of.get(end) for end in (nodes[0], nodes[-1])) if nodes else (None, None)
+    pairs = zip(walked, pairwise(nodes), strict=False)
+    joins = all({edge["_from"], edge["_to"]} == set(pair) for edge, pair in pairs)
+    ends = (topic_of.get(nodes[0]), topic_of.get(nodes[-1])) if nodes else (None, None)
     topics_exist = stated_topics[0] != stated_topics[1] and topics.issuperset(stated_topics)
     costs = [edge["cost"] for edge in walked]
     cost = sum(costs) if edges_exist and None not in costs else None
+    tolerance = TOLERANCE * max(1.0, abs(cost or 0.0))
+    crosses = False
+    for edge in walked:
+        if edge["type"] in NEVER_BRIDGES:
+            crosses |= topic_of.get(edge["_from"]) != topic_of.get(edge["_to"])
     return {
         "n_nodes": len(nodes),
         "n_edges": len(row["edges"]),
@@ -198,18 +201,14 @@ def _walk(
         "missing_edge": missing_edge,
         "edges_join_nodes": joins or not (fits and nodes_exist and edges_exist),
         "no_node_twice": len(set(nodes)) == len(nodes) or not nodes_exist,
-        "coref_never_crosses": not any(
-            edge["type"] in NEVER_BRIDGES
-            and topic_of.get(edge["_from"]) != topic_of.get(edge["_to"])
-            for edge in walked
-        ),
+        "coref_never_crosses": not crosses,
         "edges_stand": not any(edge["valid_until"] or edge["retracted_at"] for edge in walked),
         "topics_exist": topics_exist,
         "first_topic": ends[0],
         "last_topic": ends[1],
         "ends_in_their_topics": ends == stated_topics or not topics_exist or not nodes_exist,
         "cost_of_edges": cost,
-        "cost_adds_up": cost is None or abs(row["cost"] - cost) <= TOLERANCE * max(1.0, abs(cost)),
+        "cost_adds_up": cost is None or abs(row["cost"] - cost) <= tolerance,
         "current_generation": current,
         "is_current": current is None or row["generation"] == current,
     }
@@ -287,11 +286,14 @@ def snapshot_frames(store: GraphStore, folder: Path) -> Frames:
     frames = {"manifest": pa.Table.from_pylist([state])}
     if manifest is not None:
         counts = store.counts()
-        parts = {name: part for name, part in manifest["parts"].items() if name != NEWER}
+        parts = {}
+        for name, part in manifest["parts"].items():
+            if name != NEWER:
+                parts[name] = part
         done = {name: build_state.complete(store, name) for name in parts}
-        generations = {
-            name: "" if record is None else record.generation for name, record in done.items()
-        }
+        generations = {}
+        for name, record in done.items():
+            generations[name] = "" if record is None else record.generation
         frames["nodes"] = _beside(dict(manifest["nodes"]), counts, pa.int64())
         frames["edges"] = _beside(dict(manifest["edges"]), counts, pa.int64())
         frames["documents"] = _beside({"documents": manifest["documents"]}, counts, pa.int64())
@@ -300,7 +302,7 @@ def snapshot_frames(store: GraphStore, folder: Path) -> Frames:
     return Frames(frames)
 
 
-def _manifest(folder: Path) -> tuple[dict[str, Any] | None, dict[str, Any]]:
+def _manifest(folder: Path) -> tuple[JsonObject | None, JsonObject]:
     """What the manifest says, or None with the reason. A folder still being built has no name to
     compare.
     """
@@ -341,16 +343,13 @@ def _beside(stated: Mapping[str, Any], stored: Mapping[str, Any], kind: pa.DataT
 def _files(folder: Path, files: Mapping[str, Mapping[str, Any]]) -> pa.Table:
     rows = []
     for name, listed in sorted(files.items()):
-        expected, path = int(listed["bytes"]), folder / name
+        expected, listed_hash, path = int(listed["bytes"]), listed["blake3"], folder / name
         size = path.stat().st_size if path.is_file() else None
         digest = hash_file(path) if size is not None else ""
-        hash_matches = size != expected or digest == listed["blake3"]
-        rows.append(
-            (name, size, expected, size in (None, expected), digest, listed["blake3"], hash_matches)
-        )
-    return pa.Table.from_pylist(
-        [dict(zip(_FILES, row, strict=True)) for row in rows], schema=pa.schema(_FILES)
-    )
+        sizes = (size, expected, size in (None, expected))
+        hashes = (digest, listed_hash, size != expected or digest == listed_hash)
+        rows.append(dict(zip(_FILES, (name, *sizes, *hashes), strict=True)))
+    return pa.Table.from_pylist(rows, schema=pa.schema(_FILES))
 
 
 _FILES = {
@@ -388,7 +387,7 @@ EXAM_CONTRACT = contract(
     {
         "questions": [
             ("question_unique", "a question is asked once", unique("_key")),
-            ("question_has_text", "a question has words", matches("text", r"\S")),
+            ("question_has_text", "a question has words", has_text("text")),
             (
                 "answer_known",
                 "a question that can be answered names the passages that answer it",

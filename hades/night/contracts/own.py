@@ -23,6 +23,7 @@ from hades.snapshot.manifest import root_of
 from hades.snapshot.open import open_folder, snapshots
 from hades.snapshot.view import GraphView
 from schemas.catalogue import columns_schema, declared
+from schemas.record import JsonObject
 
 OWN = "own"
 FILE = "expectations.yaml"  # under HADES_HOME
@@ -53,7 +54,7 @@ class OwnRule(BaseModel):
     name: str = Field(pattern=r"^[a-z][a-z0-9_]*$")
     collection: str
     type: str
-    kwargs: dict[str, Any] = {}
+    kwargs: JsonObject = {}
     severity: Severity = "stop"
     sentence: str = ""
 
@@ -108,17 +109,10 @@ def _rule(path: Path, own_rule: OwnRule) -> Rule:
             f"{path}: {own_rule.collection} has no column {', '.join(unknown)}; it has "
             f"{', '.join(has)}"
         )
-    sentence = (
-        own_rule.sentence
-        or f"{own_rule.type} {', '.join(f'{k}={v}' for k, v in own_rule.kwargs.items())}"
-    )
-    return Rule(
-        f"{OWN}.{own_rule.name}",
-        own_rule.collection,
-        sentence,
-        expectation,
-        severity=own_rule.severity,
-    )
+    arguments = ", ".join(f"{name}={value}" for name, value in own_rule.kwargs.items())
+    sentence = own_rule.sentence or f"{own_rule.type} {arguments}"
+    key, collection = f"{OWN}.{own_rule.name}", own_rule.collection
+    return Rule(key, collection, sentence, expectation, severity=own_rule.severity)
 
 
 def own_frames(
@@ -143,7 +137,7 @@ def _columns_by_collection(contract: Contract) -> dict[str, list[str]]:
     return columns
 
 
-def try_rules(store: GraphStore, home: Path, path: Path, last: int = 10) -> list[dict[str, Any]]:
+def try_rules(store: GraphStore, home: Path, path: Path, last: int = 10) -> list[JsonObject]:
     """A verdict for each rule on the store and on each of the newest snapshots: holds, broken or
     unknown.
     """
@@ -151,22 +145,20 @@ def try_rules(store: GraphStore, home: Path, path: Path, last: int = 10) -> list
     verdicts = list(_judge("store", "", contract, own_frames(store, contract).tables))
     for entry in [snapshot for snapshot in snapshots(home) if snapshot.problem is None][:last]:
         with closing(open_folder(root_of(home) / entry.snapshot)) as view:
-            tables = {
-                name: read_snapshot_rows(view, name) for name in _columns_by_collection(contract)
-            }
+            collections = {rule.frame for rule in contract.rules}
+            tables = {name: read_snapshot_rows(view, name) for name in collections}
         verdicts += _judge(entry.snapshot, entry.created_at or "", contract, tables)
     return verdicts
 
 
 def _judge(
     build: str, at: str, contract: Contract, tables: Mapping[str, pa.Table]
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[JsonObject]:
     """The verdict of each rule; unknown where a snapshot does not hold the column."""
-    known = [
-        rule
-        for rule in contract.rules
-        if set(rule.expectation.columns) <= set(tables[rule.frame].column_names)
-    ]
+    known = []
+    for rule in contract.rules:
+        if set(tables[rule.frame].column_names).issuperset(rule.expectation.columns):
+            known.append(rule)
     findings = validate(Contract(OWN, contract.about, tuple(known)), tables)
     broken = {finding.rule: finding for finding in findings}
     for rule in contract.rules:
@@ -191,7 +183,9 @@ def read_snapshot_rows(view: GraphView, collection: str) -> pa.Table:
     renamed = {"id": "_key", "source": "_from", "target": "_to", **_RENAMED.get(collection, {})}
     rows = []
     for facts in _facts_of(view, collection):
-        row = {renamed.get(name, name): value for name, value in asdict(facts).items()}
+        row = {}
+        for name, value in asdict(facts).items():
+            row[renamed.get(name, name)] = value
         row["_key"] = row["_key"].partition("/")[2]
         rows.append(row)
     has = rows[0] if rows else ("_key",)

@@ -6,9 +6,10 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from enum import Enum
 from importlib.util import find_spec
 from itertools import chain
 from pathlib import Path
@@ -21,6 +22,7 @@ import pyarrow.compute as pc
 from hades.errors import HadesError
 from hades.night.columns import flags
 from models.arrays import Flags
+from schemas.record import JsonObject
 
 Severity = Literal["stop", "warn"]
 Arguments = Mapping[str, Any]  # of an expectation, by name
@@ -106,7 +108,7 @@ class ContractResult:
         """Whether no rule is broken."""
         return not self.findings
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> JsonObject:
         """As JSON."""
         return {**asdict(self), "is_green": self.is_green}
 
@@ -126,19 +128,13 @@ def contract(
     """A contract from rows of rules by frame; `repairs` are of rules that need another one."""
     rules = []
     for frame, rows in frames.items():
-        for rule, sentence, *details in rows:
+        for key, sentence, *details in rows:
             has_expectation = bool(details) and isinstance(details[0], Expectation)
-            expectation = details.pop(0) if has_expectation else holds(rule)
-            rules.append(
-                Rule(
-                    id=f"{name}.{rule}",
-                    frame=frame,
-                    sentence=sentence,
-                    expectation=expectation,
-                    shows=tuple(details),
-                    repair=repairs.get(rule, repair),
-                )
-            )
+            expectation = details.pop(0) if has_expectation else holds(key)
+            next_step = repairs.get(key, repair)
+            shown = tuple(details)
+            rule = Rule(f"{name}.{key}", frame, sentence, expectation, shown, next_step)
+            rules.append(rule)
     return Contract(name, about, tuple(rules))
 
 
@@ -152,9 +148,10 @@ def give(column: str) -> Expectation:
     return Expectation("ExpectColumnValuesToNotBeNull", {"column": column})
 
 
-def one_of(column: str, values: Sequence[object]) -> Expectation:
-    """Every value is one of these; absent ones are not looked at."""
-    return Expectation("ExpectColumnValuesToBeInSet", {"column": column, "value_set": list(values)})
+def one_of(column: str, values: Iterable[object]) -> Expectation:
+    """Every value is one of these, or of an enumeration; absent ones are not looked at."""
+    value_set = [value.value if isinstance(value, Enum) else value for value in values]
+    return Expectation("ExpectColumnValuesToBeInSet", {"column": column, "value_set": value_set})
 
 
 def between(column: str, low: float | None = None, high: float | None = None) -> Expectation:
@@ -164,9 +161,9 @@ def between(column: str, low: float | None = None, high: float | None = None) ->
     )
 
 
-def matches(column: str, pattern: str) -> Expectation:
-    """Every text matches the regular expression."""
-    return Expectation("ExpectColumnValuesToMatchRegex", {"column": column, "regex": pattern})
+def has_text(column: str) -> Expectation:
+    """Every text has something that is no blank."""
+    return Expectation("ExpectColumnValuesToMatchRegex", {"column": column, "regex": r"\S"})
 
 
 def unique(*columns: str) -> Expectation:
@@ -196,6 +193,8 @@ def some_rows() -> Expectation:
     return Expectation(_ROW_COUNT, {"min_value": 1})
 
 
+Tables = Mapping[str, pa.Table]  # by frame
+Suites = Mapping[str, tuple[pa.Table, Sequence[Rule]]]  # frames with their rules
 NAMED_ROWS = 20
 Engine = Literal["great_expectations", "arrow"]
 _ROW_COUNT = "ExpectTableRowCountToBeBetween"
@@ -219,9 +218,7 @@ def default_engine() -> Engine:
     return "great_expectations" if find_spec("great_expectations") else "arrow"
 
 
-def validate(
-    contract: Contract, frames: Mapping[str, pa.Table], engine: Engine | None = None
-) -> list[Finding]:
+def validate(contract: Contract, frames: Tables, engine: Engine | None = None) -> list[Finding]:
     """The broken rules of a contract, in its order. Rules of a frame that is not given are not
     checked.
 
@@ -229,41 +226,41 @@ def validate(
     `NAMED_ROWS`.
     """
     broken = find_broken_rows(contract, frames, engine)
-    return [
-        _finding(rule, frames[rule.frame], broken[rule.id])
-        for rule in contract.rules
-        if rule.id in broken
-    ]
+    findings = []
+    for rule in contract.rules:
+        if rule.id in broken:
+            findings.append(_finding(rule, frames[rule.frame], broken[rule.id]))
+    return findings
 
 
-def find_broken_rows(
-    contract: Contract, frames: Mapping[str, pa.Table], engine: Engine | None = None
-) -> Broken:
+def find_broken_rows(contract: Contract, frames: Tables, engine: Engine | None = None) -> Broken:
     """Which rows break which rules; a rule that holds is left out."""
-    rules = [rule for rule in contract.rules if rule.frame in frames]
-    for rule in rules:
-        needed = ("_key", *rule.expectation.columns, *rule.shows)
-        has = frames[rule.frame].column_names
-        missing = [column for column in needed if column not in has]
-        if missing:
-            raise UncheckableRule(
-                f"{rule.id}: frame {rule.frame!r} has no column {', '.join(missing)}; compute it "
-                "first"
-            )
-    if (engine or default_engine()) == "arrow":
-        evaluated = {rule.id: _evaluate(rule, frames[rule.frame]) for rule in rules}
-        return {rule_id: broken for rule_id, broken in evaluated.items() if broken is not None}
     rules_by_frame: dict[str, list[Rule]] = {name: [] for name in frames}
-    for rule in rules:
-        rules_by_frame[rule.frame].append(rule)
-    return _by_great_expectations(
-        contract.name, {name: (frames[name], rules) for name, rules in rules_by_frame.items()}
-    )
+    for rule in contract.rules:
+        if rule.frame in frames:
+            _require_columns(rule, frames[rule.frame])
+            rules_by_frame[rule.frame].append(rule)
+    if (engine or default_engine()) == "arrow":
+        broken: Broken = {}
+        for rule in chain.from_iterable(rules_by_frame.values()):
+            rows = _evaluate(rule, frames[rule.frame])
+            if rows is not None:
+                broken[rule.id] = rows
+        return broken
+    suites = {name: (frames[name], rules) for name, rules in rules_by_frame.items()}
+    return _by_great_expectations(contract.name, suites)
 
 
-def _by_great_expectations(
-    name: str, frames: Mapping[str, tuple[pa.Table, Sequence[Rule]]]
-) -> Broken:
+def _require_columns(rule: Rule, frame: pa.Table) -> None:
+    needed = ("_key", *rule.expectation.columns, *rule.shows)
+    missing = [column for column in needed if column not in frame.column_names]
+    if missing:
+        raise UncheckableRule(
+            f"{rule.id}: frame {rule.frame!r} has no column {', '.join(missing)}; compute it first"
+        )
+
+
+def _by_great_expectations(name: str, frames: Suites) -> Broken:
     """One validation a frame, all in one context; the only door to the library."""
     import great_expectations as gx
 
@@ -295,7 +292,7 @@ def _by_great_expectations(
     return broken
 
 
-def _exception_message(exception_info: dict[str, Any]) -> object:
+def _exception_message(exception_info: JsonObject) -> object:
     """The message of an expectation that raised; some are told by metric, each in a dictionary."""
     by_metric = [value for value in exception_info.values() if isinstance(value, dict)]
     return (by_metric or [exception_info])[0].get("exception_message")
@@ -322,9 +319,9 @@ class Reference:
 
 def write_gx_project(
     folder: Path,
-    frames: Mapping[str, tuple[pa.Table, Sequence[Rule]]],
+    frames: Suites,
     references: Mapping[str, Sequence[Reference]],
-    keys: Mapping[str, pa.Table],
+    keys: Tables,
 ) -> None:
     """A project of Great Expectations over Parquet files of these frames; its checkpoint `hades`
     checks all of them.
@@ -478,22 +475,23 @@ def _finding(rule: Rule, frame: pa.Table, broken: BrokenRows) -> Finding:
     shown = rule.shows or rule.expectation.columns
     positions, observed_whole = broken
     columns = list(dict.fromkeys(("_key", *shown)))
-    first = frame.select(columns).take(pa.array(positions[:NAMED_ROWS], pa.int64())).to_pylist()
+    keys: list[str] = []
+    observed: list[str] = []
+    places = pa.array(positions[:NAMED_ROWS], pa.int64())
+    for row in frame.select(columns).take(places).to_pylist():
+        keys.append(str(row["_key"]))
+        observed.append(", ".join(f"{name} {_short(row[name])}" for name in shown))
     return Finding(
         rule=rule.id,
         frame=rule.frame,
         sentence=rule.sentence,
         failed=len(positions) or 1,
         rows=frame.num_rows,
-        keys=tuple(str(row["_key"]) for row in first),
-        observed=tuple(_observe(row, shown) for row in first) or (_short(observed_whole),),
+        keys=tuple(keys),
+        observed=tuple(observed or [_short(observed_whole)]),
         repair=rule.repair,
         severity=rule.severity,
     )
-
-
-def _observe(row: Mapping[str, Any], columns: Sequence[str]) -> str:
-    return ", ".join(f"{name} {_short(row[name])}" for name in columns)
 
 
 def _short(value: object) -> str:
@@ -554,9 +552,7 @@ def _repeats(columns: list[pa.Array], arguments: Arguments) -> Flags:
         _, codes = np.unique(
             codes * (len(encoded.dictionary) + 1) + column_codes, return_inverse=True
         )
-    again: Flags = (
-        np.bincount(codes, minlength=1)[codes] > 1 if len(codes) else np.zeros(0, np.bool_)
-    )
+    again: Flags = np.bincount(codes, minlength=1)[codes] > 1
     has_value: Flags = np.logical_or.reduce([_present(column) for column in columns])
     return again & has_value
 
@@ -578,17 +574,9 @@ _KINDS: Mapping[str, Callable[[list[pa.Array], Arguments], Flags]] = {
     ),
 }
 _ARGUMENTS = frozenset(
-    (
-        "column",
-        "column_A",
-        "column_B",
-        "column_list",
-        "value_set",
-        "min_value",
-        "max_value",
-        "regex",
-        "ignore_row_if",
-    )
+    """
+    column column_A column_B column_list value_set min_value max_value regex ignore_row_if
+    """.split()  # noqa: SIM905
 )
 
 

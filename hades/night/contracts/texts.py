@@ -32,7 +32,7 @@ from hades.night.contracts.rule import (
     contract,
     equal,
     give,
-    matches,
+    has_text,
     one_of,
     unique,
 )
@@ -52,21 +52,21 @@ NODES_CONTRACT = contract(
             (
                 "document_has_origin",
                 "a document names the id it came in with",
-                matches("origin", r"\S"),
+                has_text("origin"),
             ),
             (
                 "document_source_known",
                 "a document comes from a known kind of source",
-                one_of("source", [str(kind) for kind in SourceKind]),
+                one_of("source", SourceKind),
             ),
             ("document_sha256_of_text", "a document's sha256 is that of its text", "sha256"),
         ],
         "entities": [
-            ("entity_has_name", "an entity has a name", matches("name", r"\S")),
+            ("entity_has_name", "an entity has a name", has_text("name")),
             (
                 "entity_type_known",
                 "an entity is a paper, concept, method, person or code symbol",
-                one_of("type", [str(kind) for kind in EntityType]),
+                one_of("type", EntityType),
             ),
             ("entity_name_lower", "name_lower is the name in lower case", "name", "name_lower"),
             ("entity_layer_zero", "an entity stands in layer 0", between("layer", 0, 0)),
@@ -113,9 +113,9 @@ def node_frames(store: RowStore) -> Frames:
     documents, lengths = _documents(store)
     stored = ids("documents", column(documents, "_key"))
     entities = read(store, "entities", "name", "name_lower", "type", "layer")
-    names = zip(entities["name"].to_pylist(), entities["name_lower"].to_pylist(), strict=True)
     # Arrow lowers a few letters differently.
-    is_lower = [name is not None and name.lower() == name_lower for name, name_lower in names]
+    names = (name and name.lower() for name in entities["name"].to_pylist())
+    is_lower = pc.equal(entities["name_lower"].combine_chunks(), pa.array(names, pa.string()))
     papers = read(store, "papers_raw", "document", "id")
     files = read(store, "files", "document", "path", "sha256")
     funcs = read(store, "funcs", "document", "span")
@@ -123,30 +123,28 @@ def node_frames(store: RowStore) -> Frames:
         places_of(column(table, "document"), stored) for table in (papers, files, funcs)
     )
     digests = texts_at(column(documents, "sha256"), of_file)
+    is_same = pc.equal(column(files, "sha256"), digests)
     func_lengths = at(lengths, of_func, -1)
+    is_inside = spans_inside(column(funcs, "span"), func_lengths)
     counts = manifest.count_rows_of_documents(store)
+    written = (count for count in counts if count.collection != "doc_chunks")
     return Frames(
         {
             "documents": documents,
-            "entities": with_columns(entities, entity_name_lower=is_lower),
+            "entities": with_columns(entities, entity_name_lower=flags(is_lower)),
             "papers_raw": with_columns(papers, paper_document_exists=of_paper >= 0),
             "files": with_columns(
                 files,
                 file_document_exists=of_file >= 0,
-                file_sha256_of_document=flags(
-                    pc.equal(column(files, "sha256"), digests), missing=True
-                ),
+                file_sha256_of_document=flags(is_same, missing=True),
             ),
             "funcs": with_columns(
                 funcs,
                 func_document_exists=of_func >= 0,
                 document_length=func_lengths,
-                func_span_inside_document=spans_inside(column(funcs, "span"), func_lengths)
-                | (func_lengths < 0),
+                func_span_inside_document=is_inside | (func_lengths < 0),
             ),
-            "written_rows": written_rows(
-                count for count in counts if count.collection != "doc_chunks"
-            ),
+            "written_rows": written_rows(written),
         }
     )
 
@@ -169,9 +167,9 @@ def written_rows(counts: Iterable[manifest.RowCount]) -> pa.Table:
     for count in counts:
         document = f"{count.entry.origin} ({count.entry.key})"
         name = document if count.entry.origin else count.collection
-        rows.append((name, count.collection, count.stored, count.written))
-    columns = list(zip(*rows, strict=True)) or [()] * len(_WRITTEN)
-    return pa.table([pa.array(column) for column in columns], _WRITTEN.names).cast(_WRITTEN)
+        values = (name, count.collection, count.stored, count.written)
+        rows.append(dict(zip(_WRITTEN.names, values, strict=True)))
+    return pa.Table.from_pylist(rows, _WRITTEN)
 
 
 def _documents(store: RowStore) -> tuple[pa.Table, Longs]:
@@ -181,15 +179,13 @@ def _documents(store: RowStore) -> tuple[pa.Table, Longs]:
     schema = columns_schema("documents", ("_key", "origin", "source", "sha256"))
     parts, sound, lengths = [], [np.zeros(0, np.bool_)], [np.zeros(0, np.int64)]
     for batch in store.scan("documents", columns=[*schema.names, "text"]):
-        sound.append(
-            sha256_matches(*(batch.column(name).to_pylist() for name in ("text", "sha256")))
-        )
-        lengths.append(count_characters(batch.column("text")))
+        texts = batch.column("text")
+        sound.append(sha256_matches(texts.to_pylist(), batch.column("sha256").to_pylist()))
+        lengths.append(count_characters(texts))
         parts.append(batch.select(schema.names))
     table = pa.Table.from_batches(parts, schema=schema).combine_chunks()
-    return with_columns(table, document_sha256_of_text=np.concatenate(sound)), np.concatenate(
-        lengths
-    )
+    checked = with_columns(table, document_sha256_of_text=np.concatenate(sound))
+    return checked, np.concatenate(lengths)
 
 
 MAX_CHUNK_TOKENS = 256  # what the default embedding model reads of one text
@@ -213,7 +209,7 @@ CHUNKS_CONTRACT = contract(
                 "document",
                 "span",
             ),
-            ("text_not_blank", "a chunk has text", matches("text", r"\S")),
+            ("text_not_blank", "a chunk has text", has_text("text")),
             (
                 "sha256_of_embedded_text",
                 "a chunk's sha256 is that of its text under title and headings",
@@ -234,7 +230,7 @@ CHUNKS_CONTRACT = contract(
             (
                 "kind_known",
                 "a chunk is of a known kind",
-                one_of("kind", [str(kind) for kind in ChunkKind]),
+                one_of("kind", ChunkKind),
             ),
         ],
         "written_rows": [
@@ -268,11 +264,10 @@ def chunk_frames(store: RowStore) -> Frames:
     lengths = at(count_characters(column(documents, "text")), places, -1)
     exists, inside = lengths >= 0, spans_inside(column(chunks, "span"), lengths)
     columns = (chunks.column(name).to_pylist() for name in ("title", "headings", "text"))
-    embedded = [_embed_text(*parts) for parts in zip(*columns, strict=True)]
+    embedded = list(map(_embed_text, *columns))
     tokens = integers(column(chunks, "token_count"), -1)
-    is_code = flags(
-        pc.is_in(column(chunks, "kind"), value_set=pa.array([str(kind) for kind in CODE_KINDS]))
-    )
+    code_kinds = pa.array(map(str, CODE_KINDS))
+    is_code = flags(pc.is_in(column(chunks, "kind"), value_set=code_kinds))
     frame = with_columns(
         chunks.drop_columns(["title", "headings"]),
         document_length=lengths,
@@ -388,16 +383,15 @@ def _measure(store: RowStore, collection: str) -> Iterator[pa.RecordBatch]:
     for batch in store.scan(collection, columns=["_key", "embedding", "embedding_model"]):
         lists = batch.column("embedding")
         lengths, finite = _lengths(lists)
-        yield pa.record_batch(
-            [
-                ids(collection, batch.column("_key")),
-                batch.column("embedding_model"),
-                pc.cast(pc.list_value_length(lists), pa.int64()),
-                pa.array(lengths, mask=~(flags(pc.is_valid(lists)) & finite)),
-                pa.array(finite),
-            ],
-            schema=_VECTORS,
-        )
+        has_length = flags(pc.is_valid(lists)) & finite
+        columns = [
+            ids(collection, batch.column("_key")),
+            batch.column("embedding_model"),
+            pc.cast(pc.list_value_length(lists), pa.int64()),
+            pa.array(lengths, mask=~has_length),
+            pa.array(finite),
+        ]
+        yield pa.record_batch(columns, schema=_VECTORS)
 
 
 def _lengths(lists: pa.Array) -> tuple[Floats, Flags]:

@@ -39,6 +39,7 @@ KINDS: Mapping[str, float] = {
     "judged": 2.0,
 }
 QUOTATIONS = frozenset({"heading", "opening", "definition", "docstring"})
+PassageIds = tuple[str, ...]
 MOST_QUESTIONS, ENOUGH = 400, 100
 MOST_MENTIONS = 3  # of a section
 MOST_DRAFTS = 1_200  # of a kind; of a large corpus no more is read than gives these
@@ -111,8 +112,8 @@ class Draft:
 
     kind: str
     text: str
-    gold: tuple[tuple[str, ...], ...]
-    hidden: tuple[str, ...] = ()
+    gold: tuple[PassageIds, ...]
+    hidden: PassageIds = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -170,15 +171,15 @@ class Corpus:
         self.counts = Counter[str]()  # passages that hold a word
         for passage in self.passages[:_SAMPLE]:
             self.counts.update(_stems(passage.text))
-        names = {document: _name(group[0].title) for document, group in self.documents.items()}
-        name_counts = Counter(names.values())
-        self.titles = {
-            name: document
-            for document, name in names.items()
-            if len(name) > 3 and name_counts[name] == 1
-        }
+        named: dict[str, list[str]] = defaultdict(list)
+        for document, group in self.documents.items():
+            named[_name(group[0].title)].append(document)
+        self.titles: dict[str, str] = {}
+        for name, documents in named.items():
+            if len(name) > 3 and len(documents) == 1:
+                self.titles[name] = documents[0]
 
-    def ids(self, *documents: str) -> tuple[str, ...]:
+    def ids(self, *documents: str) -> PassageIds:
         """The passages of documents, in this order."""
         return _ids(chain.from_iterable(self.documents[document] for document in documents))
 
@@ -186,7 +187,7 @@ class Corpus:
         """Whether somebody would ask for a passage: nobody asks what changed in a release."""
         return not any(_RELEASE.search(title) for title in (passage.title, *passage.headings))
 
-    def section_ids(self, passage: ExamPassage) -> tuple[str, ...]:
+    def section_ids(self, passage: ExamPassage) -> PassageIds:
         """The passages of the section that a passage stands in."""
         return _ids(self.sections[passage.section])
 
@@ -204,45 +205,43 @@ def write_exam(
     text_counts = Counter(_plain(draft.text) for draft in drafts)
     unique = [draft for draft in drafts if text_counts[_plain(draft.text)] == 1]
     ranked = _rank_drafts(unique)
-    chosen = [entry for entry in ranked if entry[1].kind not in QUOTATIONS][:most]
-    quoted = [entry for entry in ranked if entry[1].kind in QUOTATIONS]
+    chosen = [question for question in ranked if question.kind not in QUOTATIONS][:most]
+    quoted = [question for question in ranked if question.kind in QUOTATIONS]
     chosen += quoted[: max(0, min(most, ENOUGH) - len(chosen))]
-    questions = [ExamQuestion.of_draft(draft, key, KINDS[draft.kind]) for key, draft in chosen]
-    return sorted(
-        [*questions, *_unanswerable(corpus, questions)], key=lambda question: question.key
-    )
+    return sorted([*chosen, *_unanswerable(corpus, chosen)], key=lambda question: question.key)
 
 
-def _rank_drafts(drafts: Sequence[Draft]) -> list[tuple[str, Draft]]:
-    """Drafts with their keys: within a kind by key, the kinds mixed by what each counts."""
-    ranked: list[tuple[float, str, Draft]] = []
+def _rank_drafts(drafts: Sequence[Draft]) -> list[ExamQuestion]:
+    """Drafts as questions: within a kind by key, the kinds mixed by what each counts."""
+    ranked: list[tuple[float, str, ExamQuestion]] = []
     for kind, weight in KINDS.items():
-        of_kind = [draft for draft in drafts if draft.kind == kind]
-        keyed = sorted((sha256_text(draft.kind + draft.text), draft) for draft in of_kind)
-        ranked += [(place / weight, key, draft) for place, (key, draft) in enumerate(keyed)]
-    ranked.sort(key=lambda entry: entry[:2])
-    return [(key, draft) for _, key, draft in ranked]
+        of_kind = {}
+        for draft in drafts:
+            if draft.kind == kind:
+                of_kind[sha256_text(kind + draft.text)] = draft
+        for place, key in enumerate(sorted(of_kind)):
+            question = ExamQuestion.of_draft(of_kind[key], key, weight)
+            ranked.append((place / weight, key, question))
+    return [question for _, _, question in sorted(ranked, key=lambda entry: entry[:2])]
 
 
 def _unanswerable(corpus: Corpus, questions: Sequence[ExamQuestion]) -> Iterator[ExamQuestion]:
     """Some of the questions again, with the documents that answer them hidden."""
     owner = {passage.id: passage.document for passage in corpus.passages}
     for question in questions:
-        if int(question.key[8:16], 16) % UNANSWERABLE_EVERY == 0:
-            gold = chain.from_iterable(question.gold)
-            documents = dict.fromkeys(owner[passage] for passage in gold if passage in owner)
-            lacking = question.without(corpus.ids(*documents))
-            if len(lacking.hidden) < len(corpus.passages):
-                yield lacking
+        if int(question.key[8:16], 16) % UNANSWERABLE_EVERY:
+            continue
+        gold = chain.from_iterable(question.gold)
+        documents = dict.fromkeys(owner[passage] for passage in gold if passage in owner)
+        lacking = question.without(corpus.ids(*documents))
+        if len(lacking.hidden) < len(corpus.passages):
+            yield lacking
 
 
 def _can_be_asked(draft: Draft) -> bool:
     least = 2 if draft.kind in ("heading", "acronym", "judged") else _LEAST_WORDS
-    return (
-        bool(all(draft.gold))
-        and least <= len(_meaningful(draft.text))
-        and len(words(draft.text)) <= _MOST_WORDS
-    )
+    is_short = len(words(draft.text)) <= _MOST_WORDS
+    return all(draft.gold) and least <= len(_meaningful(draft.text)) and is_short
 
 
 # One function a kind. They yield questions as the passages come, so that a large corpus need not be
@@ -278,10 +277,8 @@ def ask_openings(corpus: Corpus) -> Iterator[Draft]:
         if opening.kind in CODE_KINDS or opening.kind is ChunkKind.COMMIT:
             continue
         heading_stems = _stems(" ".join((opening.title, *opening.headings)))
-        long_sentences = (
-            sentence for sentence in opening.plain_sentences if len(_meaningful(sentence)) > 5
-        )
-        sentence_words = dict.fromkeys(_meaningful(next(long_sentences, "")))
+        sentences = map(_meaningful, opening.plain_sentences)
+        sentence_words = dict.fromkeys(next((found for found in sentences if len(found) > 5), ()))
         unnamed = [word for word in sentence_words if stem_word(word) not in heading_stems][:16]
         by_frequency = sorted(unnamed, key=lambda word: (-corpus.counts[stem_word(word)], word))
         common = by_frequency[: (len(unnamed) + 1) // 2]
@@ -331,13 +328,14 @@ def ask_acronyms(corpus: Corpus) -> Iterator[Draft]:
 def ask_docstrings(corpus: Corpus) -> Iterator[Draft]:
     """What a docstring says asks for its function or class, without the words of its name."""
     for passage in corpus.passages:
-        if passage.symbol and passage.kind in CODE_KINDS:
-            name_parts = split_identifier(passage.symbol.rpartition(".")[2])
-            name_stems = {stem_word(part.lower()) for part in name_parts}
-            doc_spans = documentation_sentences(passage.text)
-            sentence = passage.text[slice(*doc_spans[0])] if doc_spans else ""
-            text = f"where is this done: {_words_without(sentence, name_stems)}"
-            yield Draft("docstring", text, (corpus.section_ids(passage),))
+        if not passage.symbol or passage.kind not in CODE_KINDS:
+            continue
+        name_parts = split_identifier(passage.symbol.rpartition(".")[2])
+        name_stems = {stem_word(part.lower()) for part in name_parts}
+        doc_spans = documentation_sentences(passage.text)
+        sentence = passage.text[slice(*doc_spans[0])] if doc_spans else ""
+        text = f"where is this done: {_words_without(sentence, name_stems)}"
+        yield Draft("docstring", text, (corpus.section_ids(passage),))
 
 
 def ask_commits(corpus: Corpus) -> Iterator[Draft]:
@@ -346,12 +344,13 @@ def ask_commits(corpus: Corpus) -> Iterator[Draft]:
     """
     for passage in corpus.passages:
         message, changed, files = passage.text.partition(CHANGED_FILES)
-        if passage.kind is ChunkKind.COMMIT and changed:
-            paths = re.split(r"[,\s]+", files.strip())
-            documents = [corpus.origins[path] for path in paths if path in corpus.origins]
-            if 0 < len(documents) <= _MOST_FILES:
-                first_line = message.strip().partition("\n")[0]
-                yield Draft("commit", first_line, (corpus.ids(*documents),), (passage.id,))
+        if passage.kind is not ChunkKind.COMMIT or not changed:
+            continue
+        paths = re.split(r"[,\s]+", files.strip())
+        documents = [corpus.origins[path] for path in paths if path in corpus.origins]
+        if 0 < len(documents) <= _MOST_FILES:
+            first_line = message.strip().partition("\n")[0]
+            yield Draft("commit", first_line, (corpus.ids(*documents),), (passage.id,))
 
 
 _LINK = re.compile(
@@ -364,7 +363,7 @@ def ask_links(corpus: Corpus) -> Iterator[Draft]:
     """A sentence with a link asks for what it leads to; the passage that holds the sentence is
     hidden.
     """
-    labels: dict[str, tuple[str, ...]] = {}
+    labels: dict[str, PassageIds] = {}
     for passage in corpus.askable:
         for match in _LABEL.finditer(passage.text):
             label = (match[1] or match[2]).strip("`").lower()
@@ -394,7 +393,7 @@ def ask_mentions(corpus: Corpus) -> Iterator[Draft]:
     """
     targets = _sections_by_name(corpus)
     first = {name.partition(" ")[0] for name in targets}
-    mentions = Counter[tuple[str, ...]]()
+    mentions = Counter[PassageIds]()
     for passage in corpus.passages if targets else ():
         for sentence in map(_spoken, passage.sentences):
             runs = (run for run in _runs(sentence, first) if run[0] in targets)
@@ -406,14 +405,18 @@ def ask_mentions(corpus: Corpus) -> Iterator[Draft]:
                 yield Draft("mention", question, (target,), (passage.id,))
 
 
-def _sections_by_name(corpus: Corpus) -> dict[str, tuple[str, ...]]:
+def _sections_by_name(corpus: Corpus) -> dict[str, PassageIds]:
     """The sections whose heading names them and no other section, by that name."""
-    sections: dict[str, list[tuple[str, ...]]] = defaultdict(list)
+    sections: dict[str, list[PassageIds]] = defaultdict(list)
     for section in corpus.sections.values():
         heading = _spoken(section[0].headings[-1]) if section[0].headings else ""
         if len(_meaningful(heading)) > 1 or (len(heading) > 3 and _CODE_NAME.search(heading)):
             sections[_name(heading)].append(_ids(section))
-    return {name: passages[0] for name, passages in sections.items() if len(passages) == 1}
+    by_name = {}
+    for name, passages in sections.items():
+        if len(passages) == 1:
+            by_name[name] = passages[0]
+    return by_name
 
 
 _ARTICLES = frozenset(("a", "an", "the"))
@@ -453,12 +456,11 @@ def _without_name(text_before: str, text_after: str) -> str:
     if is_verb or word in FUNCTION_WORDS or not _PHRASE_END.match(text_after[following.end() :]):
         return ""
     last = head[-1]
-    is_left_out = (
-        last in _ARTICLES
-        or (last.endswith("ing") and len(head) > 1)
-        or (last in _BEFORE_NOUN and not is_third_person)
-    )
-    return " ".join(f"{text_before} {text_after}".split()) if is_left_out else ""
+    is_verbal = last.endswith("ing") and len(head) > 1
+    precedes_noun = last in _BEFORE_NOUN and not is_third_person
+    if not (last in _ARTICLES or is_verbal or precedes_noun):
+        return ""
+    return " ".join(f"{text_before} {text_after}".split())
 
 
 def ask_citations(corpus: Corpus) -> Iterator[Draft]:
@@ -476,27 +478,22 @@ def _ordered(links: Sequence[StatedLink]) -> list[StatedLink]:
     return sorted(links, key=lambda link: sha256_text(link.document + link.target + link.section))
 
 
-def _holding(corpus: Corpus, document: str, sentence: str) -> tuple[str, ...]:
+def _holding(corpus: Corpus, document: str, sentence: str) -> PassageIds:
     """The passages of a document that hold a sentence."""
     passages = corpus.documents.get(document, ())
-    return tuple(
-        passage.id for passage in passages if sentence[:60] in " ".join(passage.text.split())
-    )
+    beginning = sentence[:60]
+    return _ids(passage for passage in passages if beginning in " ".join(passage.text.split()))
 
 
-def _section(corpus: Corpus, link: StatedLink) -> tuple[str, ...]:
+def _section(corpus: Corpus, link: StatedLink) -> PassageIds:
     """The passages that a link leads to: of the section that it means, or of the whole document."""
     document = corpus.origins.get(link.target)
     if document is None:
         return ()
-    headed = [
-        passage.id
-        for passage in corpus.documents[document]
-        if link.section and link.section in passage.headings[-1:]
-    ]
-    if headed or not link.section:
-        return tuple(headed) or corpus.ids(document)
-    return ()
+    if not link.section:
+        return corpus.ids(document)
+    passages = corpus.documents[document]
+    return _ids(passage for passage in passages if link.section in passage.headings[-1:])
 
 
 def ask_names(corpus: Corpus) -> Iterator[Draft]:
@@ -532,7 +529,7 @@ def _spoken(sentence: str) -> str:
     return strip_marks(inline_markdown(sentence))
 
 
-def _target(corpus: Corpus, passage: ExamPassage, path: str) -> tuple[str, ...] | None:
+def _target(corpus: Corpus, passage: ExamPassage, path: str) -> PassageIds | None:
     """The passages that a path leads to: those of the section that its anchor names, or of the
     whole document.
     """
@@ -540,21 +537,18 @@ def _target(corpus: Corpus, passage: ExamPassage, path: str) -> tuple[str, ...] 
     name = passage.origin
     if file:
         name = posixpath.normpath(posixpath.join(posixpath.dirname(name), file))
-    origins = (name, f"{name}.md", f"{name}.rst")
-    document = next(
-        (corpus.origins[origin] for origin in origins if origin in corpus.origins), None
-    )
+    documents = map(corpus.origins.get, (name, f"{name}.md", f"{name}.rst"))
+    document = next(filter(None, documents), None)
     if document is None:
         return None
-    headed = _ids(
-        member
-        for member in corpus.documents[document]
-        if member.headings and "-".join(words(member.headings[-1])) == anchor.lower()
-    )
-    return headed or (corpus.ids(document) if file and not anchor else None)
+    headed: list[ExamPassage] = []
+    for member in corpus.documents[document]:
+        if member.headings and "-".join(words(member.headings[-1])) == anchor.lower():
+            headed.append(member)
+    return _ids(headed) or (corpus.ids(document) if file and not anchor else None)
 
 
-def _after(corpus: Corpus, passage: ExamPassage, end: int) -> tuple[str, ...]:
+def _after(corpus: Corpus, passage: ExamPassage, end: int) -> PassageIds:
     """The section that begins behind a label: in the same passage where it says more, else the next
     one.
     """
@@ -565,7 +559,7 @@ def _after(corpus: Corpus, passage: ExamPassage, end: int) -> tuple[str, ...]:
     return corpus.section_ids(following[0])
 
 
-def _ids(passages: Iterable[ExamPassage]) -> tuple[str, ...]:
+def _ids(passages: Iterable[ExamPassage]) -> PassageIds:
     return tuple(passage.id for passage in passages)
 
 
@@ -585,12 +579,11 @@ def _runs(sentence: str, first: set[str]) -> Iterator[tuple[str, int, int]]:
     if first.isdisjoint(words(sentence)):
         return
     places = spans(sentence)
-    plain_words_of = [_plain(sentence[start:end]) for start, end in places]
+    folded = [_plain(sentence[start:end]) for start, end in places]
     for place, (start, _) in enumerate(places):
-        for end in (
-            range(min(place + 5, len(places)), place, -1) if plain_words_of[place] in first else ()
-        ):
-            yield " ".join(plain_words_of[place:end]), start, places[end - 1][1]
+        if folded[place] in first:
+            for end in range(min(place + 5, len(places)), place, -1):
+                yield " ".join(folded[place:end]), start, places[end - 1][1]
 
 
 def _name(title: str) -> str:

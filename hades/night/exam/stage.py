@@ -31,7 +31,7 @@ from hades.night.exam.questions import (
     StatedLink,
     write_exam,
 )
-from hades.night.stage import TEXTS, Report, Stage
+from hades.night.stage import TEXTS, Report, Rows, Stage
 from hades.ports.graph import DocumentFilter
 from hades.ports.services import ProgressReport, silent
 from hades.ports.store import RowStore, scan_rows
@@ -42,6 +42,7 @@ from models.ranker.infer import auroc
 from schemas.ids import node_id
 from schemas.nodes import ChunkKind, RelationType
 from schemas.plan import Plan, Profile
+from schemas.record import JsonObject
 from schemas.telemetry import FORGOTTEN, Feedback, ShownResults
 
 EXAM = "exam"  # the stage of the ledger, and the folder under HADES_HOME
@@ -63,7 +64,7 @@ COLUMNS = pa.schema(
 )
 
 
-def build_exam(context: BuildContext) -> dict[str, Any]:
+def build_exam(context: BuildContext) -> JsonObject:
     """Write the exam of what the store holds; skipped where nothing that it is written from has
     changed.
     """
@@ -84,7 +85,7 @@ def build_exam(context: BuildContext) -> dict[str, Any]:
     rows = pa.Table.from_pylist([asdict(question) for question in questions], schema=COLUMNS)
     pq.write_table(rows, partial, compression="zstd")
     partial.replace(path)
-    report: dict[str, Any] = {
+    report: JsonObject = {
         "skipped": False,
         "questions": len(questions),
         "held": sum(question.is_held for question in questions),
@@ -102,17 +103,16 @@ def judged_questions(store: RowStore) -> list[Draft]:
     what was good.
     """
     judged = []
-    for row in scan_rows(
-        store, "query_logs", columns=["_key", "query", "at", "results", "feedback"]
-    ):
+    columns = ["_key", "query", "at", "results", "feedback"]
+    for row in scan_rows(store, "query_logs", columns=columns):
         feedback = orjson.loads(row["feedback"])
-        if feedback and row["query"].strip() not in ("", FORGOTTEN):
-            good = set(Feedback.model_validate(feedback).good.passages)
-            shown_passages = ShownResults.model_validate(orjson.loads(row["results"])).passages
-            ids = {passage.id for passage in shown_passages if passage.rank in good}
-            liked = tuple(sorted(ids - {FORGOTTEN}))
-            if 0 < len(liked) < len(shown_passages):
-                judged.append((row["at"], row["query"], liked))
+        if not feedback or row["query"].strip() in ("", FORGOTTEN):
+            continue
+        good = Feedback.model_validate(feedback).good.passages
+        shown = ShownResults.model_validate(orjson.loads(row["results"])).passages
+        liked = {passage.id for passage in shown if passage.rank in good} - {FORGOTTEN}
+        if 0 < len(liked) < len(shown):
+            judged.append((row["at"], row["query"], tuple(sorted(liked))))
     return [Draft("judged", text, (liked,)) for _, text, liked in sorted(judged)]
 
 
@@ -128,28 +128,21 @@ _CHECKED = pa.schema(
 
 def check_exam(questions: Sequence[ExamQuestion]) -> ContractResult:
     """Check the questions before they are written; nothing is raised for a broken rule."""
-    rows = [
-        {
-            "_key": question.key,
-            "text": question.text,
-            "weight": question.weight,
-            "answer_known": bool(question.gold) or not question.is_answerable,
-        }
-        for question in questions
-    ]
-    return check_frames(
-        EXAM, EXAM_CONTRACT, lambda: Frames({"questions": pa.Table.from_pylist(rows, _CHECKED)})
-    )
+    rows = []
+    for question in questions:
+        is_known = bool(question.gold) or not question.is_answerable
+        rows.append({**vars(question), "_key": question.key, "answer_known": is_known})
+    table = pa.Table.from_pylist(rows, _CHECKED)
+    return check_frames(EXAM, EXAM_CONTRACT, lambda: Frames({"questions": table}))
 
 
 def read_exam(home: Path) -> list[ExamQuestion]:
     """The exam of a home."""
-    return [
-        ExamQuestion(
-            **{**row, "gold": tuple(map(tuple, row["gold"])), "hidden": tuple(row["hidden"])}
-        )
-        for row in read_table(home).to_pylist()
-    ]
+    questions = []
+    for row in read_table(home).to_pylist():
+        row |= {"gold": tuple(map(tuple, row["gold"])), "hidden": tuple(row["hidden"])}
+        questions.append(ExamQuestion(**row))
+    return questions
 
 
 def read_table(home: Path) -> pa.Table:
@@ -162,7 +155,7 @@ def read_table(home: Path) -> pa.Table:
     return pq.read_table(path, schema=COLUMNS)
 
 
-def taken_exam(home: Path) -> dict[str, Any] | None:
+def taken_exam(home: Path) -> JsonObject | None:
     """What came of the exam when `hades exam` asked it last; None where nobody did."""
     path = home / "reports" / "exam.json"
     return orjson.loads(path.read_bytes()) if path.is_file() else None
@@ -178,10 +171,8 @@ def read_corpus(store: RowStore) -> Corpus:
     documents = read_columns(store, "documents", ["_key", "origin", "facts"]).to_pylist()
     origins = {node_id("documents", row["_key"]): row["origin"] for row in documents}
     columns = ["_key", "document", "title", "headings", "text", "kind", "symbol", "span"]
-    passages = [
-        _passage(row, origins.get(row["document"], ""))
-        for row in read_columns(store, "doc_chunks", columns).to_pylist()
-    ]
+    chunks = read_columns(store, "doc_chunks", columns).to_pylist()
+    passages = [_passage(row, origins.get(row["document"], "")) for row in chunks]
     return Corpus(passages, list(chain.from_iterable(map(_links_of, documents))))
 
 
@@ -294,79 +285,71 @@ def take_exam(
             anyway=True,
         )
         passage_ids = tuple(passage.id for passage in answer.passages)
-        answers.append(
-            ExamAnswer(
-                question, passage_ids, 0.0 if answer.confidence is None else answer.confidence
-            )
-        )
+        answers.append(ExamAnswer(question, passage_ids, answer.confidence or 0.0))
         progress("exam", number, len(questions))
     return answers
 
 
-def grade_exam(answers: Sequence[ExamAnswer]) -> dict[str, Any]:
+def grade_exam(answers: Sequence[ExamAnswer]) -> JsonObject:
     """The figures of an exam as JSON: by kind, of all, and the questions that were answered
     worst.
     """
-    answerable = [answer for answer in answers if answer.question.is_answerable]
+    answerable: list[ExamAnswer] = []
+    unsure: list[float] = []
     by_kind: dict[str, list[ExamAnswer]] = {}
-    for answer in answerable:
-        by_kind.setdefault(answer.question.kind, []).append(answer)
+    for answer in answers:
+        if answer.question.is_answerable:
+            answerable.append(answer)
+            by_kind.setdefault(answer.question.kind, []).append(answer)
+        else:
+            unsure.append(answer.confidence)
     sure = [answer.confidence for answer in answerable]
-    unsure = [answer.confidence for answer in answers if not answer.question.is_answerable]
-    by_quality = sorted(
-        answerable,
-        key=lambda answer: (answer.recall(DEPTH), answer.reciprocal_rank, answer.question.key),
-    )
     return {
         "questions": len(answers),
         "unanswerable": len(unsure),
         "score": _figures(answerable),
         "kinds": {kind: _figures(by_kind[kind]) for kind in sorted(by_kind)},
         "auroc": round(auroc(np.array(sure), np.array(unsure)), 4) if unsure else None,
-        "worst": [
-            {
-                "kind": answer.question.kind,
-                "question": answer.question.text,
-                "wanted": answer.question.gold[0][0],
-                "place": answer.place,
-                "found": list(answer.passage_ids[:DEPTH]),
-            }
-            for answer in by_quality[:WORST]
-            if answer.reciprocal_rank < 1.0
-        ],
+        "worst": _worst(answerable),
     }
 
 
-def name_wanted(view: GraphView, graded: Report) -> dict[str, Any]:
+def _worst(answers: Sequence[ExamAnswer]) -> Rows:
+    """The questions that were answered worst, with what they want and what was found."""
+    by_quality = sorted(
+        answers,
+        key=lambda answer: (answer.recall(DEPTH), answer.reciprocal_rank, answer.question.key),
+    )
+    worst = []
+    for answer in by_quality[:WORST]:
+        if answer.place != 1:
+            question = {"kind": answer.question.kind, "question": answer.question.text}
+            wanted = {"wanted": answer.question.gold[0][0], "place": answer.place}
+            worst.append({**question, **wanted, "found": list(answer.passage_ids[:DEPTH])})
+    return worst
+
+
+def name_wanted(view: GraphView, graded: Report) -> JsonObject:
     """The figures with the place of what each of the worst questions wants, for people."""
-    numbers = view.number([worst_question["wanted"] for worst_question in graded["worst"]])
-    places = {
-        passage.id: " › ".join([passage.document, *passage.headings])
-        for passage in view.passages(numbers[numbers >= 0])
-    }
-    return {
-        **graded,
-        "worst": [
-            {
-                **worst_question,
-                "where": places.get(worst_question["wanted"], worst_question["wanted"]),
-            }
-            for worst_question in graded["worst"]
-        ],
-    }
+    numbers = view.number([question["wanted"] for question in graded["worst"]])
+    places: dict[str, str] = {}
+    for passage in view.passages(numbers[numbers >= 0]):
+        places[passage.id] = " › ".join([passage.document, *passage.headings])
+    worst = []
+    for question in graded["worst"]:
+        wanted = question["wanted"]
+        worst.append({**question, "where": places.get(wanted, wanted)})
+    return {**graded, "worst": worst}
 
 
 def _figures(answers: Sequence[ExamAnswer]) -> Mapping[str, float]:
     """Means over questions, each as much as its kind counts."""
-    weights = np.array([answer.question.weight for answer in answers], np.float64)
-    rows = {
-        "recall@1": [answer.recall(1) for answer in answers],
-        f"recall@{DEPTH}": [answer.recall(DEPTH) for answer in answers],
-        "mrr": [answer.reciprocal_rank for answer in answers],
-    }
-    shares = {
-        name: round(float(np.average(row, weights=weights)), 4)
-        for name, row in rows.items()
-        if len(weights)
-    }
-    return {"questions": len(answers), **shares}
+    if not answers:
+        return {"questions": 0}
+    rows, weights = [], []
+    for answer in answers:
+        rows.append((answer.recall(1), answer.recall(DEPTH), answer.reciprocal_rank))
+        weights.append(answer.question.weight)
+    means = np.average(rows, axis=0, weights=weights).round(4).tolist()
+    names = ("recall@1", f"recall@{DEPTH}", "mrr")
+    return {"questions": len(answers), **dict(zip(names, means, strict=True))}

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 from hades.errors import ContractBroken, PlanOutdated, StoreError
 from hades.ingest.manifest import known
@@ -17,16 +15,17 @@ from hades.night.plan.inputs import describe_moves, read_inputs
 from hades.night.plan.page import write_page
 from hades.night.release.publish import release
 from hades.night.report import write_reports
-from hades.night.stage import KEEP_SNAPSHOTS, Night
+from hades.night.stage import KEEP_SNAPSHOTS, Night, Report
 from hades.ports.services import utc_now
 from hades.settings.tree import Settings
 from schemas.ids import iso
+from schemas.record import JsonObject
 from schemas.sources import SourceSpec
 
 
 def apply_plan(
     context: BuildContext, settings: Settings, folder: Path, keep: int = KEEP_SNAPSHOTS
-) -> dict[str, Any]:
+) -> JsonObject:
     """Make the store and the graph that serves what the plan says; what it did.
 
     Rows change in one transaction. No text is embedded and no model is asked: the plan did. A plan
@@ -47,7 +46,7 @@ def apply_plan(
     return _report(plan, began, released, str(page))
 
 
-def _refuse(context: BuildContext, settings: Settings, plan: Mapping[str, Any]) -> None:
+def _refuse(context: BuildContext, settings: Settings, plan: Report) -> None:
     """Raise where the plan cannot be done as it says, naming what is in the way."""
     name = plan["plan"]
     if plan["applied"]:
@@ -64,7 +63,7 @@ def _refuse(context: BuildContext, settings: Settings, plan: Mapping[str, Any]) 
         _raise_outdated(name, "; ".join(moves))
 
 
-def _take_over(context: BuildContext, folder: Path, plan: Mapping[str, Any]) -> None:
+def _take_over(context: BuildContext, folder: Path, plan: Report) -> None:
     """Change the rows of the store as planned."""
     if context.state is None:
         raise StoreError(
@@ -84,7 +83,7 @@ def _raise_outdated(name: str, moves: str) -> None:
     )
 
 
-def _mark_applied(folder: Path, plan: dict[str, Any]) -> None:
+def _mark_applied(folder: Path, plan: JsonObject) -> None:
     """Keep what was planned, without the rows, which the store has now."""
     plan["applied"] = iso(utc_now())
     plans.write_plan(folder, plan)
@@ -92,9 +91,7 @@ def _mark_applied(folder: Path, plan: dict[str, Any]) -> None:
     (folder / plans.CHANGES).unlink()
 
 
-def _report(
-    plan: Mapping[str, Any], began: float, released: Mapping[str, Any], page: str
-) -> dict[str, Any]:
+def _report(plan: Report, began: float, released: Report, page: str) -> JsonObject:
     """What was applied, and whether what serves is what was planned."""
     return {
         "plan": plan["plan"],

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 from hades.night.forecast import price_of, topic_prompts
+from hades.night.stage import Report
 from hades.ports.services import PaidModels
 from hades.ports.store import RowChange, RowStore, Term
+from schemas.record import JsonObject
 
 _EMBEDDED = {"doc_chunks": "passages", "entities": "names", "memory_states": "memory"}
 _OF_NAME = [Term("vector_of", "==", "name")]
 
 
 def cost_of(
-    rows: Sequence[RowChange], store: RowStore, report: Mapping[str, Any], paid: PaidModels
-) -> dict[str, Any]:
+    rows: Sequence[RowChange], store: RowStore, report: Report, paid: PaidModels
+) -> JsonObject:
     """The texts that were embedded and the summaries that were written, with their price.
 
     A price of None: one that is needed is not set. Texts that have a vector of the model are not
@@ -40,11 +41,11 @@ def cost_of(
 
 def _keys(rows: Iterable[RowChange], collection: str, column: str) -> list[str]:
     """The rows of a collection that are new or have another value in a column."""
-    return [
-        row.key
-        for row in rows
-        if row.collection == collection and (row.change == "added" or column in row.columns)
-    ]
+    keys = []
+    for row in rows:
+        if row.collection == collection and (row.change == "added" or column in row.columns):
+            keys.append(row.key)
+    return keys
 
 
 def _embedded_tokens(rows: Sequence[RowChange], store: RowStore) -> int:

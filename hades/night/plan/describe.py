@@ -4,15 +4,19 @@ weights, with examples.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from itertools import zip_longest
 from typing import Any
 
+from hades.night.stage import Report
 from hades.ports.store import RowChange, RowStore
 from schemas.ids import split_id
+from schemas.record import JsonObject
 
+_CHANGES = ("added", "changed", "removed")
 EXAMPLES = 10  # of each kind of change
 _EXCERPT = 240  # characters of a value
 _CONTEXT = 1  # lines around a changed line
@@ -67,72 +71,65 @@ _KINDS = (
 )
 
 
-def describe_changes(rows: Sequence[RowChange], old: RowStore, new: RowStore) -> dict[str, Any]:
+def describe_changes(rows: Sequence[RowChange], old: RowStore, new: RowStore) -> JsonObject:
     """The changes by collection and column, and by kind with the first examples of each."""
-    counts: dict[str, Counter[str]] = {}
-    columns: dict[str, Counter[str]] = {}
+    counts: dict[str, dict[str, int]] = {}
+    columns: dict[str, Counter[str]] = defaultdict(Counter)
     for row in rows:
-        counts.setdefault(row.collection, Counter())[row.change] += 1
-        columns.setdefault(row.collection, Counter()).update(row.columns)
+        counts.setdefault(row.collection, dict.fromkeys(_CHANGES, 0))[row.change] += 1
+        if row.columns:
+            columns[row.collection].update(row.columns)
     kinds = {kind.name: _describe_kind(kind, rows, old, new) for kind in _KINDS}
-    documents = kinds["documents"]
     return {
-        "collections": {name: _in_full(count) for name, count in counts.items()},
-        "columns": {name: dict(count.most_common()) for name, count in columns.items() if count},
+        "collections": counts,
+        "columns": {name: dict(count.most_common()) for name, count in columns.items()},
         "kinds": {**kinds, "weights": _weights(rows, old, new)},
         "renamed": _renamed(rows, old, new),
-        "texts": _texts(documents, old, new),
+        "texts": _texts(kinds["documents"]["examples"]["changed"], old, new),
     }
-
-
-def _in_full(counts: Mapping[str, int]) -> dict[str, int]:
-    return {change: counts.get(change, 0) for change in ("added", "changed", "removed")}
 
 
 def _describe_kind(
     kind: _Kind, rows: Sequence[RowChange], old: RowStore, new: RowStore
-) -> dict[str, Any]:
+) -> JsonObject:
     """How many rows of a kind came, went and say something else, with examples; `figures` are
     those that only count or are placed otherwise.
     """
-    keys: dict[str, list[str]] = {"added": [], "changed": [], "removed": [], "figures": []}
+    keys: dict[str, list[str]] = {name: [] for name in (*_CHANGES, "figures")}
     for change in rows:
         if change.collection == kind.collection:
             is_quiet = change.change == "changed" and kind.quiet.issuperset(change.columns)
             keys["figures" if is_quiet else change.change].append(change.key)
+    changed = []
+    new_rows = _first_rows(kind, keys["changed"], new)
+    old_rows = _rows(old, kind.collection, list(new_rows), kind.shown)
+    for key, row in new_rows.items():
+        example: JsonObject = {**_shown(kind, row, new), "before": {}, "after": {}}
+        for name in kind.shown:
+            if row[name] != old_rows[key][name]:
+                example["before"][name] = _excerpt(old_rows[key][name])
+                example["after"][name] = _excerpt(row[name])
+        changed.append(example)
     examples = {
         "added": _examples(kind, keys["added"], new),
         "removed": _examples(kind, keys["removed"], old),
+        "changed": changed,
     }
-    new_rows = _first_rows(kind, keys["changed"], new)
-    old_rows = _rows(old, kind.collection, [row["_key"] for row in new_rows], kind.shown)
-    changed = []
-    for row in new_rows:
-        former = old_rows[row["_key"]]
-        differing = [name for name in kind.shown if row[name] != former[name]]
-        changed.append(
-            {
-                **_shown(kind, row, new),
-                "before": {name: _excerpt(former[name]) for name in differing},
-                "after": {name: _excerpt(row[name]) for name in differing},
-            }
-        )
-    counts = {name: len(changed_keys) for name, changed_keys in keys.items()}
-    return {**counts, "examples": {**examples, "changed": changed}}
+    return {**{name: len(changes) for name, changes in keys.items()}, "examples": examples}
 
 
-def _first_rows(kind: _Kind, keys: Sequence[str], store: RowStore) -> list[Row]:
+def _first_rows(kind: _Kind, keys: Sequence[str], store: RowStore) -> dict[str, Row]:
     """The rows that are shown of these: the largest first, else in the order of what they say."""
-    order = (kind.first or kind.shown[0],)
-    ordered = _rows(store, kind.collection, keys, order)
-    chosen = sorted(
-        ordered.values(), key=lambda row: (-row[kind.first] if kind.first else 0, row["_key"])
-    )
-    if not kind.first:
-        chosen = sorted(ordered.values(), key=lambda row: (str(row[order[0]]), row["_key"]))
-    first_keys = [row["_key"] for row in chosen[:EXAMPLES]]
+    order = kind.first or kind.shown[0]
+    values = {}
+    for key, row in _rows(store, kind.collection, keys, [order]).items():
+        values[key] = row[order]
+    if kind.first:
+        first_keys = sorted(values, key=lambda key: (-values[key], key))[:EXAMPLES]
+    else:
+        first_keys = sorted(values, key=lambda key: (str(values[key]), key))[:EXAMPLES]
     full = _rows(store, kind.collection, first_keys, kind.shown)
-    return [full[key] for key in first_keys]
+    return {key: full[key] for key in first_keys}
 
 
 def _rows(
@@ -146,7 +143,7 @@ def _rows(
 
 
 def _examples(kind: _Kind, keys: Sequence[str], store: RowStore) -> list[Row]:
-    return [_shown(kind, row, store) for row in _first_rows(kind, keys, store)]
+    return [_shown(kind, row, store) for row in _first_rows(kind, keys, store).values()]
 
 
 def _shown(kind: _Kind, row: Row, store: RowStore) -> Row:
@@ -172,9 +169,10 @@ def names_of(store: RowStore, ids: Sequence[str]) -> dict[str, str]:
     """The names of entities by their `_id`."""
     keys = {identifier: split_id(identifier)[1] for identifier in ids}
     rows = _rows(store, "entities", sorted(set(keys.values())), ("name",))
-    return {
-        identifier: rows[key]["name"] if key in rows else key for identifier, key in keys.items()
-    }
+    names = {}
+    for identifier, key in keys.items():
+        names[identifier] = rows.get(key, {"name": key})["name"]
+    return names
 
 
 def _excerpt(value: object) -> str:
@@ -184,60 +182,51 @@ def _excerpt(value: object) -> str:
     return text if len(text) <= _EXCERPT else f"{text[: _EXCERPT - 1].rstrip()}…"
 
 
-def _weights(rows: Sequence[RowChange], old: RowStore, new: RowStore) -> dict[str, Any]:
+def _weights(rows: Sequence[RowChange], old: RowStore, new: RowStore) -> JsonObject:
     """How many edges weigh otherwise, and the relations whose weight moved most."""
     moved = [row for row in rows if row.change == "changed" and _WEIGHTS.intersection(row.columns)]
     keys = [row.key for row in moved if row.collection == "relations" and "weight" in row.columns]
-    columns = ("_from", "type", "_to", "weight")
-    old_rows, new_rows = (_rows(store, "relations", keys, columns) for store in (old, new))
-    distances = {
-        key: abs((row["weight"] or 0.0) - (old_rows[key]["weight"] or 0.0))
-        for key, row in new_rows.items()
-    }
+    old_rows = _rows(old, "relations", keys, ("weight",))
+    new_rows = _rows(new, "relations", keys, ("_from", "type", "_to", "weight"))
+    distances: dict[str, float] = {}
+    for key, row in new_rows.items():
+        distances[key] = abs((row["weight"] or 0.0) - (old_rows[key]["weight"] or 0.0))
     examples = []
     for key in sorted(distances, key=lambda key: (-distances[key], key))[:EXAMPLES]:
         row = new_rows[key]
         names = names_of(new, [row["_from"], row["_to"]])
-        examples.append(
-            {
-                "key": key,
-                "from": names[row["_from"]],
-                "type": row["type"],
-                "to": names[row["_to"]],
-                "before": old_rows[key]["weight"],
-                "after": row["weight"],
-            }
-        )
+        ends = {"from": names[row["_from"]], "type": row["type"], "to": names[row["_to"]]}
+        weights = {"before": old_rows[key]["weight"], "after": row["weight"]}
+        examples.append({"key": key, **ends, **weights})
     return {"changed": len(moved), "examples": {"changed": examples}}
 
 
 def _renamed(rows: Sequence[RowChange], old: RowStore, new: RowStore) -> list[dict[str, str]]:
     """Documents that went and came back under another name with the same text."""
-    texts: dict[str, str] = {}
-    for change, store in (("removed", old), ("added", new)):
-        keys = [row.key for row in rows if row[0] == "documents" and row.change == change]
-        documents = _rows(store, "documents", keys, ("origin", "sha256")).values()
-        if change == "removed":
-            texts = {row["sha256"]: row["origin"] for row in documents}
-            continue
-        pairs = [(texts.get(row["sha256"]), row["origin"]) for row in documents]
-        return [{"from": source, "to": target} for source, target in pairs if source]
-    return []
+    keys: dict[str, list[str]] = {name: [] for name in _CHANGES}
+    for row in rows:
+        if row.collection == "documents":
+            keys[row.change].append(row.key)
+    removed = _rows(old, "documents", keys["removed"], ("origin", "sha256"))
+    added = _rows(new, "documents", keys["added"], ("origin", "sha256"))
+    former_names = {row["sha256"]: row["origin"] for row in removed.values()}
+    renamed = []
+    for document in added.values():
+        if former_name := former_names.get(document["sha256"]):
+            renamed.append({"from": former_name, "to": document["origin"]})
+    return renamed
 
 
-def _texts(documents: Mapping[str, Any], old: RowStore, new: RowStore) -> list[dict[str, Any]]:
+def _texts(examples: Sequence[Report], old: RowStore, new: RowStore) -> list[JsonObject]:
     """The lines of changed documents as they were and will be, side by side."""
-    keys = [example["key"] for example in documents["examples"]["changed"]]
-    old_rows, new_rows = (
-        _rows(store, "documents", keys, ("origin", "text")) for store in (old, new)
-    )
-    return [
-        {
-            "document": new_rows[key]["origin"],
-            "lines": beside(old_rows[key]["text"], new_rows[key]["text"]),
-        }
-        for key in keys
-    ]
+    keys = [example["key"] for example in examples]
+    old_rows = _rows(old, "documents", keys, ("text",))
+    new_rows = _rows(new, "documents", keys, ("origin", "text"))
+    texts = []
+    for key in keys:
+        lines = beside(old_rows[key]["text"], new_rows[key]["text"])
+        texts.append({"document": new_rows[key]["origin"], "lines": lines})
+    return texts
 
 
 def beside(old: str, new: str) -> list[list[str]]:
@@ -251,8 +240,8 @@ def beside(old: str, new: str) -> list[list[str]]:
         if pairs:
             pairs.append(["gap", "…", "…"])
         for tag, old_start, old_end, new_start, new_end in group:
-            for offset in range(max(old_end - old_start, new_end - new_start)):
-                old_line = old_lines[old_start + offset] if old_start + offset < old_end else ""
-                new_line = new_lines[new_start + offset] if new_start + offset < new_end else ""
-                pairs.append(["same" if tag == "equal" else "changed", old_line, new_line])
+            mark = "same" if tag == "equal" else "changed"
+            sides = old_lines[old_start:old_end], new_lines[new_start:new_end]
+            for old_line, new_line in zip_longest(*sides, fillvalue=""):
+                pairs.append([mark, old_line, new_line])
     return pairs[:_LINES]

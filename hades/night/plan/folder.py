@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from hades.errors import HadesError
 from hades.files import make_private_folder, write_whole
+from hades.night.stage import Report
+from schemas.record import JsonObject
 
 FOLDER = "plans"  # under HADES_HOME
 DOCUMENT, PAGE, CHANGES = "plan.json", "plan.html", "changes.db"
@@ -42,12 +42,12 @@ def find_plan(home: Path, name: str) -> Path:
     return folder
 
 
-def read_plan(folder: Path) -> dict[str, Any]:
+def read_plan(folder: Path) -> JsonObject:
     """What a plan says."""
     return _read(folder / DOCUMENT)
 
 
-def write_plan(folder: Path, plan: Mapping[str, Any]) -> None:
+def write_plan(folder: Path, plan: Report) -> None:
     """Keep what a plan says."""
     text = json.dumps(plan, ensure_ascii=False, indent=1, default=str)
     write_whole(folder / DOCUMENT, text + "\n")
@@ -73,7 +73,7 @@ def remove_plans(home: Path) -> list[str]:
     return names
 
 
-def describe_plans(home: Path) -> list[dict[str, Any]]:
+def describe_plans(home: Path) -> list[JsonObject]:
     """The plans of a home for `hades status`: when each was made, its size, whether it was
     applied.
     """
@@ -92,7 +92,7 @@ def describe_plans(home: Path) -> list[dict[str, Any]]:
     return plans
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read(path: Path) -> JsonObject:
     try:
         body = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError) as error:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 from hades.files import sha256_of
 from hades.ingest.sources.files import walk
 from hades.ingest.sources.git import find_git_dir, resolve_commit
+from hades.night.stage import leaves_of
 from hades.night.weights.feedback import judge_digest
 from hades.ports.store import RowStore
 from hades.retrieval.turn_result import QUERY_LOGS
@@ -41,15 +41,7 @@ _COMMIT = "(newest commit)"
 def shaping_settings(settings: Settings) -> Digests:
     """The values of these settings by their dotted names."""
     values = settings.model_dump(mode="json", include=set(SHAPING))
-    return dict(_flatten(values, ""))
-
-
-def _flatten(values: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, str]]:
-    for name, value in values.items():
-        if isinstance(value, Mapping):
-            yield from _flatten(value, f"{prefix}{name}.")
-        else:
-            yield f"{prefix}{name}", str(value)
+    return {path: str(value) for path, value in leaves_of(values)}
 
 
 def corpus_files(spec: SourceSpec) -> Digests:
@@ -91,11 +83,8 @@ def read_inputs(
 
 def describe_moves(planned: Mapping[str, Digests], now: Mapping[str, Digests]) -> list[str]:
     """What is not as it was planned from, a sentence for each place."""
-    return [
-        sentence
-        for place, digests in planned.items()
-        if (sentence := _describe_place(place, digests, now.get(place, {})))
-    ]
+    places = (_describe_place(place, planned[place], now.get(place, {})) for place in planned)
+    return list(filter(None, places))
 
 
 def _describe_place(place: str, planned: Digests, now: Digests) -> str:
@@ -103,15 +92,15 @@ def _describe_place(place: str, planned: Digests, now: Digests) -> str:
     moved = [name for name in names if planned.get(name) != now.get(name)]
     if not moved:
         return ""
-    if place in ("settings", "graph"):
-        values = (
-            f"{name} was {planned.get(name) or 'none'} and is {now.get(name) or 'none'}"
-            for name in moved[:_NAMED]
-        )
-        return f"{place}: {', '.join(values)}"
     changes = []
     for name in moved[:_NAMED]:
-        word = "was added" if name not in planned else "changed"
-        changes.append(f"{name} {'was removed' if name not in now else word}")
-    more = f" and {len(moved) - _NAMED:,} more" if len(moved) > _NAMED else ""
+        if place in ("settings", "graph"):
+            value, former = now.get(name) or "none", planned.get(name) or "none"
+            changes.append(f"{name} was {former} and is {value}")
+        elif name not in now:
+            changes.append(f"{name} was removed")
+        else:
+            changes.append(f"{name} {'changed' if name in planned else 'was added'}")
+    is_listed = place in ("settings", "graph") or len(moved) <= _NAMED
+    more = "" if is_listed else f" and {len(moved) - _NAMED:,} more"
     return f"{place}: {', '.join(changes)}{more}"

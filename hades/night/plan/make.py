@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 from hades import build_state
 from hades.errors import ContractBroken, StoreError
@@ -30,7 +29,7 @@ from hades.night.plan.describe import describe_changes
 from hades.night.plan.inputs import read_inputs, store_marks
 from hades.night.plan.page import write_page
 from hades.night.stage import Night, Stage, begin
-from hades.night.stages import run_night, run_stage
+from hades.night.stages import run_night, run_stage, timed
 from hades.night.standing import check_required, check_standing, list_standing
 from hades.ports.services import PaidModels
 from hades.ports.store import RowChange, StateFile
@@ -40,6 +39,7 @@ from hades.snapshot.manifest import served
 from hades.snapshot.open import open_folder, open_former
 from hades.snapshot.publish import publish
 from schemas.ids import iso
+from schemas.record import JsonObject
 from schemas.sources import SourceSpec
 
 FORMAT = 1  # of the document; raise it when a field is renamed or means something else
@@ -51,7 +51,7 @@ class _NextState:
 
     context: BuildContext
     ingest: Ingest
-    report: dict[str, Any] = field(default_factory=dict)
+    report: JsonObject = field(default_factory=dict)
     snapshot: Path | None = None
     broken: list[ContractResult] = field(default_factory=list)
 
@@ -63,22 +63,20 @@ class _NextState:
             if not self.broken:
                 raise
 
-    def _run(self, stage: Stage, night: Night) -> dict[str, Any]:
-        began = time.perf_counter()
+    def _run(self, stage: Stage, night: Night) -> JsonObject:
         if stage.name == "released":
-            report = self._publish(night)
-        else:
-            report = run_stage(stage, self.context, self.ingest, night)
-        return {**report, "took": round(time.perf_counter() - began, 3)}
+            return timed(lambda: self._publish(night))
+        return timed(lambda: run_stage(stage, self.context, self.ingest, night))
 
-    def _check(self, contracts: Sequence[str]) -> dict[str, Any]:
-        began = time.perf_counter()
-        outcome = check_contracts(self.context, contracts)
-        self.broken += [result for result in outcome.checked if result.findings]
-        checked = outcome.require().as_dict()
-        return {**checked, "took": round(time.perf_counter() - began, 3)}
+    def _check(self, contracts: Sequence[str]) -> JsonObject:
+        def check() -> JsonObject:
+            outcome = check_contracts(self.context, contracts)
+            self.broken += [result for result in outcome.checked if result.findings]
+            return outcome.require().as_dict()
 
-    def _publish(self, night: Night) -> dict[str, Any]:
+        return timed(check)
+
+    def _publish(self, night: Night) -> JsonObject:
         """Write the snapshot where nothing is served from; nothing is registered."""
         store = self.context.store
         published = publish(store, self.context.home, created_at=night.as_of)
@@ -97,7 +95,7 @@ def make_plan(
     specs: Sequence[SourceSpec] = (),
     paid: PaidModels = PaidModels(),
     tools_now: Tools | None = None,
-) -> dict[str, Any]:
+) -> JsonObject:
     """Plan a build of these corpora, or of all that are known; the document of the plan, which is
     also kept in its folder.
 
@@ -160,9 +158,7 @@ def _link_files(context: BuildContext, aside: Path) -> None:
             os.link(path, target)
 
 
-def _head(
-    began: float, night: Night, context: BuildContext, following: _NextState
-) -> dict[str, Any]:
+def _head(began: float, night: Night, context: BuildContext, following: _NextState) -> JsonObject:
     """Which plan this is, and what serves before and after it."""
     snapshot = following.snapshot
     return {
@@ -179,7 +175,7 @@ def _head(
 
 def _ask_standing(
     context: BuildContext, following: _NextState, tools_now: Tools | None
-) -> dict[str, Any]:
+) -> JsonObject:
     """What both graphs answer to the standing questions; empty where there are none, or no next
     graph.
     """
@@ -191,23 +187,17 @@ def _ask_standing(
         return check_standing(questions, former, view, context.open_tools(), tools_now)
 
 
-def _contracts(following: _NextState, standing: dict[str, Any]) -> dict[str, Any]:
+def _contracts(following: _NextState, standing: JsonObject) -> JsonObject:
     """How many rules were checked, and those that break: a plan with one cannot be applied."""
     results = list(following.broken)
     if standing:
         results.append(check_required(standing))
-    broken: list[dict[str, Any]] = []
+    broken: list[JsonObject] = []
     for result in results:
-        broken += [
-            {
-                "contract": result.contract,
-                "rule": finding.rule,
-                "sentence": finding.sentence,
-                "rows": finding.failed,
-                "keys": list(finding.keys[:5]),
-            }
-            for finding in result.findings
-        ]
+        for finding in result.findings:
+            rule = {"rule": finding.rule, "sentence": finding.sentence}
+            rows = {"rows": finding.failed, "keys": list(finding.keys[:5])}
+            broken.append({"contract": result.contract, **rule, **rows})
     checked = chain.from_iterable(outcome["contracts"] for outcome in following.report["contracts"])
     rules = sum(result["rules"] for result in checked)
     return {"rules": rules, "broken": broken}
@@ -222,9 +212,12 @@ def _by_collection(rows: Sequence[RowChange]) -> dict[str, dict[str, list[str]]]
     return keys
 
 
-def _seconds(began: float, report: dict[str, Any]) -> dict[str, Any]:
+def _seconds(began: float, report: JsonObject) -> JsonObject:
     """What the plan took, by stage, and about what its application will: publishing again."""
-    stages = {name: report[name]["took"] for name in report["began"] if name in report}
+    stages = {}
+    for name in report["began"]:
+        if name in report:
+            stages[name] = report[name]["took"]
     stages["contracts"] = round(sum(check["took"] for check in report["contracts"]), 3)
     return {
         "plan": round(time.time() - began, 1),
@@ -233,7 +226,7 @@ def _seconds(began: float, report: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _keep(home: Path, plan_folder: Path, plan: dict[str, Any], keep: int) -> None:
+def _keep(home: Path, plan_folder: Path, plan: JsonObject, keep: int) -> None:
     """Give the plan its name in one step; older ones go."""
     folder = home / plans.FOLDER / plan["plan"]
     plan["folder"] = str(folder)

@@ -59,7 +59,10 @@ def headline(plan: Mapping[str, Any]) -> str:
 def price_sentence(plan: Mapping[str, Any]) -> str:
     """What was embedded, asked and paid for the plan; an application of it pays nothing again."""
     cost, seconds = plan["cost"], plan["seconds"]
-    texts = [f"{count:,} {kind}" for kind, count in cost["texts"].items() if count]
+    texts = []
+    for kind, count in cost["texts"].items():
+        if count:
+            texts.append(f"{count:,} {kind}")
     embedded = f"{' and '.join(texts)} embedded" if texts else "no text to embed"
     money = f"{cost['price']:,.4f} paid" if cost["price"] else "nothing to pay"
     if cost["price"] is None:
@@ -78,10 +81,11 @@ def markdown(plan: Mapping[str, Any]) -> str:
     standing = plan["standing"]
     if standing and standing["answers"]:
         lines += ["#### Standing questions whose answer changes", ""]
-        answers = [
-            (answer["question"], answer["before"], answer["after"], answer["source_after"])
-            for answer in standing["answers"]
-        ]
+        answers = []
+        for answer in standing["answers"]:
+            answers.append(
+                (answer["question"], answer["before"], answer["after"], answer["source_after"])
+            )
         heads_of_answers = ("question", "now", "then", "source then")
         lines += [markdown_table(heads_of_answers, answers), ""]
     for rule in plan["contracts"]["broken"]:

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -21,11 +20,13 @@ from hades.ports.store import GraphStore, RowStore, scan_rows, scan_values
 from hades.snapshot import manifest
 from hades.snapshot.files import sync
 from hades.snapshot.manifest import VERIFIED
-from schemas.catalogue import COLLECTIONS, collection_named, declared
+from schemas.catalogue import COLLECTIONS, Collection, collection_named
 from schemas.ids import iso
+from schemas.record import JsonObject
 
 MANIFEST = "backup.json"
 FORMAT = 1
+Counts = Mapping[str, int]  # of rows, by collection
 STORE, HOME = "store", "home"
 
 
@@ -58,30 +59,28 @@ class Backup:
         """What its files weigh."""
         return sum(size for size, _ in self.files.values())
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> JsonObject:
         """What the manifest says beside the list of files."""
         facts = {"at": self.at, "hades": self.hades, "store": self.kind, "rows": self.rows}
         return {**facts, "snapshots": list(self.snapshots)}
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> JsonObject:
         """For people and scripts: everything but the list of files."""
-        return {
-            **self.facts(),
-            "snapshot": self.snapshot,
-            "files": len(self.files),
-            "bytes": self.bytes,
-        }
+        totals = {"files": len(self.files), "bytes": self.bytes}
+        return {**self.facts(), "snapshot": self.snapshot, **totals}
 
 
 def seal(
-    folder: Path, at: datetime, hades: str, kind: str, rows: Mapping[str, int], snapshots: list[str]
+    folder: Path, at: datetime, hades: str, kind: str, rows: Counts, snapshots: list[str]
 ) -> Backup:
     """Hash what the folder holds and write the manifest last: a folder without one is no backup."""
-    files = {name: (path.stat().st_size, sha256_of(path)) for name, path in files_in(folder)}
+    files = {}
+    for name, path in files_in(folder):
+        files[name] = (path.stat().st_size, sha256_of(path))
     backup = Backup(iso(at), hades, kind, dict(rows), tuple(snapshots), files)
-    file_entries = {
-        name: {"bytes": size, "sha256": digest} for name, (size, digest) in files.items()
-    }
+    file_entries = {}
+    for name, (size, digest) in files.items():
+        file_entries[name] = {"bytes": size, "sha256": digest}
     body = {"format": FORMAT, **backup.facts(), "files": file_entries}
     with (folder / MANIFEST).open("x", encoding="utf-8") as file:
         json.dump(body, file, indent=1, sort_keys=True)
@@ -105,12 +104,11 @@ def read(folder: Path) -> Backup:
         raise BackupError(
             f"{path} has format {body.get('format')}, this version reads {FORMAT}; upgrade HADES"
         )
-    files = {
-        name: (int(entry["bytes"]), str(entry["sha256"])) for name, entry in body["files"].items()
-    }
-    return Backup(
-        body["at"], body["hades"], body["store"], body["rows"], tuple(body["snapshots"]), files
-    )
+    files: dict[str, tuple[int, str]] = {}
+    for name, entry in body["files"].items():
+        files[name] = int(entry["bytes"]), str(entry["sha256"])
+    at, hades, kind, rows = (body[name] for name in ("at", "hades", "store", "rows"))
+    return Backup(at, hades, kind, rows, tuple(body["snapshots"]), files)
 
 
 def verify(folder: Path) -> Backup:
@@ -152,10 +150,10 @@ def _some(names: list[str]) -> str:
 # branches: each has backups of its own.
 CopyFile = Callable[[Path, Path], None]  # of any kind; a database as of one moment
 # Into a folder: how its rows are kept, and how many.
-SaveStore = Callable[[Path], tuple[str, Mapping[str, int]]]
+SaveStore = Callable[[Path], tuple[str, Counts]]
 # Raises where rows that are kept so cannot be loaded.
-CheckRows = Callable[[str, Mapping[str, int]], None]
-LoadRows = Callable[[str, Path, Mapping[str, int]], None]
+CheckRows = Callable[[str, Counts], None]
+LoadRows = Callable[[str, Path, Counts], None]
 SNAPSHOTS = "snapshots"
 LEFT_OUT = frozenset(
     {"graph.db", "cache", "plans", "prefect", "demo", "bench", "tenants", "branches", SNAPSHOTS}
@@ -215,12 +213,8 @@ def retain(folder: Path, keep: int) -> list[str]:
     """Remove all but the newest finished dated backups; the names of those that went."""
     if keep < 1:
         raise BackupError(f"keep is {keep}; at least the newest backup must stay")
-    names = sorted(
-        path.name
-        for path in folder.iterdir()
-        if _DATED.fullmatch(path.name) and (path / MANIFEST).is_file()
-    )
-    removed = names[:-keep]
+    finished = (path.parent.name for path in folder.glob(f"*/{MANIFEST}") if path.is_file())
+    removed = sorted(filter(_DATED.fullmatch, finished))[:-keep]
     for name in removed:
         shutil.rmtree(folder / name)
     return removed
@@ -237,16 +231,10 @@ def _copy_snapshots(home: Path, into: Path) -> list[str]:
         return []
     for _ in range(_TRIES):
         pointer = manifest.read(root)
-        order = (
-            []
-            if pointer is None
-            else [name for name in (pointer.snapshot, *pointer.before) if (root / name).is_dir()]
-        )
-        copied = [
-            name
-            for name in dict.fromkeys([*order, *sorted(manifest.folders(root))])
-            if _copy_snapshot(root / name, into)
-        ]
+        served = (pointer.snapshot, *pointer.before) if pointer is not None else ()
+        names = [name for name in served if (root / name).is_dir()]
+        names += sorted(manifest.folders(root) - set(names))
+        copied = [name for name in names if _copy_snapshot(root / name, into)]
         if pointer is None or pointer.snapshot in copied:
             _copy_pointers(root, into, pointer is not None)
             return copied
@@ -291,17 +279,13 @@ def _copy_rest(home: Path, into: Path, copy_file: CopyFile, left_out: frozenset[
     """
     for folder, folders, files in os.walk(home):
         current = Path(folder)
-        at_top = current == home
-        folders[:] = sorted(
-            name
-            for name in folders
-            if not name.startswith(".") and not (at_top and name in left_out)
-        )
-        for name in sorted(files):
+        unwanted = left_out if current == home else frozenset()
+        folders[:] = [name for name in folders if name[0] != "." and name not in unwanted]
+        for name in files:
             path, target = current / name, into / current.relative_to(home) / name
             # Locks, logs of databases and half-written files mean nothing in another place.
             is_passing = name.startswith(".") or ".lock" in name or name.endswith(_PASSING)
-            if (at_top and name in left_out) or is_passing or path.is_symlink():
+            if name in unwanted or is_passing or path.is_symlink():
                 continue
             target.parent.mkdir(parents=True, exist_ok=True)
             copy_file(path, target)
@@ -373,24 +357,26 @@ def _swap(home: Path, stage: Path, names: list[str], aside: Path | None) -> None
 _GROUP_ROWS = 16_384
 
 
-def export_rows(store: RowStore, folder: Path) -> dict[str, int]:
+def export_rows(store: RowStore, folder: Path) -> Counts:
     """Write one file a collection that has rows; how many each holds. Each is as it was when its
     scan began.
     """
     folder.mkdir(parents=True, exist_ok=True)
     counts: dict[str, int] = {}
-    for name in (collection.name for collection in COLLECTIONS if store.count(collection.name)):
+    for collection in COLLECTIONS:
+        name = collection.name
+        if not store.count(name):
+            continue
         counts[name] = 0
-        with pq.ParquetWriter(
-            folder / f"{name}.parquet", declared(name).schema, compression="zstd"
-        ) as writer:
+        path = folder / f"{name}.parquet"
+        with pq.ParquetWriter(path, collection.schema, compression="zstd") as writer:
             for batch in store.scan(name, batch_rows=_GROUP_ROWS):
                 writer.write_batch(batch)
                 counts[name] += batch.num_rows
     return counts
 
 
-def export_one_state(store: GraphStore, folder: Path) -> dict[str, int]:
+def export_one_state(store: GraphStore, folder: Path) -> Counts:
     """`export_rows` of a store on a server; refused where an ingest or a build wrote meanwhile.
 
     The server reads each collection as of the moment its scan begins. No write half applied before
@@ -409,38 +395,37 @@ def export_one_state(store: GraphStore, folder: Path) -> dict[str, int]:
     return counts
 
 
-def import_rows(store: GraphStore, folder: Path, counts: Mapping[str, int]) -> dict[str, int]:
+def import_rows(store: GraphStore, folder: Path, counts: Counts) -> Counts:
     """Make the store hold exactly these rows; how many each collection has now.
 
     Nodes come before the edges that need them, and rows that the files do not have go edges first.
     Killed in the middle, doing it again ends at the same place.
     """
     by_edge = sorted(COLLECTIONS, key=lambda collection: collection.edge is not None)
-    for name, schema in (
-        (collection.name, collection.schema) for collection in by_edge if collection.name in counts
-    ):
-        with pq.ParquetFile(folder / f"{name}.parquet") as file:
-            # Columns that are still declared; the store fills in those that came later.
-            stored_schema = pa.schema(
-                [field for field in schema if field.name in file.schema_arrow.names]
-            )
-            batches = file.iter_batches(_GROUP_ROWS, columns=stored_schema.names)
-            store.upsert(
-                name, (batch.select(stored_schema.names).cast(stored_schema) for batch in batches)
-            )
-    for name in (
-        collection.name for collection in reversed(by_edge) if store.count(collection.name)
-    ):
-        path = folder / f"{name}.parquet"
-        backup_keys = (
-            set(pq.read_table(path, columns=["_key"]).column("_key").to_pylist())
-            if name in counts
-            else set()
-        )
-        store.delete(
-            name, keys=[key for key in scan_values(store, name, "_key") if key not in backup_keys]
-        )
+    for collection in by_edge:
+        if collection.name in counts:
+            _import_file(store, collection, folder / f"{collection.name}.parquet")
+    for name in (collection.name for collection in reversed(by_edge)):
+        keys = set(scan_values(store, name, "_key"))
+        if keys and name in counts:
+            stored = pq.read_table(folder / f"{name}.parquet", columns=["_key"]).column("_key")
+            keys.difference_update(stored.to_pylist())
+        if keys:
+            store.delete(name, keys=sorted(keys))
     return {name: rows for name, rows in store.counts().items() if rows}
+
+
+def _import_file(store: GraphStore, collection: Collection, path: Path) -> None:
+    """Write the rows of a file: columns that are still declared; the store fills in those that
+    came later.
+    """
+    with pq.ParquetFile(path) as file:
+        stored_names = file.schema_arrow.names
+        schema = pa.schema([field for field in collection.schema if field.name in stored_names])
+        batches = file.iter_batches(_GROUP_ROWS, columns=schema.names)
+        store.upsert(
+            collection.name, (batch.select(schema.names).cast(schema) for batch in batches)
+        )
 
 
 def read_ledgers(rows: RowStore) -> dict[str, list[dict[str, object]]]:
@@ -448,6 +433,6 @@ def read_ledgers(rows: RowStore) -> dict[str, list[dict[str, object]]]:
     return {name: list(scan_rows(rows, name)) for name in ("build_stages", "ingest_manifest")}
 
 
-def unknown_collections(counts: Mapping[str, int]) -> list[str]:
+def unknown_collections(counts: Counts) -> list[str]:
     """Collections of a backup that this version does not declare."""
     return sorted(name for name in counts if collection_named(name) is None)

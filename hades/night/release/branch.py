@@ -9,7 +9,6 @@ import shutil
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from hades import build_state
 from hades.errors import HadesError, SnapshotError
@@ -19,6 +18,7 @@ from hades.settings.load import BRANCHES, branches, check_branch
 from hades.snapshot import manifest
 from hades.snapshot.manifest import root_of, served
 from schemas.ids import iso, node_id
+from schemas.record import JsonObject
 
 _ABOUT = "branch.json"
 _LINKED = ("exam", "history", build_state.FOLDER)  # files that are replaced whole
@@ -103,12 +103,12 @@ def _link(source: str, target: str) -> None:
         shutil.copy2(source, target)
 
 
-def list_branches(home: Path) -> list[dict[str, Any]]:
+def list_branches(home: Path) -> list[JsonObject]:
     """The branches with what serves there and how many bytes are theirs alone."""
     return [_describe(home / BRANCHES / name) for name in branches(home)]
 
 
-def _describe(folder: Path) -> dict[str, Any]:
+def _describe(folder: Path) -> JsonObject:
     about = json.loads((folder / _ABOUT).read_text("utf-8"))
     sizes = [path.lstat() for path in folder.rglob("*") if path.is_file()]
     own_bytes = sum(size.st_size for size in sizes if size.st_nlink == 1)

@@ -21,6 +21,7 @@ from hades.ports.graph import Kind, NodeFacts
 from hades.retrieval.pipeline import Tools
 from hades.snapshot.view import GraphView
 from schemas.builds import StandingQuestion
+from schemas.record import JsonObject
 
 MAX_NAMED = 30
 _PAGE = 50_000
@@ -39,11 +40,12 @@ def compare_snapshots(
     only: str = "",
     *,
     shows_all: bool = False,
-) -> dict[str, Any]:
+) -> JsonObject:
     """Everything that differs, `MAX_NAMED` names of each; questions are asked where `tools` are
     given, and answers that stay are shown with `shows_all`. What is said now and no longer is
     listed by document, entity or topic, `only` of those with this in their name.
     """
+    changes = GraphChanges(old_view, new_view)
     old_ids, new_ids = _ids(old_view), _ids(new_view)
     edges = _edges(old_view, old_ids).join(
         _edges(new_view, new_ids),
@@ -52,18 +54,18 @@ def compare_snapshots(
         left_suffix="_before",
         right_suffix="_after",
     )
-    standing: dict[str, Any] = {}
+    standing: JsonObject = {}
     if questions and tools is not None:
         standing = check_standing(questions, old_view, new_view, tools, shows_all=shows_all)
     return {
         "before": old_view.info.snapshot,
         "after": new_view.info.snapshot,
-        "documents": _documents(old_view, new_view),
+        "documents": _documents(changes),
         "nodes": _nodes(old_view, new_view, old_ids, new_ids),
         "edges": _both(old_view.info.edges, new_view.info.edges, 0),
         "relations": _relations(edges),
         "weights": _weights(new_view, edges),
-        "said": compare_said(old_view, new_view, edges, by, only),
+        "said": compare_said(changes, edges, by, only),
         "topics": _topics(_Topics.read(old_view, old_ids), _Topics.read(new_view, new_ids)),
         "standing": standing,
         "parts": _both(old_view.info.parts, new_view.info.parts, ""),
@@ -72,13 +74,16 @@ def compare_snapshots(
 
 def _both(
     old_values: Mapping[str, Any], new_values: Mapping[str, Any], nothing: Any
-) -> dict[str, dict[str, Any]]:
+) -> dict[str, JsonObject]:
     """What stands under each name in both graphs."""
     names = sorted({*old_values, *new_values})
-    return {
-        name: {"before": old_values.get(name, nothing), "after": new_values.get(name, nothing)}
-        for name in names
-    }
+    pairs = {}
+    for name in names:
+        pairs[name] = {
+            "before": old_values.get(name, nothing),
+            "after": new_values.get(name, nothing),
+        }
+    return pairs
 
 
 def _ids(view: GraphView) -> list[str]:
@@ -89,26 +94,25 @@ def _ids(view: GraphView) -> list[str]:
     return list(chain.from_iterable(map(view.ids, pages)))
 
 
-def _documents(old_view: GraphView, new_view: GraphView) -> dict[str, Any]:
-    changes = GraphChanges(old_view, new_view)
-    names: dict[str, list[str]] = {"added": [], "changed": [], "removed": []}
-    for document, change in changes.documents.items():
-        names[change].append(changes.names[document])
-    return {
-        change: {"count": len(documents), "names": sorted(documents)[:MAX_NAMED]}
-        for change, documents in names.items()
-    }
+def _documents(changes: GraphChanges) -> JsonObject:
+    documents: JsonObject = {}
+    for kind in ("added", "changed", "removed"):
+        names = []
+        for key, change in changes.documents.items():
+            if change == kind:
+                names.append(changes.names[key])
+        documents[kind] = {"count": len(names), "names": sorted(names)[:MAX_NAMED]}
+    return documents
 
 
 def _nodes(
     old_view: GraphView, new_view: GraphView, old_ids: Sequence[str], new_ids: Sequence[str]
-) -> dict[str, Any]:
-    old_numbers = {node_id: number for number, node_id in enumerate(old_ids)}
-    new_numbers = {node_id: number for number, node_id in enumerate(new_ids)}
+) -> JsonObject:
+    added_ids, removed_ids = set(new_ids).difference(old_ids), set(old_ids).difference(new_ids)
     changes = {}
     for kind, sizes in _both(old_view.info.nodes, new_view.info.nodes, 0).items():
-        added = _only_in(new_numbers, old_numbers, kind)
-        removed = _only_in(old_numbers, new_numbers, kind)
+        added = [node_id for node_id in added_ids if node_id.startswith(f"{kind}/")]
+        removed = [node_id for node_id in removed_ids if node_id.startswith(f"{kind}/")]
         changes[kind] = sizes | {
             "added": len(added),
             "removed": len(removed),
@@ -118,22 +122,18 @@ def _nodes(
     return changes
 
 
-def _only_in(numbers: Mapping[str, int], other_numbers: Mapping[str, int], kind: str) -> list[int]:
-    """The numbers of the nodes of a kind that only one graph has, in the order of their ids."""
-    node_ids = sorted(numbers.keys() - other_numbers.keys())
-    return [numbers[node_id] for node_id in node_ids if node_id.startswith(f"{kind}/")]
+def _facts(view: GraphView, ids: Sequence[str]) -> list[NodeFacts]:
+    return view.nodes(view.number(ids)) if ids else []
 
 
-def _names(view: GraphView, numbers: Sequence[int]) -> list[str]:
+def _names(view: GraphView, ids: Sequence[str]) -> list[str]:
     """The name of each of these nodes."""
-    facts = view.nodes(np.array(numbers, dtype=np.int64)) if numbers else []
-    return [_name(node) for node in facts]
+    return list(map(_name, _facts(view, ids)))
 
 
-def _most_mentioned(view: GraphView, numbers: Sequence[int]) -> list[str]:
+def _most_mentioned(view: GraphView, ids: Sequence[str]) -> list[str]:
     """The names of at most `MAX_NAMED` of these nodes, those that most texts mention first."""
-    facts = view.nodes(np.array(numbers, dtype=np.int64)) if numbers else []
-    best = sorted(facts, key=lambda node: (-node.frequency, node.name, node.id))
+    best = sorted(_facts(view, ids), key=lambda node: (-node.frequency, node.name, node.id))
     return list(dict.fromkeys(map(_name, best)))[:MAX_NAMED]
 
 
@@ -145,41 +145,33 @@ def _edges(view: GraphView, ids: list[str]) -> pa.Table:
     """Edges by their ends and type; of several between the same ends the heaviest counts."""
     out, node_ids = view.adjacency().out, pa.array(ids, pa.string())
     source = np.repeat(np.arange(len(out.starts) - 1), np.diff(out.starts))
+    types = pa.array(view.type_names, pa.string())
     rows = pa.table(
         {
             "source": node_ids.take(pa.array(source)),
             "target": node_ids.take(pa.array(out.target)),
-            "type": pa.array(view.type_names, pa.string()).take(pa.array(out.type)),
+            "type": types.take(pa.array(out.type)),
             "weight": pa.array(out.weight.astype(np.float64)),
         }
     )
-    return (
-        rows.group_by(list(_EDGE)).aggregate([("weight", "max")]).rename_columns([*_EDGE, "weight"])
-    )
+    heaviest = rows.group_by(list(_EDGE)).aggregate([("weight", "max")])
+    return heaviest.rename_columns([*_EDGE, "weight"])
 
 
 def _relations(edges: pa.Table) -> dict[str, dict[str, int]]:
     """Joined edges by type: how many each graph has, came and went."""
-    in_old, in_new = pc.is_valid(edges["weight_before"]), pc.is_valid(edges["weight_after"])
-    flags = {
-        "before": in_old,
-        "after": in_new,
-        "added": pc.invert(in_old),
-        "removed": pc.invert(in_new),
-    }
-    columns = {name: flag.cast(pa.int64()) for name, flag in flags.items()}
-    sums = (
-        pa.table({"type": edges["type"], **columns})
-        .group_by("type")
-        .aggregate([(name, "sum") for name in flags])
-        .sort_by("type")
-        .select(["type", *(f"{name}_sum" for name in flags)])
-        .rename_columns(["type", *flags])
+    counts = edges.group_by("type").aggregate(
+        [("type", "count"), ("weight_before", "count"), ("weight_after", "count")]
     )
-    return {row.pop("type"): row for row in sums.to_pylist()}
+    relations = {}
+    for row in counts.sort_by("type").to_pylist():
+        old, new = row["weight_before_count"], row["weight_after_count"]
+        added, removed = row["type_count"] - old, row["type_count"] - new
+        relations[row["type"]] = {"before": old, "after": new, "added": added, "removed": removed}
+    return relations
 
 
-def _weights(new_view: GraphView, edges: pa.Table) -> dict[str, Any]:
+def _weights(new_view: GraphView, edges: pa.Table) -> JsonObject:
     """Which weights moved, the largest moves first, and how weights of each type are spread in both
     graphs.
     """
@@ -188,8 +180,12 @@ def _weights(new_view: GraphView, edges: pa.Table) -> dict[str, Any]:
     moved_edges = edges.append_column("distance", distance).filter(pc.greater(distance, _NOTICED))
     order = [("distance", "descending"), *((name, "ascending") for name in _EDGE)]
     most = moved_edges.sort_by(order).slice(0, MAX_NAMED).to_pylist()
-    sources = _names(new_view, new_view.number([row["source"] for row in most]).tolist())
-    targets = _names(new_view, new_view.number([row["target"] for row in most]).tolist())
+    sources = _names(new_view, [row["source"] for row in most])
+    targets = _names(new_view, [row["target"] for row in most])
+    shown = []
+    for row, source, target in zip(most, sources, targets, strict=True):
+        weights = {name: round(row[f"weight_{name}"], 4) for name in ("before", "after")}
+        shown.append({"from": source, "to": target, "type": row["type"], **weights})
     spread = {}
     for kind in pc.unique(moved_edges["type"]).to_pylist():
         of_kind = edges.filter(pc.equal(edges["type"], kind))
@@ -199,16 +195,7 @@ def _weights(new_view: GraphView, edges: pa.Table) -> dict[str, Any]:
         }
     return {
         "moved": moved_edges.num_rows,
-        "most": [
-            {
-                "from": source,
-                "to": target,
-                "type": row["type"],
-                "before": round(row["weight_before"], 4),
-                "after": round(row["weight_after"], 4),
-            }
-            for row, source, target in zip(most, sources, targets, strict=True)
-        ],
+        "most": shown,
         "spread": spread,
     }
 
@@ -230,43 +217,46 @@ class _Topics:
     def read(cls, view: GraphView, ids: Sequence[str]) -> _Topics:
         entities = kind_numbers(view.info.nodes, Kind.ENTITY.value)
         pairs = zip(entities.tolist(), view.clusters_of(entities).tolist(), strict=True)
-        of_entity = {ids[entity]: ids[topic] for entity, topic in pairs if topic >= 0}
+        of_entity = {}
+        for entity, topic in pairs:
+            if topic >= 0:
+                of_entity[ids[entity]] = ids[topic]
         topics = sorted(set(of_entity.values()))
-        names = dict(zip(topics, _names(view, view.number(topics).tolist()), strict=True))
+        names = dict(zip(topics, _names(view, topics), strict=True))
         return cls(of_entity, names, Counter(of_entity.values()))
 
-    def only_here(self, rival: _Topics) -> list[dict[str, Any]]:
+    def only_here(self, rival: _Topics) -> list[JsonObject]:
         """The topics that the other graph does not have, the largest first."""
         keys = self.sizes.keys() - rival.sizes.keys()
         ordered = sorted(keys, key=lambda topic: (-self.sizes[topic], topic))
         return [{"name": self.names[key], "entities": self.sizes[key]} for key in ordered]
 
 
-def _topics(old: _Topics, new: _Topics) -> dict[str, Any]:
+def _topics(old: _Topics, new: _Topics) -> JsonObject:
     """Topics by key that came and went, merged and split by shared members; how many entities moved
     between which.
     """
     entities = old.of_entity.keys() & new.of_entity.keys()
     shared = Counter((old.of_entity[entity], new.of_entity[entity]) for entity in entities)
-    flows = [
-        {"from": old.names[source], "to": new.names[target], "entities": count}
-        | {"stays": source == target}
-        for (source, target), count in sorted(
-            shared.items(), key=lambda entry: (-entry[1], entry[0])
-        )
-    ]
+    flows = []
+    moved = 0
+    for source, target in sorted(shared, key=lambda pair: (-shared[pair], pair)):
+        stays, count = source == target, shared[source, target]
+        moved += 0 if stays else count
+        names = {"from": old.names[source], "to": new.names[target]}
+        flows.append({**names, "entities": count, "stays": stays})
     return {
         "before": len(old.sizes),
         "after": len(new.sizes),
         "came": new.only_here(old),
         "went": old.only_here(new),
         "merged": _merged(old, new, shared),
-        "moved": sum(flow["entities"] for flow in flows if not flow["stays"]),
+        "moved": moved,
         "flows": flows,
     }
 
 
-def _merged(old: _Topics, new: _Topics, shared: Counter[tuple[str, str]]) -> list[dict[str, Any]]:
+def _merged(old: _Topics, new: _Topics, shared: Counter[tuple[str, str]]) -> list[JsonObject]:
     """Topics that several former ones go on in: each gave most of its members."""
     goes_on: dict[str, list[str]] = {}
     for (source, target), count in sorted(shared.items()):

@@ -22,6 +22,7 @@ from hades.ports.services import ProgressReport, silent
 from hades.ports.store import GraphStore, RowStore
 from schemas.catalogue import COLLECTIONS, Collection, collection_named
 from schemas.ids import iso
+from schemas.record import JsonObject
 
 # Rows as text and back without loss: JSON Lines for programs, Markdown for people.
 # docs/operations.md has the format. A row is one JSON object with the columns of the catalogue.
@@ -44,8 +45,13 @@ def write_row(row: Mapping[str, Any], collection: Collection, form: Form) -> str
     """The text of one row, ending in a newline."""
     if form == "jsonl":
         return orjson.dumps(row).decode() + "\n"
-    packed = {name: _pack(value, collection.schema.field(name).type) for name, value in row.items()}
-    prose = [str(row[name]).strip() for name in collection.text_fields if row.get(name)]
+    packed = {}
+    for name, value in row.items():
+        packed[name] = _pack(value, collection.schema.field(name).type)
+    prose = []
+    for name in collection.text_fields:
+        if row.get(name):
+            prose.append(str(row[name]).strip())
     title = " ".join((prose[0] if prose else str(row["_key"])).split())[:_TITLE_CHARACTERS]
     parts = [f"## {title}"]
     if prose:
@@ -57,7 +63,7 @@ def write_row(row: Mapping[str, Any], collection: Collection, form: Form) -> str
 
 def read_rows(
     lines: Iterable[str], collection: Collection, form: Form, name: str
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[JsonObject]:
     """The rows of a file; prose of a Markdown file is not read, its JSON is."""
     is_open = form == "jsonl"
     for number, line in enumerate(lines, 1):
@@ -72,20 +78,24 @@ def read_rows(
         )
 
 
-def to_batch(rows: list[dict[str, Any]], collection: Collection) -> pa.RecordBatch:
+def to_batch(rows: list[JsonObject], collection: Collection) -> pa.RecordBatch:
     """Rows as the store takes them: columns that are still declared."""
     names = set(chain.from_iterable(rows))
     fields = [field for field in collection.schema if field.name in names]
     return pa.RecordBatch.from_pylist(rows, schema=pa.schema(fields))
 
 
-def _load(text: str, collection: Collection, place: str) -> dict[str, Any]:
+def _load(text: str, collection: Collection, place: str) -> JsonObject:
     try:
         row = orjson.loads(text)
         if not isinstance(row, dict) or "_key" not in row:
             raise ValueError("expected an object with _key")
         known = {field.name: field.type for field in collection.schema}
-        return {name: _value(row[name], known[name]) for name in row if name in known}
+        values = {}
+        for name in row:
+            if name in known:
+                values[name] = _value(row[name], known[name])
+        return values
     except (ValueError, TypeError) as error:
         raise ExportError(f"{place}: {error}; fix the line, or export again") from None
 
@@ -122,7 +132,7 @@ def export_text(
     at: datetime,
     hades: str,
     progress: ProgressReport = silent,
-) -> dict[str, Any]:
+) -> JsonObject:
     """Write one file for each collection that has rows, then the manifest; the folder must be
     empty.
 
@@ -131,21 +141,18 @@ def export_text(
     if folder.exists() and any(folder.iterdir()):
         raise ExportError(f"{folder} is not empty; name a new folder")
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    files: dict[str, dict[str, Any]] = {}
-    chosen = [
-        collection
-        for collection in COLLECTIONS
-        if only == "all" or collection.name.startswith(_MEMORY) == (only == "memory")
-    ]
+    files: dict[str, JsonObject] = {}
+    chosen: list[Collection] = []
+    for collection in COLLECTIONS:
+        is_memory = collection.name.startswith(_MEMORY)
+        if only == "all" or is_memory == (only == "memory"):
+            chosen.append(collection)
     for number, collection in enumerate(chosen, 1):
         name = collection.name + SUFFIXES[form]
         if store.count(collection.name):
             rows = _write_file(store, folder / name, collection, form)
-            files[collection.name] = {
-                "file": name,
-                "rows": rows,
-                "sha256": sha256_of(folder / name),
-            }
+            digest = sha256_of(folder / name)
+            files[collection.name] = {"file": name, "rows": rows, "sha256": digest}
         progress("export", number, len(chosen))
     document = {
         "format": FORMAT,
@@ -168,37 +175,32 @@ def import_text(
     Every file is checked against the manifest before the first row is written.
     """
     manifest = _read_manifest(folder)
-    form: Form = manifest["form"]
-    files = {
-        collection: manifest["collections"][collection.name]
-        for collection in _order_collections(manifest)
-    }
-    for file_facts in files.values():
-        if sha256_of(folder / file_facts["file"]) != file_facts["sha256"]:
-            raise ExportError(
-                f"{folder / file_facts['file']} is not what was exported; export again "
-                "(docs/operations.md)"
-            )
+    files, collections = manifest["collections"], _order_collections(manifest)
+    for file in files.values():
+        path = folder / file["file"]
+        if sha256_of(path) != file["sha256"]:
+            raise ExportError(f"{path} is not what was exported; export again (docs/operations.md)")
     counts: dict[str, int] = {}
-    for number, (collection, file_facts) in enumerate(files.items(), 1):
-        store.upsert(collection.name, _batches(folder / file_facts["file"], collection, form))
-        counts[collection.name] = file_facts["rows"]
-        progress("import", number, len(files))
+    for number, collection in enumerate(collections, 1):
+        file = files[collection.name]
+        batches = _batches(folder / file["file"], collection, manifest["form"])
+        store.upsert(collection.name, batches)
+        counts[collection.name] = file["rows"]
+        progress("import", number, len(collections))
     return counts
 
 
-def seal_export(folder: Path) -> dict[str, Any]:
+def seal_export(folder: Path) -> JsonObject:
     """Write counts and hashes of the files as they are now: for an export that was edited by
     hand.
     """
     manifest = _read_manifest(folder)
     for collection in _order_collections(manifest):
-        collection_facts = manifest["collections"][collection.name]
-        collection_facts["rows"] = sum(
-            batch.num_rows
-            for batch in _batches(folder / collection_facts["file"], collection, manifest["form"])
-        )
-        collection_facts["sha256"] = sha256_of(folder / collection_facts["file"])
+        file = manifest["collections"][collection.name]
+        path = folder / file["file"]
+        batches = _batches(path, collection, manifest["form"])
+        file["rows"] = sum(batch.num_rows for batch in batches)
+        file["sha256"] = sha256_of(path)
     write_whole(folder / MANIFEST, json.dumps(manifest, indent=2) + "\n", _RIGHTS)
     return manifest
 
@@ -222,9 +224,9 @@ def _batches(path: Path, collection: Collection, form: Form) -> Iterator[pa.Reco
             yield to_batch(part, collection)
 
 
-def _read_manifest(folder: Path) -> dict[str, Any]:
+def _read_manifest(folder: Path) -> JsonObject:
     try:
-        manifest: dict[str, Any] = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        manifest: JsonObject = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise ExportError(
             f"{folder} is not an export: {MANIFEST} cannot be read ({error})"
@@ -242,9 +244,8 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
     return manifest
 
 
-def _order_collections(manifest: dict[str, Any]) -> list[Collection]:
+def _order_collections(manifest: JsonObject) -> list[Collection]:
     """Collections of the export, those with nodes before those with edges."""
-    collections = [
-        collection for collection in COLLECTIONS if collection.name in manifest["collections"]
-    ]
+    names = manifest["collections"]
+    collections = [collection for collection in COLLECTIONS if collection.name in names]
     return sorted(collections, key=lambda collection: collection.edge is not None)

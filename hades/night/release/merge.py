@@ -61,22 +61,28 @@ def merge_branch(
     if take == "home":
         changed -= set(both)
     keys = sorted(key for key in changed if _differ(ours, theirs, key))
-    came = [key for key in keys if key in theirs]
     with home.bulk(NAMES) as inside:
         if keys:
             take_out(inside, [key for key in keys if key in ours])
-            _copy_rows(inside, branch, came)
+            _copy_rows(inside, branch, [key for key in keys if key in theirs])
             forget_derived(inside)
-    return MergeReport(
-        added=[names[key] for key in came if key not in ours],
-        changed=[names[key] for key in came if key in ours],
-        removed=[names[key] for key in keys if key not in theirs],
-        resolved=[names[key] for key in both if key in names],
-    )
+    report = MergeReport([], [], [], [names[key] for key in both if key in names])
+    for key in keys:
+        if key not in theirs:
+            report.removed.append(names[key])
+        elif key in ours:
+            report.changed.append(names[key])
+        else:
+            report.added.append(names[key])
+    return report
 
 
 def _differing(old: States, new: States) -> set[str]:
-    return {key for key in old.keys() | new.keys() if _differ(old, new, key)}
+    differing = set()
+    for key in old.keys() | new.keys():
+        if _differ(old, new, key):
+            differing.add(key)
+    return differing
 
 
 def _differ(old: States, new: States, key: str) -> bool:

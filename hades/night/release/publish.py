@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
 
 import pyarrow.parquet as pq
 
@@ -48,13 +47,14 @@ from hades.snapshot.open import rollback, snapshots
 from hades.snapshot.publish import publish
 from schemas.catalogue import declared
 from schemas.ids import iso
+from schemas.record import JsonObject
 
 logger = logging.getLogger(__name__)
 
 
 def release(
     context: BuildContext, as_of: datetime, keep: int | None, accepted: Sequence[str] = ()
-) -> dict[str, Any]:
+) -> JsonObject:
     """Publish behind the contracts, let the registry's champion serve, keep the newest few of both
     (None: keep all).
 
@@ -78,7 +78,7 @@ def release(
         version = versions.log_weights(
             context.store, tracker, as_of=as_of, inputs=inputs, accepted=broken
         )
-    standing: dict[str, Any] = {}
+    standing: JsonObject = {}
 
     def approve(folder: Path) -> None:
         require_contracts(
@@ -201,12 +201,12 @@ def register_parts(context: BuildContext, tracker: Tracker, folder: Path) -> Non
 
 def release_if(
     changed: bool, context: BuildContext, as_of: datetime, keep: int | None
-) -> dict[str, Any] | None:
+) -> JsonObject | None:
     """The report of a release where something changed, else None."""
     return release(context, as_of, keep) if changed else None
 
 
-def publish_now(context: BuildContext, now: datetime, keep: int | None) -> dict[str, Any]:
+def publish_now(context: BuildContext, now: datetime, keep: int | None) -> JsonObject:
     """Publish what the store holds, if every contract holds; stages that were built before are
     brought up to date.
     """
@@ -226,16 +226,12 @@ def publish_now(context: BuildContext, now: datetime, keep: int | None) -> dict[
 def _describe(report: Report) -> str:
     sentence = f"{report['snapshot']} serves, weights version {report['weights_version']}"
     if "kept_as" in report:
-        sentence = (
-            f"{report['snapshot']} is kept as {report['kept_as']}: compare it, then promote or "
-            "discard it"
-        )
-    standing = report["standing"]
-    return (
-        f"{sentence}; {standing['changed']} of {standing['asked']} standing answers changed"
-        if standing
-        else sentence
-    )
+        place = f"{report['snapshot']} is kept as {report['kept_as']}"
+        sentence = f"{place}: compare it, then promote or discard it"
+    if standing := report["standing"]:
+        changed = f"{standing['changed']} of {standing['asked']}"
+        sentence += f"; {changed} standing answers changed"
+    return sentence
 
 
 STAGE = Stage(
@@ -353,11 +349,11 @@ def roll_back(context: BuildContext, part: str, to: str | None) -> RollbackRepor
     return ways[part](context, to)
 
 
-def _restore(context: BuildContext, tracker: Tracker, version: str) -> dict[str, Any]:
+def _restore(context: BuildContext, tracker: Tracker, version: str) -> JsonObject:
     """Give the store older weights, and bridges by them where any were built: the next publishing
     finds both.
     """
-    restored: dict[str, Any] = {**versions.restore_weights(context, tracker, version)}
+    restored: JsonObject = {**versions.restore_weights(context, tracker, version)}
     if build_state.complete(context.store, build_state.BRIDGES) is None:
         return restored
     count = int(bridges.bridge(context, default_moment(utc_now()))["bridges"])
@@ -374,15 +370,11 @@ def _restore_ranker(context: BuildContext, tracker: Tracker, snapshot: str) -> s
     """
     contents, _ = manifest.load(root_of(context.home) / snapshot)
     generation = contents.parts.get(versions.RANKER, "")
-    ranker_versions = tracker.versions(versions.RANKER_MODEL) if generation else ()
-    version = next(
-        (
-            model_version.version
-            for model_version in ranker_versions
-            if model_version.tags.get(versions.GENERATION) == generation
-        ),
-        None,
-    )
+    version = None
+    for registered in tracker.versions(versions.RANKER_MODEL) if generation else ():
+        if registered.tags.get(versions.GENERATION) == generation:
+            version = registered.version  # the newest comes first
+            break
     if version is not None:
         try:
             versions.promote_ranker(context.store, context.home, tracker, version, None)

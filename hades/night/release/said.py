@@ -4,17 +4,19 @@ its relations.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import chain
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hades.ports.graph import Kind
+from hades.night.standing import GraphChanges
+from hades.ports.graph import Passage
 from hades.snapshot.view import GraphView
 from hades.text.sentences import sentences
+from schemas.record import JsonObject
 
 By = Literal["document", "entity", "topic"]
 GROUPS, STATEMENTS = 20, 8  # that are named
@@ -29,65 +31,42 @@ class _Statement(NamedTuple):
     text: str
 
 
-def compare_said(
-    old_view: GraphView, new_view: GraphView, edges: pa.Table, by: By, only: str
-) -> dict[str, Any]:
+def compare_said(changes: GraphChanges, edges: pa.Table, by: By, only: str) -> JsonObject:
     """What the new graph says that the old one did not, and what it says no longer.
 
     `edges` are those of both graphs, joined. `only` limits it to documents, entities or topics with
     this in their name.
     """
     if by == "document":
-        old, new = _chunks(old_view), _chunks(new_view)
-        now = _passages(new_view, new, old)
-        no_longer = _passages(old_view, old, new)
+        no_longer, now = map(_sentences, changes.passages)
     else:
-        now = list(_relations(new_view, edges, "weight_before", by))
-        no_longer = list(_relations(old_view, edges, "weight_after", by))
+        now = list(_relations(changes.after, edges, "weight_before", by))
+        no_longer = list(_relations(changes.before, edges, "weight_after", by))
     both = set(now).intersection(no_longer)  # a passage was cut otherwise and says the same
-    new_statements = [statement for statement in now if statement not in both]
-    lost_statements = [statement for statement in no_longer if statement not in both]
     return {
         "by": by,
-        "now": _grouped(new_statements, only),
-        "no_longer": _grouped(lost_statements, only),
+        "now": _grouped(now, both, only),
+        "no_longer": _grouped(no_longer, both, only),
     }
 
 
-def _grouped(statements: Iterable[_Statement], only: str) -> dict[str, Any]:
-    """The statements below what they are of, that with the most first."""
+def _grouped(statements: Iterable[_Statement], both: set[_Statement], only: str) -> JsonObject:
+    """The statements that only one graph makes below what they are of, that with the most first."""
     groups: dict[str, list[str]] = {}
     for statement in statements:
-        if only.casefold() in statement.group.casefold():
+        if statement not in both and only.casefold() in statement.group.casefold():
             groups.setdefault(statement.group, []).append(statement.text)
-    ordered = sorted(groups.items(), key=lambda entry: (-len(entry[1]), entry[0]))
-    return {
-        "count": len(set(chain.from_iterable(groups.values()))),
-        "groups": [
-            {"name": name, "count": len(texts), "statements": texts[:STATEMENTS]}
-            for name, texts in ordered[:GROUPS]
-        ],
-    }
+    shown = []
+    for name in sorted(groups, key=lambda name: (-len(groups[name]), name))[:GROUPS]:
+        texts = groups[name]
+        shown.append({"name": name, "count": len(texts), "statements": texts[:STATEMENTS]})
+    return {"count": len(set(chain.from_iterable(groups.values()))), "groups": shown}
 
 
-def _chunks(view: GraphView) -> dict[str, int]:
-    """The number of every passage by its id."""
-    start = 0
-    for kind, count in view.info.nodes.items():
-        if kind == Kind.CHUNK.value:
-            numbers = np.arange(start, start + count, dtype=np.int64)
-            return dict(zip(view.ids(numbers), numbers.tolist(), strict=True))
-        start += count
-    return {}
-
-
-def _passages(
-    view: GraphView, numbers: dict[str, int], other_numbers: dict[str, int]
-) -> list[_Statement]:
-    """The sentences of the passages that only this graph has, each once."""
-    own_numbers = sorted(numbers[passage] for passage in numbers.keys() - other_numbers.keys())
+def _sentences(passages: Sequence[Passage]) -> list[_Statement]:
+    """The sentences of passages, each once."""
     statements: dict[_Statement, None] = {}
-    for passage in view.passages(np.array(own_numbers, dtype=np.int64)):
+    for passage in passages:
         for start, end in sentences(passage.text):
             line = _in_a_line(passage.text[start:end])
             statements[_Statement(passage.document, line)] = None
@@ -102,24 +81,20 @@ def _relations(view: GraphView, edges: pa.Table, lacking: str, by: By) -> Iterab
         pc.starts_with(edges["source"], "entities/"), pc.starts_with(edges["target"], "entities/")
     )
     own_edges = edges.filter(pc.and_(between, pc.is_null(edges[lacking])))
-    own_edges = own_edges.sort_by(
-        [("source", "ascending"), ("target", "ascending"), ("type", "ascending")]
-    )
-    names = _names_of(view, pc.unique(pa.chunked_array([*_both_ends(own_edges)])).to_pylist())
-    topics = _topics_of(view, own_edges["source"].to_pylist()) if by == "topic" else []
-    for number, row in enumerate(own_edges.select(["source", "type", "target"]).to_pylist()):
-        source, target = names[row["source"]], names[row["target"]]
-        text = f"{source} —{row['type']}→ {target}"
-        groups = [topics[number]] if by == "topic" else dict.fromkeys((source, target))
-        yield from (_Statement(group, text) for group in groups)
+    own_edges = own_edges.sort_by([(name, "ascending") for name in ("source", "target", "type")])
+    sources, targets = own_edges["source"].to_pylist(), own_edges["target"].to_pylist()
+    names = _names_of(view, {*sources, *targets})
+    topics = _topics_of(view, sources) if by == "topic" else []
+    kinds = own_edges["type"].to_pylist()
+    for number, (source, kind, target) in enumerate(zip(sources, kinds, targets, strict=True)):
+        ends = names[source], names[target]
+        text = f"{ends[0]} —{kind}→ {ends[1]}"
+        for group in [topics[number]] if by == "topic" else dict.fromkeys(ends):
+            yield _Statement(group, text)
 
 
-def _both_ends(edges: pa.Table) -> list[pa.Array]:
-    return [*edges["source"].chunks, *edges["target"].chunks] or [pa.array([], pa.string())]
-
-
-def _names_of(view: GraphView, ids: Sequence[str]) -> dict[str, str]:
-    facts = view.nodes(view.number(ids)) if ids else []
+def _names_of(view: GraphView, ids: Collection[str]) -> dict[str, str]:
+    facts = view.nodes(view.number(sorted(ids))) if ids else []
     return {node.id: _in_a_line(node.name or node.id) for node in facts}
 
 

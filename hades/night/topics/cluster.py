@@ -56,9 +56,8 @@ class Hierarchy:
 
     def centroid_version(self, model: str) -> str:
         """The name of the set of centroids: the same centroids of the same model have the same."""
-        return hashlib.sha256(
-            model.encode() + np.ascontiguousarray(self.centroids).tobytes()
-        ).hexdigest()[:16]
+        contents = model.encode() + np.ascontiguousarray(self.centroids).tobytes()
+        return hashlib.sha256(contents).hexdigest()[:16]
 
 
 def find_hierarchy(
@@ -79,28 +78,22 @@ def find_hierarchy(
     labels = np.where(labels == NONE, real, labels)
     middles = np.vstack([middles, np.zeros((unplaced, middles.shape[1]), np.float32)])
 
-    previous_topics = {
-        key: topic
-        for key, topic in zip(material.keys, material.topic, strict=True)
-        if topic is not None and topic in previous and topic != BUCKET
-    }
-    keys = match_keys(
-        L1, _members(material, labels, real), previous_topics, match_share=rules.match_share
-    )
+    previous_topics: dict[str, str] = {}
+    above_before: dict[str, str] = {}
+    for key, topic in zip(material.keys, material.topic, strict=True):
+        if topic is not None and topic in previous and topic != BUCKET:
+            previous_topics[key] = topic
+            if previous[topic]["parent"]:
+                above_before[key] = previous[topic]["parent"]
+    share = rules.match_share
+    members = _members(material, labels, real)
+    keys = match_keys(L1, members, previous_topics, match_share=share)
     described = [] if outline is None else outline.topics
     groups = _group_topics(middles[:real], described, rules)
     count = int(groups.max(initial=NONE)) + 1
     parents = np.concatenate([groups, np.full(unplaced, count, np.int64)])
-    above_before = {
-        key: previous[topic]["parent"]
-        for key, topic in previous_topics.items()
-        if previous[topic]["parent"]
-    }
     members = _members(material, parents[labels], count)
-    above = (
-        match_keys(L2, members, above_before, match_share=rules.match_share)
-        + [BUCKET_ABOVE] * unplaced
-    )
+    above = match_keys(L2, members, above_before, match_share=share) + [BUCKET_ABOVE] * unplaced
     sizes = np.bincount(labels, minlength=len(middles))[:, None]
     above_middles = topics.centroids((middles * sizes).astype(np.float32), parents, len(above))
     return Hierarchy(
@@ -175,23 +168,19 @@ def _cluster(material: Material, core: np.ndarray, rules: HierarchyRules) -> tup
         smooth, min_cluster_size=smallest, min_samples=rules.min_samples
     )
     graph = joint_graph(material, core, nearest, rules)
-    runs = [
-        (
-            topics.communities(graph, resolution=resolution, seed=rules.seed + run),
-            1.0 / rules.structure_runs,
-        )
-        for run in range(rules.structure_runs)
-    ]
+    partitions = [(density, 1.0)]
+    for run in range(rules.structure_runs):
+        structure = topics.communities(graph, resolution=resolution, seed=rules.seed + run)
+        partitions.append((structure, 1.0 / rules.structure_runs))
     agreed = topics.consensus_labels(
         graph,
-        [(density, 1.0), *runs],
+        partitions,
         share=rules.consensus_share,
         resolution=resolution,
         seed=rules.seed,
     )
-    return topics.dense_labels(
-        topics.without_small(agreed, graph, vectors, smallest)
-    ), density == NONE
+    large = topics.without_small(agreed, graph, vectors, smallest)
+    return topics.dense_labels(large), density == NONE
 
 
 def _place_others(material: Material, labels: Labels, rules: HierarchyRules) -> Labels:
@@ -242,10 +231,10 @@ def match_keys(
     born = [content_key(kind, *group) for group in members]
     pairs = []
     for number, group in enumerate(members):
-        for old, shared in Counter(
-            previous[member] for member in group if member in previous
-        ).items():
-            if shared >= match_share * (len(group) + old_sizes[old] - shared):
+        former_topics = Counter(filter(None, map(previous.get, group)))
+        for old, shared in former_topics.items():
+            union = len(group) + old_sizes[old] - shared
+            if shared >= match_share * union:
                 pairs.append((-shared, old, born[number], number))
     matched: dict[int, str] = {}
     used: set[str] = set()
@@ -253,12 +242,10 @@ def match_keys(
         if number not in matched and old not in used:
             matched[number] = old
             used.add(old)
-    return [
-        matched[number]
-        if number in matched
-        else _free_key(kind, members[number], born[number], used)
-        for number in range(len(members))
-    ]
+    for number, group in enumerate(members):
+        if number not in matched:
+            matched[number] = _free_key(kind, group, born[number], used)
+    return [matched[number] for number in range(len(members))]
 
 
 def _free_key(kind: str, group: Sequence[str], born: str, used: set[str]) -> str:

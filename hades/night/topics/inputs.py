@@ -13,6 +13,7 @@ from itertools import chain, groupby
 from math import log2
 from os.path import commonpath
 from pathlib import PurePosixPath
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -42,30 +43,22 @@ class HierarchyRules:
     min_cluster_size: int = 5
     min_samples: int = 3
     seed: int = 42
-    core_limit: int = (
-        20_000  # entities that are clustered; the others are placed by their neighbours
-    )
+    core_limit: int = 20_000  # entities that are clustered; their neighbours place the others
     neighbours: int = 15  # nearest in meaning that each core entity is joined to
     hub_degree: int = 30  # who joins more core entities than this says nothing of any of them
     reduced_dimension: int = 16
     diffusion_steps: int = 8
-    structure_runs: int = (
-        3  # Leiden partitions that vote; together they count as much as the density
-    )
+    structure_runs: int = 3  # Leiden partitions that vote, together as much as the density
     outline_scale: float = 0.7  # topics of a folder: this times the square root of its chunks
     fine_cluster_size: int = 3  # the smallest topic of a folder
-    topic_scale: float = (
-        10.0  # resolution is sqrt(core) / this, at least 1: topics grow in number and in size
-    )
+    topic_scale: float = 10.0  # resolution is sqrt(core) / this, at least 1
     consensus_share: float = 0.5
     text_trust: float = 2.0  # how much the vector of a text counts beside the votes of neighbours
     nearness_votes: float = 3.0  # what the nearest texts of a text say, in votes of a relation each
     name_trust: float = 0.3  # that of a name
     person_trust: float = 0.05  # that of a person's name, which says nothing of a topic
     max_fanout: int = 16  # topics below one super-topic
-    match_share: float = (
-        0.25  # of the union that two builds of a topic must share to be the same topic
-    )
+    match_share: float = 0.25  # of their union that two builds of the same topic share
     summary_sentences: int = 3
     summary_members: int = 6  # the members nearest to the centroid whose texts are read
     summary_tokens: int = 120  # what a language model may write about one topic
@@ -128,19 +121,20 @@ def core_rows(material: Material, waiting: Flags, rules: HierarchyRules) -> np.n
     """
     texts = material.of_document
     if texts.any() or not waiting.all():
-        near = texts | ~waiting
-        near = near | (material.edges @ near.astype(np.float32) > 0)
-        reached = near | (material.edges @ near.astype(np.float32) > 0)
+        reached = texts | ~waiting
+        for _ in range(2):
+            reached = reached | (material.edges @ reached.astype(np.float32) > 0)
         joined = np.diff(material.edges.indptr) > 0
-        chosen = np.flatnonzero(waiting & (texts | (material.has_vector & ~reached & joined)))
+        is_apart = material.has_vector & ~reached & joined
+        chosen = np.flatnonzero(waiting & (texts | is_apart))
     else:
         chosen = np.flatnonzero(material.has_vector)
     if len(chosen) > rules.core_limit:
-        drawn = sorted(
-            chosen.tolist(),
-            key=lambda row: blake2b(material.keys[row].encode(), digest_size=8).digest(),
-        )
-        chosen = np.sort(np.array(drawn[: rules.core_limit], np.int64))
+        digests: dict[int, bytes] = {}
+        for row in chosen.tolist():
+            digests[row] = blake2b(material.keys[row].encode(), digest_size=8).digest()
+        drawn = sorted(digests, key=digests.__getitem__)[: rules.core_limit]
+        chosen = np.sort(np.array(drawn, np.int64))
     return chosen
 
 
@@ -227,12 +221,11 @@ def read_outline(
     chunks = chunks.sort_by([("document", "ascending"), ("chunk_index", "ascending")])
     if not chunks.num_rows:
         return None
-    folders = [str(PurePosixPath(origin).parent) for origin in pages.column("origin").to_pylist()]
-    root = commonpath(folders) if len({folder.startswith("/") for folder in folders}) == 1 else ""
-    folder_of = {
-        page: str(PurePosixPath(folder).relative_to(root))
-        for page, folder in zip(documents.to_pylist(), folders, strict=True)
-    }
+    folders = [PurePosixPath(origin).parent for origin in pages.column("origin").to_pylist()]
+    is_absolute = {folder.is_absolute() for folder in folders}
+    root = commonpath(folders) if len(is_absolute) == 1 else ""
+    relative = [str(folder.relative_to(root)) for folder in folders]
+    folder_of = dict(zip(documents.to_pylist(), relative, strict=True))
     titles = dict(zip(documents.to_pylist(), pages.column("title").to_pylist(), strict=True))
     size = _topic_size(chunks.num_rows, rules)
     sections = list(_sections(chunks, folder_of, titles, size))
@@ -248,11 +241,8 @@ def read_outline(
     is_log = np.array([group[0].is_change_log for group in groups], bool)
     labels, number_of = _labels_of_entities(store, material, chunks, of_chunk, page, is_log, rules)
     common = _common_folder(sections)
-    described = [
-        _describe(group, chunks, common)
-        for number, group in zip(number_of.tolist(), groups, strict=False)
-        if number != NONE
-    ]
+    used = [group for number, group in enumerate(groups) if number_of[number] != NONE]
+    described = [_describe(group, chunks, common) for group in used]
     middles = centroids(vectors, number_of[of_chunk], len(described))
     return Outline(labels, page != NONE, middles, described)
 
@@ -265,23 +255,32 @@ def _topic_size(chunks: int, rules: HierarchyRules) -> int:
     return max(1, int(2 ** (round(2 * log2(target)) / 2)))
 
 
+class _PageChunk(NamedTuple):
+    """A chunk of a page: below which headings or of which symbol it is, and its row."""
+
+    document: str
+    headings: list[str]
+    symbol: str
+    row: int
+
+
 def _sections(
     chunks: pa.Table, folder_of: Mapping[str, str], titles: Mapping[str, str], size: int
 ) -> Iterator[_Section]:
     columns = (chunks.column(name).to_pylist() for name in ("document", "headings", "symbol"))
-    rows = zip(*columns, range(chunks.num_rows), strict=True)
-    for document, document_rows in groupby(rows, key=lambda row: row[0]):
-        page_chunks = list(document_rows)
-        _, headings, symbol, opening = page_chunks[0]
-        title, folder = _title(titles[document], headings, symbol), folder_of[document]
-        is_change_log = _is_change_log([row[1] for row in page_chunks])
+    pages = map(_PageChunk, *columns, range(chunks.num_rows))
+    for document, page in groupby(pages, key=lambda chunk: chunk.document):
+        page_chunks = list(page)
+        opening = page_chunks[0].row
+        title, folder = _title(titles[document], page_chunks[0]), folder_of[document]
+        is_change_log = _is_change_log([chunk.headings for chunk in page_chunks])
         if is_change_log or len(page_chunks) <= 2 * size:
-            page_rows = tuple(row[3] for row in page_chunks)
+            page_rows = tuple(chunk.row for chunk in page_chunks)
             yield _Section(title, folder, (), page_rows, opening, is_change_log)
             continue
         parts = []
-        for heading, heading_rows in groupby(page_chunks, key=_heading):
-            parts.append((heading, [row[3] for row in heading_rows]))
+        for heading, part_chunks in groupby(page_chunks, key=_heading):
+            parts.append((heading, [chunk.row for chunk in part_chunks]))
         for run in _runs(parts, size):
             run_rows = tuple(chain.from_iterable(part_rows for _, part_rows in run))
             yield _Section(title, folder, _largest(run), run_rows, opening)
@@ -306,18 +305,18 @@ def _is_change_log(headings: Sequence[Sequence[str]]) -> bool:
     return len(versions) >= _FEWEST_VERSIONS and 2 * sum(map(bool, logged)) > len(logged)
 
 
-def _title(title: str, headings: Sequence[str], symbol: str) -> str:
+def _title(title: str, opening: _PageChunk) -> str:
     """Of a module its dotted name, which its first chunk has as heading; else the title of the
     page.
     """
-    is_module = not symbol and len(headings) == 1 and headings[0].replace(".", "/") in title
-    return headings[0] if is_module else title
+    headings = opening.headings
+    is_alone = not opening.symbol and len(headings) == 1
+    return headings[0] if is_alone and headings[0].replace(".", "/") in title else title
 
 
-def _heading(row: tuple[str, Sequence[str], str, int]) -> str:
+def _heading(chunk: _PageChunk) -> str:
     """The heading below the title; of code the class or function."""
-    _, headings, symbol, _ = row
-    return symbol.partition(".")[0] or (headings[1] if len(headings) > 1 else "")
+    return chunk.symbol.partition(".")[0] or "".join(chunk.headings[1:2])
 
 
 _Part = tuple[str, list[int]]  # a heading and the rows below it
@@ -371,9 +370,8 @@ def _join_sections(
         owner = np.full(len(vectors), NONE, np.int64)
         for number, section in enumerate(folder_sections):
             owner[list(section.rows)] = number
-        labels = cut_tree(
-            centroids(vectors, owner, len(folder_sections)), weights, size + size // 2
-        )
+        middles = centroids(vectors, owner, len(folder_sections))
+        labels = cut_tree(middles, weights, size + size // 2)
         joined: dict[int, list[_Section]] = defaultdict(list)
         for label, section in zip(labels.tolist(), folder_sections, strict=True):
             joined[label].append(section)
@@ -385,13 +383,12 @@ def _labels_of_pages(
     chunks: pa.Table, titles: Mapping[str, str], of_chunk: Labels
 ) -> Iterator[tuple[str, int]]:
     """The names a page goes by, and the topic of most of it."""
-    columns = (chunks.column(name).to_pylist() for name in ("document", "headings"))
-    for document, document_rows in groupby(
-        zip(*columns, of_chunk.tolist(), strict=True), key=lambda row: row[0]
-    ):
-        page_chunks = list(document_rows)
-        label = Counter(row[2] for row in page_chunks).most_common(1)[0][0]
-        yield from ((name.casefold(), label) for name in (titles[document], *page_chunks[0][1][:1]))
+    documents, headings = (chunks.column(name).to_pylist() for name in ("document", "headings"))
+    for document, page in groupby(range(chunks.num_rows), key=documents.__getitem__):
+        rows = list(page)
+        label = Counter(of_chunk[rows].tolist()).most_common(1)[0][0]
+        for name in (titles[document], *headings[rows[0]][:1]):
+            yield name.casefold(), label
 
 
 def _labels_of_entities(
@@ -426,9 +423,8 @@ def _labels_of_entities(
     open_topics = np.ones(groups, bool)
     while True:
         allowed = np.where(open_topics, votes, 0)
-        labels = np.where(allowed.max(axis=1, initial=0) > 0, allowed.argmax(axis=1), NONE).astype(
-            np.int64
-        )
+        is_named = allowed.max(axis=1, initial=0) > 0
+        labels = np.where(is_named, allowed.argmax(axis=1), NONE).astype(np.int64)
         sizes = np.bincount(labels[labels != NONE], minlength=groups)
         small = open_topics & (sizes < rules.fine_cluster_size)
         if not small.any() or open_topics.sum() == 1:
@@ -448,7 +444,10 @@ def _common_folder(sections: Sequence[_Section]) -> str:
     for section in sections:
         place = PurePosixPath(section.folder)
         counts.update(map(str, (place, *place.parents)))
-    holding = [folder for folder, count in counts.items() if 2 * count > len(sections)]
+    holding = []
+    for folder, count in counts.items():
+        if 2 * count > len(sections):
+            holding.append(folder)
     deepest = max(holding, key=lambda folder: (folder != ROOT, folder.count("/")))
     return "" if deepest == ROOT else deepest
 

@@ -27,7 +27,7 @@ from models.topics import Vectors
 from schemas.catalogue import columns_schema
 from schemas.edges import ClusterEdgeType
 from schemas.ids import content_key, edge_key, node_id
-from schemas.record import to_table
+from schemas.record import JsonObject, to_table
 from schemas.topics import LOST, Cluster, ClusterParams
 
 ALGORITHM = f"hdbscan+leiden consensus/{VERSION}"
@@ -53,30 +53,33 @@ class Move(NamedTuple):
     former_topic: str | None
 
 
-def read_previous(store: RowStore) -> dict[str, dict[str, Any]]:
+def read_previous(store: RowStore) -> dict[str, JsonObject]:
     """The clusters of the last build by key; empty before the first."""
-    rows = {row["_key"]: row for row in scan_rows(store, "clusters")}
-    return {key: {**row, "metadata": orjson.loads(row["metadata"])} for key, row in rows.items()}
+    clusters = {}
+    for row in scan_rows(store, "clusters"):
+        clusters[row["_key"]] = {**row, "metadata": orjson.loads(row["metadata"])}
+    return clusters
 
 
 def moves_between(material: Material, hierarchy: Hierarchy) -> list[Move]:
     """Every entity whose topic is another than before, by key."""
     current_topics = [hierarchy.topics[label] for label in hierarchy.labels.tolist()]
     places = zip(material.keys, current_topics, material.topic, strict=True)
-    return [Move(key, topic, previous) for key, topic, previous in places if topic != previous]
+    moves = []
+    for key, topic, previous in places:
+        if topic != previous:
+            moves.append(Move(key, topic, previous))
+    return moves
 
 
 def gone_by_topic(material: Material, previous: Previous) -> Counter[str]:
     """How many members each topic lost, by what its size was and what ingestion took out."""
-    still = Counter(topic for topic in material.topic if topic is not None)
-    former_sizes = {
-        key: row["size"] + row["metadata"].get(LOST, 0)
-        for key, row in previous.items()
-        if row["level"] == 1
-    }
-    return Counter(
-        {key: size - still[key] for key, size in former_sizes.items() if size > still[key]}
-    )
+    gone: Counter[str] = Counter()
+    for key, row in previous.items():
+        if row["level"] == 1:
+            gone[key] = row["size"] + row["metadata"].get(LOST, 0)
+    gone -= Counter(filter(None, material.topic))
+    return gone
 
 
 def moving_topics(hierarchy: Hierarchy, moves: Sequence[Move], gone: Counter[str]) -> Rows:
@@ -84,14 +87,12 @@ def moving_topics(hierarchy: Hierarchy, moves: Sequence[Move], gone: Counter[str
     gained = Counter(move.topic for move in moves)
     lost = gone + Counter(move.former_topic for move in moves if move.former_topic)
     sizes = dict(zip(hierarchy.topics, hierarchy.sizes().tolist(), strict=True))
-    shares = [
-        {
-            "cluster": key,
-            "share": round((gained[key] + lost[key]) / (sizes.get(key, 0) + lost[key]), 4),
-        }
-        for key in gained.keys() | lost.keys()
-    ]
-    return sorted(shares, key=lambda moving: (-moving["share"], moving["cluster"]))
+    shares: dict[str, float] = {}
+    for key in gained.keys() | lost.keys():
+        members = sizes.get(key, 0) + lost[key]
+        shares[key] = round((gained[key] + lost[key]) / members, 4)
+    ordered = sorted(shares, key=lambda key: (-shares[key], key))
+    return [{"cluster": key, "share": shares[key]} for key in ordered]
 
 
 def topic_drift(hierarchy: Hierarchy, previous: Previous) -> np.ndarray:
@@ -99,9 +100,8 @@ def topic_drift(hierarchy: Hierarchy, previous: Previous) -> np.ndarray:
     missing.
     """
     drift = np.zeros(len(hierarchy.topics))
-    for number, (key, centroid) in enumerate(
-        zip(hierarchy.topics, hierarchy.centroids, strict=True)
-    ):
+    for number, key in enumerate(hierarchy.topics):
+        centroid = hierarchy.centroids[number]
         former = previous[key]["centroid"] if key in previous else None
         if former is not None and len(former) == len(centroid) and centroid.any():
             cosine = float(centroid @ np.asarray(former, np.float32))
@@ -126,30 +126,35 @@ def make_rows(
     parents = [hierarchy.above[parent] for parent in hierarchy.parents.tolist()]
     settings = {name: getattr(rules, name) for name in ("min_cluster_size", "min_samples", "seed")}
     describe = partial(_cluster, model=model, centroid_version=hierarchy.centroid_version(model))
-    of_topic = partial(describe, level=1, cluster_params=ClusterParams(algo=ALGORITHM, **settings))
-    of_super_topic = partial(
-        describe, level=2, cluster_params=ClusterParams(algo=AGGLOMERATION, **settings)
-    )
-    clusters = [
-        of_topic(*facts, parent=parent, drift=float(distance))
-        for *facts, parent, distance in zip(
-            hierarchy.topics, topics, hierarchy.centroids, sizes, parents, drift, strict=True
-        )
-    ]
-    clusters += map(of_super_topic, hierarchy.above, above, hierarchy.above_centroids, above_sizes)
-    of_entity = (
-        hierarchy.centroids[hierarchy.labels] if len(hierarchy.topics) else hierarchy.centroids
-    )
-    members = _cosines(material.vectors, of_entity)
+    params = ClusterParams(algo=ALGORITHM, **settings)
+    params_above = ClusterParams(algo=AGGLOMERATION, **settings)
+    clusters = []
+    for number, wording in enumerate(topics):
+        facts = hierarchy.topics[number], wording, hierarchy.centroids[number], sizes[number]
+        places = {"parent": parents[number], "drift": float(drift[number])}
+        clusters.append(describe(*facts, level=1, cluster_params=params, **places))
+    for number, wording in enumerate(above):
+        centroid, size = hierarchy.above_centroids[number], above_sizes[number]
+        facts = hierarchy.above[number], wording, centroid, size
+        clusters.append(describe(*facts, level=2, cluster_params=params_above))
+    edges = _member_edges(material, hierarchy)
     joints = _cosines(hierarchy.centroids, hierarchy.above_centroids[hierarchy.parents])
-    of_topics = [hierarchy.topics[label] for label in hierarchy.labels.tolist()]
-    part_of = partial(_edge, "entities", ClusterEdgeType.PART_OF)
-    subtopic_of = partial(_edge, "clusters", ClusterEdgeType.SUBTOPIC_OF)
-    edges = [
-        *map(part_of, material.keys, of_topics, members, hierarchy.noise.tolist()),
-        *map(subtopic_of, hierarchy.topics, parents, joints),
-    ]
+    for edge in zip(hierarchy.topics, parents, joints, strict=True):
+        edges.append(_edge("clusters", ClusterEdgeType.SUBTOPIC_OF, *edge))
     return sorted(clusters, key=lambda cluster: cluster.key), sorted(edges)
+
+
+def _member_edges(material: Material, hierarchy: Hierarchy) -> list[EdgeRow]:
+    """The edge from each entity to its topic."""
+    if not hierarchy.topics:
+        return []
+    cosines = _cosines(material.vectors, hierarchy.centroids[hierarchy.labels])
+    members = zip(material.keys, hierarchy.labels, cosines, hierarchy.noise.tolist(), strict=True)
+    edges = []
+    for key, label, cosine, is_noise in members:
+        topic = hierarchy.topics[label]
+        edges.append(_edge("entities", ClusterEdgeType.PART_OF, key, topic, cosine, is_noise))
+    return edges
 
 
 def _cluster(
@@ -211,16 +216,10 @@ def write_rows(
     noted = set(scan_values(store, JOURNAL, "entity"))
     if gone := sorted(noted - present):  # an entity that was forgotten leaves no trace here either
         store.delete(JOURNAL, where=[Term("entity", "in", gone)])
-    entries = [
-        (
-            content_key("m", move.entity, build),
-            *move,
-            build,
-            at,
-            _MOVED if move.former_topic else _PLACED,
-        )
-        for move in moves
-    ]
+    entries = []
+    for move in moves:
+        reason = _MOVED if move.former_topic else _PLACED
+        entries.append((content_key("m", move.entity, build), *move, build, at, reason))
     columns = ("_key", "entity", "cluster_id", "prev_cluster_id", "build", "at", "reason")
     store.upsert(JOURNAL, _table(JOURNAL, columns, entries))
 
@@ -235,19 +234,14 @@ def _cosines(first: Vectors, right: Vectors) -> list[float]:
     """Cosine of each pair of rows, within [0, 1]; 0 where either is missing, so that it counts for
     nothing.
     """
-    cosines: list[float] = (
-        np.clip(np.einsum("ij,ij->i", first, right), 0.0, 1.0).astype(np.float64).round(5).tolist()
-    )
-    return cosines
+    cosines = np.clip(np.einsum("ij,ij->i", first, right), 0.0, 1.0)
+    rounded: list[float] = cosines.astype(np.float64).round(5).tolist()
+    return rounded
 
 
 def _table(collection: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> pa.Table:
     schema = columns_schema(collection, columns)
-    values = list(zip(*rows, strict=True)) or [()] * len(columns)
-    return pa.table(
-        [pa.array(column, field.type) for column, field in zip(values, schema, strict=True)],
-        schema=schema,
-    )
+    return pa.Table.from_pylist([dict(zip(columns, row, strict=True)) for row in rows], schema)
 
 
 BIGGEST = 10
@@ -269,7 +263,7 @@ def build_topics(
     mode: Mode = "auto",
     rules: HierarchyRules = HierarchyRules(),
     inputs: str = "",
-) -> dict[str, Any]:
+) -> JsonObject:
     """Give every entity exactly one topic, and every topic a name, a summary and the key of the one
     it continues.
 
@@ -310,7 +304,7 @@ def build_topics(
     why = "something it depends on changed" if last else "there is no earlier hierarchy"
     if writer.left_out:
         why += "; summaries are quoted: too many calls for HADES_LLM_MAX_CALLS"
-    report: dict[str, Any] = {
+    report: JsonObject = {
         "mode": "full",
         "why": why,
         "build": build_state.digest_of(digest, last.generation if last else "")[:25],
@@ -345,35 +339,36 @@ def _figures(
     previous: Previous,
     moves: Sequence[Move],
     drift: np.ndarray,
-) -> dict[str, Any]:
+) -> JsonObject:
     """How many topics and entities there are, and how they differ from those of the last build."""
     sizes, keys = hierarchy.sizes(), set(hierarchy.topics)
+    unplaced = int(sizes[hierarchy.topics.index(BUCKET)]) if BUCKET in keys else 0
+    mean_drift = float((drift * sizes).sum() / max(1, sizes.sum()))
     former_keys = {key for key, row in previous.items() if row["level"] == 1}
     gone = gone_by_topic(material, previous)
+    moved = sum(move.former_topic is not None for move in moves)
     return {
         "entities": len(material),
         "topics": len(hierarchy.topics),
         "supertopics": len(hierarchy.above),
         "noise": int(np.count_nonzero(hierarchy.noise)),
-        "unplaced": int(sizes[hierarchy.topics.index(BUCKET)]) if BUCKET in keys else 0,
-        "moved": sum(move.former_topic is not None for move in moves),
-        "placed": sum(move.former_topic is None for move in moves),
+        "unplaced": unplaced,
+        "moved": moved,
+        "placed": len(moves) - moved,
         "gone": gone.total(),
         "topics_new": len(keys - former_keys),
         "topics_gone": len(former_keys - keys),
         "topics_kept": len(keys & former_keys),
-        "drift": round(float((drift * sizes).sum() / max(1, sizes.sum())), 6),
+        "drift": round(mean_drift, 6),
         "moving": moving_topics(hierarchy, moves, gone),
     }
 
 
 def _list_biggest(hierarchy: Hierarchy, topics: Sequence[Wording]) -> Rows:
-    rows = [
-        {"cluster": key, "name": wording.name, "size": size}
-        for key, wording, size in zip(
-            hierarchy.topics, topics, hierarchy.sizes().tolist(), strict=True
-        )
-    ]
+    rows = []
+    sizes = hierarchy.sizes().tolist()
+    for key, wording, size in zip(hierarchy.topics, topics, sizes, strict=True):
+        rows.append({"cluster": key, "name": wording.name, "size": size})
     return sorted(rows, key=lambda row: (-row["size"], row["cluster"]))[:BIGGEST]
 
 

@@ -22,6 +22,7 @@ from hades.text.sentences import documentation_sentences, sentences
 from hades.text.words import split_identifier
 from models.topics import NONE, Labels, best_sentence, characteristic_terms, term_counts, topic_name
 from schemas.nodes import CODE_KINDS
+from schemas.record import JsonObject
 
 Chunk = Mapping[str, Any]  # a row of `doc_chunks`
 Span = tuple[int, int]  # of a sentence in the text of a chunk
@@ -58,11 +59,11 @@ class Wording:
     written_by: str = ""
     written_from: str = ""
 
-    def metadata(self) -> dict[str, Any]:
+    def metadata(self) -> JsonObject:
         """As kept with the cluster."""
         return {
             "terms": list(self.terms),
-            "evidence": [vars(quote) for quote in self.quotes],
+            "evidence": list(map(vars, self.quotes)),
             "written_by": self.written_by,
             "written_from": self.written_from,
         }
@@ -113,10 +114,7 @@ def _describe_topics(
 ) -> list[Wording]:
     """The name, terms and quotes of every topic."""
     hierarchy, most = writer.hierarchy, writer.rules.summary_sentences
-    nearest = [
-        _nearest(writer, labels, topic, centroid)
-        for topic, centroid in enumerate(hierarchy.centroids)
-    ]
+    nearest = [_nearest(writer, labels, topic) for topic in range(len(hierarchy.topics))]
     chunks, openings = _chunks_near(writer, nearest), _read_openings(writer)
     topics = []
     for number, key in enumerate(hierarchy.topics):
@@ -215,13 +213,12 @@ def _speakers(hierarchy: Hierarchy) -> Labels:
     return np.where(hierarchy.is_core | ~has_core[hierarchy.labels], hierarchy.labels, NONE)
 
 
-def _nearest(writer: Writer, labels: Labels, group: int, centroid: np.ndarray) -> list[int]:
+def _nearest(writer: Writer, labels: Labels, topic: int) -> list[int]:
     """The members nearest to the centroid, nearest first, then by key."""
-    rows = np.flatnonzero(labels == group)
-    cosine = np.round(writer.material.vectors[rows] @ centroid, 5)
-    nearest: list[int] = rows[
-        np.argsort(-cosine, kind="stable")[: writer.rules.summary_members]
-    ].tolist()
+    rows = np.flatnonzero(labels == topic)
+    cosine = np.round(writer.material.vectors[rows] @ writer.hierarchy.centroids[topic], 5)
+    order = np.argsort(-cosine, kind="stable")[: writer.rules.summary_members]
+    nearest: list[int] = rows[order].tolist()
     return nearest
 
 
@@ -240,9 +237,9 @@ def _chunks_near(writer: Writer, nearest: Sequence[Sequence[int]]) -> list[list[
     for centroid, members in zip(writer.hierarchy.centroids, nearest, strict=True):
         entity_ids = [f"entities/{keys_of[row]}" for row in members]
         near = set(chain.from_iterable(naming.get(entity, ()) for entity in entity_ids))
-        similarity = {
-            key: _similarity(chunks[key], centroid, writer.model) for key in near & chunks.keys()
-        }
+        similarity: dict[str, float] = {}
+        for key in near & chunks.keys():
+            similarity[key] = _similarity(chunks[key], centroid, writer.model)
         best = sorted(similarity, key=lambda key: (-similarity[key], key))
         of_topics.append([chunks[key] for key in best])
     return of_topics
@@ -293,11 +290,10 @@ def _quotes(
         span = best_sentence(row["text"], spans_of(row), terms)
         if span is None or row["document"] in quotes:
             continue
-        start = row["span"][0]
+        start, text = row["span"][0], row["text"][slice(*span)]
         place = (start + span[0], start + span[1])
-        quotes[row["document"]] = Quote(
-            row["text"][slice(*span)], row["document"], place, row["_key"], row["sha256"]
-        )
+        quote = Quote(text, row["document"], place, row["_key"], row["sha256"])
+        quotes[row["document"]] = quote
         if len(quotes) == limit:
             break
     return tuple(quotes.values())

@@ -9,12 +9,12 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
-import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from hades import build_state
 from hades.night.columns import ids
+from hades.night.stage import Report
 from hades.ports.store import RowStore, Term, scan_rows
 from hades.settings.tree import LearningSettings
 from models.arrays import Flags, Floats, Longs
@@ -27,6 +27,7 @@ from models.weights import (
     learn_offsets,
     scores_of,
 )
+from schemas.record import JsonObject
 from schemas.telemetry import FORGOTTEN, Feedback, ShownResults
 
 # Judged turns of `query_logs` as choices: which shown result was held above which other one. A
@@ -83,16 +84,14 @@ def read_turns(store: RowStore, rules: LearningSettings) -> list[JudgedTurn]:
 
     A question whose words were forgotten teaches nothing any more.
     """
-    turns = [
-        JudgedTurn(
-            row["_key"],
-            ShownResults.model_validate(orjson.loads(row["results"])),
-            Feedback.model_validate(orjson.loads(row["feedback"])),
-            is_held_out(row["query"], rules.held_out),
-        )
-        for row in _judge(store)
-        if row["query"] != FORGOTTEN
-    ]
+    turns = []
+    for row in _judge(store):
+        if row["query"] == FORGOTTEN:
+            continue
+        shown = ShownResults.model_validate_json(row["results"])
+        feedback = Feedback.model_validate_json(row["feedback"])
+        is_test = is_held_out(row["query"], rules.held_out)
+        turns.append(JudgedTurn(row["_key"], shown, feedback, is_test))
     return sorted(turns, key=lambda turn: (turn.feedback.at, turn.key))
 
 
@@ -112,13 +111,7 @@ def choices_of(
     starts, members = [0], list[int]()
     pairs: list[tuple[int, int, int, float, bool]] = []
     for number, turn in enumerate(turns):
-        liked, disliked = turn.feedback.good, turn.feedback.bad
-        paths = [(path.rank, path.edges) for path in turn.shown.paths]
-        passages = [(passage.rank, mentions.get(passage.id, ())) for passage in turn.shown.passages]
-        for shown, best, worst in (
-            (paths, liked.paths, disliked.paths),
-            (passages, liked.passages, disliked.passages),
-        ):
+        for shown, best, worst in _judged_lists(turn, mentions):
             rows_by_rank = _rows_by_rank(shown, row_of)
             preferences = list(_preferences(list(rows_by_rank), best, worst, power))
             if not preferences:
@@ -126,9 +119,8 @@ def choices_of(
             result = {rank: len(starts) - 1 + at for at, rank in enumerate(rows_by_rank)}
             for preferred, less_liked, weight, lifts in preferences:
                 share = weight / len(less_liked)
-                pairs += [
-                    (number, result[preferred], result[rank], share, lifts) for rank in less_liked
-                ]
+                for rank in less_liked:
+                    pairs.append((number, result[preferred], result[rank], share, lifts))
             for rows in rows_by_rank.values():
                 members += [place.setdefault(row, len(place)) for row in rows]
                 starts.append(len(members))
@@ -144,18 +136,29 @@ def choices_of(
 
 
 _PAIR_TYPES = (np.int64, np.int64, np.int64, np.float64, np.bool_)
+ShownEdges = Sequence[tuple[int, Sequence[str]]]  # the rank of each result, and its edges
 
 
-def _rows_by_rank(
-    shown: Sequence[tuple[int, Sequence[str]]], row_of: Mapping[str, int]
-) -> dict[int, list[int]]:
+def _judged_lists(
+    turn: JudgedTurn, mentions: Mapping[str, Sequence[str]]
+) -> Iterator[tuple[ShownEdges, Collection[int], Collection[int]]]:
+    """What a turn showed, list by list, with the ranks that were liked and disliked."""
+    liked, disliked = turn.feedback.good, turn.feedback.bad
+    paths = [(path.rank, path.edges) for path in turn.shown.paths]
+    yield paths, liked.paths, disliked.paths
+    passages: list[tuple[int, Sequence[str]]] = []
+    for passage in turn.shown.passages:
+        passages.append((passage.rank, mentions.get(passage.id, ())))
+    yield passages, liked.passages, disliked.passages
+
+
+def _rows_by_rank(shown: ShownEdges, row_of: Mapping[str, int]) -> dict[int, list[int]]:
     """The rows of each shown result's edges that can learn, by rank; results without any are left
     out.
     """
     rows_by_rank = {}
     for rank, edge_ids in shown:
-        rows = [row_of[edge_id] for edge_id in dict.fromkeys(edge_ids) if edge_id in row_of]
-        if rows:
+        if rows := [row_of[edge_id] for edge_id in dict.fromkeys(edge_ids) if edge_id in row_of]:
             rows_by_rank[rank] = rows
     return rows_by_rank
 
@@ -205,14 +208,14 @@ def _preferences(
             yield rank, bad, 1.0 / len(unjudged), False
 
 
-def _judge(store: RowStore) -> Iterator[dict[str, Any]]:
+def _judge(store: RowStore) -> Iterator[JsonObject]:
     """Rows that hold a judgement, in key order."""
     rows = scan_rows(store, "query_logs", columns=["_key", "query", "results", "feedback"])
     return (row for row in rows if row["feedback"] not in (None, "", "{}"))
 
 
 _DECIMALS = 6
-_NOTHING_JUDGED: Mapping[str, Any] = {
+_NOTHING_JUDGED: Report = {
     "turns": 0,
     "pairs": 0,
     "moved": {},
@@ -223,7 +226,7 @@ _NOTHING_JUDGED: Mapping[str, Any] = {
 }
 
 
-def tell(learned: Mapping[str, Any]) -> str:
+def tell(learned: Report) -> str:
     """One sentence; empty where nobody judged anything."""
     if not learned.get("turns"):
         return ""
@@ -256,7 +259,7 @@ def learn_from_use(
     edges: WeighedEdges,
     rules: LearningSettings,
     judged: str = "",
-) -> tuple[dict[str, Floats], dict[str, Any]]:
+) -> tuple[dict[str, Floats], JsonObject]:
     """Replay every judged turn over edges, test, and keep or leave what was learned.
 
     `edges` are keys and weights of `relations` and `mentions`. Given back are what to add to the
@@ -304,14 +307,16 @@ def learn_from_use(
     return whole, report
 
 
-def _held_out_figures(comparison: Comparison) -> dict[str, Any]:
-    has_interval = np.isfinite(comparison.low)
+def _held_out_figures(comparison: Comparison) -> JsonObject:
+    interval = None
+    if np.isfinite(comparison.low):
+        interval = [_round(comparison.low), _round(comparison.high)]
     return {
         "questions": comparison.turns,
         "before": _round(comparison.before),
         "after": _round(comparison.after),
         "difference": _round(comparison.difference),
-        "interval": [_round(comparison.low), _round(comparison.high)] if has_interval else None,
+        "interval": interval,
     }
 
 
@@ -319,10 +324,8 @@ def shift(weights: Floats, offsets: Floats) -> Floats:
     """sigma(logit(weight) + offset), written so that 0 and 1 stay what they are and an offset of 0
     changes no bit.
     """
-    odds = np.exp(offsets)
-    moved: Floats = np.where(
-        offsets == 0.0, weights, weights * odds / (1.0 - weights + weights * odds)
-    )
+    raised = weights * np.exp(offsets)
+    moved: Floats = np.where(offsets == 0.0, weights, raised / (1.0 - weights + raised))
     return moved
 
 
@@ -372,21 +375,16 @@ def _spread(edges: WeighedEdges, rows: Longs, offsets: Floats) -> dict[str, Floa
 
 def _largest(
     choices: Choices, row_of: Mapping[str, int], prior: Floats, offsets: Floats
-) -> list[dict[str, Any]]:
+) -> list[JsonObject]:
     """The edges that moved most, then by id: the offset of the logit, and the weight before and
     after.
     """
     name_of = {row: name for name, row in row_of.items()}
     edge_names = {at: name_of[int(choices.edges[at])] for at in np.flatnonzero(offsets).tolist()}
-    order = sorted(edge_names, key=lambda at: (-abs(offsets[at]), edge_names[at]))[:_LARGEST]
     prior_weights = 1.0 / (1.0 + np.exp(-prior))
-    learned_weights = shift(prior_weights, offsets)
-    return [
-        {
-            "edge": edge_names[at],
-            "learned": _round(offsets[at]),
-            "before": _round(prior_weights[at]),
-            "after": _round(learned_weights[at]),
-        }
-        for at in order
-    ]
+    figures = {"learned": offsets, "before": prior_weights, "after": shift(prior_weights, offsets)}
+    largest = []
+    for at in sorted(edge_names, key=lambda at: (-abs(offsets[at]), edge_names[at]))[:_LARGEST]:
+        rounded = {name: _round(values[at]) for name, values in figures.items()}
+        largest.append({"edge": edge_names[at], **rounded})
+    return largest

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -30,7 +29,7 @@ from models.arrays import Flags, Floats, Longs, Singles
 from models.weights import PART_DECIMALS, PARTS, Codes
 from schemas.ids import iso
 from schemas.nodes import RelationType
-from schemas.record import from_rows, to_table
+from schemas.record import JsonObject, from_rows, to_table
 from schemas.telemetry import WeightConfig
 
 # What weighing goes by: the priors and boosts of the settings, the rows of `weight_config` that a
@@ -84,15 +83,11 @@ def read_config(store: RowStore, path: PathSettings) -> list[WeightConfig]:
         )
     last_record, defaults = build_state.complete(store, build_state.WEIGHTS), default_rows(path)
     written = defaults if last_record is None else last_record.report.get("defaults", defaults)
-    return [
-        _row(
-            kind,
-            _own_values(stored.get(kind), written.get(kind, {})),
-            defaults[kind],
-            path.relation_boost[RelationType(kind)],
-        )
-        for kind in TYPES
-    ]
+    rows = []
+    for kind in TYPES:
+        values = _own_values(stored.get(kind), written.get(kind, {}))
+        rows.append(_row(kind, values, defaults[kind], path))
+    return rows
 
 
 def complete_config(rows: Sequence[WeightConfig], path: PathSettings) -> list[WeightConfig]:
@@ -100,10 +95,10 @@ def complete_config(rows: Sequence[WeightConfig], path: PathSettings) -> list[We
     that they lack.
     """
     stored, defaults = {row.relation_type: row for row in rows}, default_rows(path)
-    return [
-        stored.get(str(kind)) or _row(str(kind), {}, defaults[str(kind)], path.relation_boost[kind])
-        for kind in RelationType
-    ]
+    config = []
+    for kind in TYPES:
+        config.append(stored.get(kind) or _row(kind, {}, defaults[kind], path))
+    return config
 
 
 Values = Mapping[str, Any]  # of a row of `weight_config`: type_prior, tau_days and coefficients
@@ -113,14 +108,14 @@ def default_rows(path: PathSettings) -> dict[str, Values]:
     """What each relation type has where no person wrote anything; priors are those of the
     settings.
     """
-    return {
-        str(kind): {
+    defaults: dict[str, Values] = {}
+    for kind, prior in path.relation_prior.items():
+        defaults[str(kind)] = {
             "type_prior": round(prior, PART_DECIMALS),
             "tau_days": DEFAULT_TAU_DAYS[kind],
             "coefficients": dict(COEFFICIENTS),
         }
-        for kind, prior in path.relation_prior.items()
-    }
+    return defaults
 
 
 def _own_values(stored: Values | None, written: Values) -> Values:
@@ -133,7 +128,7 @@ def _own_values(stored: Values | None, written: Values) -> Values:
     return {**values, "coefficients": changed}
 
 
-def _differing(stored: Values, written: Values, names: Iterable[str]) -> dict[str, Any]:
+def _differing(stored: Values, written: Values, names: Iterable[str]) -> JsonObject:
     return {name: stored[name] for name in names if stored[name] != written.get(name)}
 
 
@@ -142,7 +137,7 @@ def store_config(store: RowStore) -> list[WeightConfig]:
     return from_rows(WeightConfig, scan_rows(store, "weight_config"))
 
 
-def _row(kind: str, stored: Values, default: Values, boost: float) -> WeightConfig:
+def _row(kind: str, stored: Values, default: Values, path: PathSettings) -> WeightConfig:
     values = {**default, **stored}
     merged = {**default["coefficients"], **stored.get("coefficients", {})}
     if strangers := sorted(set(merged) - {*PARTS, BIAS}):
@@ -150,31 +145,28 @@ def _row(kind: str, stored: Values, default: Values, boost: float) -> WeightConf
             f"weight_config/{kind} gives a coefficient for {strangers[0]}; there are "
             f"{', '.join(PARTS)}"
         )
-    coefficients = {
-        part: _json_number(_number(kind, part, merged[part], 0.0, _MAX)) for part in PARTS
-    }
+    coefficients = {}
+    for part in PARTS:
+        coefficients[part] = _json_number(_number(kind, part, merged[part], 0.0, _MAX))
     prior = _number(kind, "type_prior", values["type_prior"], 0.0, 1.0)
     return WeightConfig(
         key=kind,
         relation_type=kind,
         type_prior=round(prior, PART_DECIMALS),
         tau_days=_number(kind, "tau_days", values["tau_days"], 1.0, _MAX),
-        relation_boost=boost,
+        relation_boost=path.relation_boost[RelationType(kind)],
         coefficients=coefficients,
     )
 
 
-def _number(kind: str, name: str, value: object, low: float, high: float) -> float:
-    number = (
-        float(value) if isinstance(value, int | float) and not isinstance(value, bool) else math.nan
+def _number(kind: str, name: str, value: Any, low: float, high: float) -> float:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if is_number and low <= value <= high:
+        return float(value)
+    raise WeightError(
+        f"weight_config/{kind}: {name} is {value!r}; it must be a number from {low:g} to {high:g}: "
+        "correct it, or delete the row to have the default"
     )
-    if not low <= number <= high:
-        raise WeightError(
-            f"weight_config/{kind}: {name} is {value!r}; it must be a number from {low:g} to "
-            f"{high:g}: "
-            "correct it, or delete the row to have the default"
-        )
-    return number
 
 
 def _json_number(value: float) -> float:
@@ -239,7 +231,7 @@ _DECIMALS = 6
 _OF_THIS_RUN = ("changed", "seconds", "skipped", "why")
 
 
-def lasting(report: Report) -> dict[str, Any]:
+def lasting(report: Report) -> JsonObject:
     """What is a function of the weights alone, for the registered file: no time, nothing about this
     run.
     """
@@ -250,16 +242,13 @@ def by_type(weights: Floats, types: Codes) -> dict[str, dict[str, float]]:
     """How many relations of each type there are and what they weigh on average; types without any
     are left out.
     """
-    count = np.bincount(types, minlength=len(TYPES))
-    total = np.bincount(types, weights=weights, minlength=len(TYPES))
-    return {
-        kind: {
-            "count": int(count[code]),
-            "mean": round(float(total[code] / count[code]), _DECIMALS),
-        }
-        for code, kind in enumerate(TYPES)
-        if count[code]
-    }
+    figures = {}
+    for code, kind in enumerate(TYPES):
+        of_type = weights[types == code]
+        if len(of_type):
+            mean = round(float(of_type.mean()), _DECIMALS)
+            figures[kind] = {"count": len(of_type), "mean": mean}
+    return figures
 
 
 # The stage `weights`: every relation and mention is weighed from its components, and what changed
@@ -274,7 +263,7 @@ _MARK_DIGITS = 24
 _SIMILAR = TYPES.index(RelationType.SIMILAR_TO)
 
 
-def weigh(context: BuildContext, as_of: datetime, inputs: str = "") -> dict[str, Any]:
+def weigh(context: BuildContext, as_of: datetime, inputs: str = "") -> JsonObject:
     """Weigh every relation and mention as of a week, unless nothing they depend on has changed; the
     report.
 
@@ -304,8 +293,9 @@ def weigh(context: BuildContext, as_of: datetime, inputs: str = "") -> dict[str,
     context.progress("weights", 1, 3)
     sums = graph.sums(config)
     bias = weights.bias_for(sums)
+    prior_weights = weights.squash(sums, bias).astype(float)
     priors = {
-        "relations": (graph.relations.column("_key"), weights.squash(sums, bias).astype(float)),
+        "relations": (graph.relations.column("_key"), prior_weights),
         "mentions": (graph.mentions.column("_key"), graph.mention_weights),
     }
     # The bias is that of the parts, so one edge's lesson moves no other.
@@ -391,11 +381,12 @@ class MeasuredGraph:
         weighed = weights.squash(self.sums(config) + lessons, bias)
         boosts = _singles([row.relation_boost for row in config])
         components = [pa.array(_decimals(values)) for values in self.parts.values()]
+        costs = weights.costs(weighed, self.types, boosts, eps)
         relations = {
             "_key": self.relations.column("_key"),
             "weight": weighed.astype(np.float64),
             "weight_components": pa.StructArray.from_arrays(components, [*self.parts]),
-            "cost": weights.costs(weighed, self.types, boosts, eps).astype(np.float64),
+            "cost": costs.astype(np.float64),
             "sim": pa.array(_decimals(self.sim), from_pandas=True),
             "learned": _lessons(offsets["relations"]),
         }
@@ -413,20 +404,20 @@ class MeasuredGraph:
             "mentions": np.zeros(self.mentions.num_rows),
         }
 
-    def figures(self, rows: Mapping[str, pa.Table]) -> dict[str, Any]:
+    def figures(self, rows: Mapping[str, pa.Table]) -> JsonObject:
         """How many weights there are and how they are spread."""
         stored = {name: numbers(table.column("weight")) for name, table in rows.items()}
         quantiles = np.quantile(stored["relations"], QUANTILES) if len(self.types) else ()
         spread = zip(QUANTILES, quantiles, strict=False)
-        values = {**stored, **{name: _decimals(part) for name, part in self.parts.items()}}
+        values = stored | {name: _decimals(part) for name, part in self.parts.items()}
+        histograms = {}
+        for name, shares in values.items():
+            histograms[name] = np.histogram(shares, BINS, (0.0, 1.0))[0].tolist()
         return {
             "rows": {name: len(weighed) for name, weighed in stored.items()},
             "quantiles": {f"{share:g}": round(float(at), _DECIMALS) for share, at in spread},
             "types": by_type(stored["relations"], self.types),
-            "histograms": {
-                name: np.histogram(column, BINS, (0.0, 1.0))[0].tolist()
-                for name, column in values.items()
-            },
+            "histograms": histograms,
         }
 
 
@@ -459,10 +450,8 @@ def _lessons(offsets: Floats) -> pa.Array:
 
 def _weigh_mentions(mentions: pa.Table, entities: pa.Table, entity_ids: pa.Array) -> Floats:
     """The weight of each mention; `known` are the ids of the entities."""
-    metadata = entities.column("metadata").to_pylist()
-    is_term_entity = np.fromiter(
-        (orjson.loads(text or "{}").get("origin") == ["term"] for text in metadata), np.bool_
-    )
+    metadata = [orjson.loads(text or "{}") for text in entities.column("metadata").to_pylist()]
+    is_term_entity = np.array([row.get("origin") == ["term"] for row in metadata], np.bool_)
     is_term = at(is_term_entity, places_of(mentions.column("_to"), entity_ids), False)
     counts = integers(mentions.column("count"), 0)
     # What the title or the source itself mentions is counted, but stands nowhere in the text.

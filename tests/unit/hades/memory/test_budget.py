@@ -12,7 +12,7 @@ import pytest
 from hades.memory.history.rows import MemoryRefused
 from hades.memory.history.states import NewState
 from hades.memory.recall.agent import needs_by, retrieve_in_passes
-from hades.memory.recall.context import determine_consolidation_level, strategy_for
+from hades.memory.recall.context import strategy_for
 from hades.ports.services import Completion
 from hades.providers.hashing import HashingEmbedder
 from hades.providers.tokens import MiniLmTokenizer
@@ -74,7 +74,7 @@ def lived(forty_days, tmp_path, clock):
     ],
 )
 def test_a_question_says_which_summaries_it_wants(query, intent, level):
-    assert determine_consolidation_level(query) == level
+    assert strategy_for(query).level == level
     assert str(strategy_for(query).intent) == intent
 
 

@@ -11,8 +11,6 @@ import pytest
 
 from hades.memory.history import rows as records
 from hades.memory.history.rows import (
-    LATEST,
-    STATES,
     MemoryRefused,
     UnknownMemory,
     state_key,
@@ -220,8 +218,8 @@ def test_a_damaged_summary_is_reported_and_rebuilt(lived):
     lived.consolidate(3)
     topic = lived.topics("summary/daily/")[0]
     whole = lived.latest(topic)
-    row = records.fetch(lived.store, STATES, [whole.key], MemoryState)[whole.key]
-    records.put(lived.store, STATES, [row.model_copy(update={"metadata": {}})])
+    row = records.fetch(lived.store, MemoryState, [whole.key])[whole.key]
+    records.put(lived.store, [row.model_copy(update={"metadata": {}})])
     stray = whole.model_copy(
         update={
             "key": state_key("summary/weekly/x", 1),
@@ -230,7 +228,7 @@ def test_a_damaged_summary_is_reported_and_rebuilt(lived):
             "version": 1,
         }
     )
-    records.put(lived.store, STATES, [stray])
+    records.put(lived.store, [stray])
     pointer = LatestState(
         key=topic_key(stray.topic),
         topic=stray.topic,
@@ -238,7 +236,7 @@ def test_a_damaged_summary_is_reported_and_rebuilt(lived):
         version=1,
         updated_at=stray.timestamp,
     )
-    records.put(lived.store, LATEST, [pointer])
+    records.put(lived.store, [pointer])
     done = lived.consolidate(3)
     assert [one["damaged"] for one in done] == [[topic], ["summary/weekly/x"], []]
     assert lived.latest(topic).metadata["lines"] == whole.metadata["lines"]

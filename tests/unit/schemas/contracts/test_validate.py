@@ -42,7 +42,7 @@ def broken(expectation: Expectation, *shows: str, **columns: object) -> list[Fin
         (rules.one_of("x", ["a", "b"]), ["a", "b"], ["a", "c"]),
         (rules.between("x", 0, 1), [0.0, 1.0], [0.5, 1.1]),
         (rules.between("x", 1), [1, 2], [1, 0]),
-        (rules.matches("x", r"\S"), ["a", " b"], ["a", " "]),
+        (rules.has_text("x"), ["a", " b"], ["a", " "]),
         (rules.unique("x"), ["a", "b", None, None], None),
     ],
 )
