@@ -50,6 +50,7 @@ from hades.retrieval.turn_result import QUERY_LOGS, TurnLog, log_of
 from hades.snapshot.manifest import newer_documents, served
 from hades.snapshot.open import discard, open_snapshot, retire_snapshots
 from hades.snapshot.publish import PublishReport, publish
+from hades.snapshot.rights import OWNER, asker_of, rights_of
 from hades.snapshot.view import GraphView
 from schemas.answer import Retrieval
 from schemas.builds import ManifestEntry
@@ -76,6 +77,8 @@ class Hades:
         """`ingest_options` are those of an `IngestContext`: progress, history, workers, hold;
         `remote_options` those of `RemoteSources`.
         """
+        rights = rights_of(home)
+        ingest_options["rights"] = rights
         remotes = RemoteSources(home, **(remote_options or {}))
         ingest_options["remotes"] = remotes
         self._store = store
@@ -87,7 +90,7 @@ class Hades:
         self._build_context = build_context
         default_tools = Tools(tokenizer, embedder)
         self._open_answers = answers or (
-            lambda: Answers(self.view, lambda: served(home), default_tools)
+            lambda: Answers(self.view, lambda: served(home), default_tools, rights=rights)
         )
 
     @property
@@ -286,13 +289,24 @@ class Hades:
         """The published graph, as questions read it."""
         return open_snapshot(self.home)
 
-    def retrieve(self, text: str, **options: Any) -> Retrieval:
+    def retrieve(
+        self,
+        text: str,
+        *,
+        as_user: str | None = None,
+        groups: Sequence[str] = (),
+        as_owner: bool = False,
+        **options: Any,
+    ) -> Retrieval:
         """Answer a question from the published graph; the turn is logged beside the next question.
 
-        `options` are those of `Answers.retrieve`: recipe, plan, as_of, known_at, max_paths, mode,
-        near, domain, only, level and anyway.
+        `as_user` and `groups` say who asks: where sources state rights, only documents are shown
+        that are public or name one of them; the owner sees all. `options` are those of
+        `Answers.retrieve`: recipe, plan, as_of, known_at, max_paths, mode, near, domain, only,
+        level and anyway.
         """
-        answer = self.answers.retrieve(text, **options)
+        asker = OWNER if as_owner else asker_of(as_user, groups)
+        answer = self.answers.retrieve(text, asker=asker, **options)
         self._turns.add(log_of(answer, utc_now()))
         return with_origins(self.home, answer, utc_now())
 

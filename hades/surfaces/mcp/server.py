@@ -170,7 +170,7 @@ def caller_of(service: ToolService, context: Context[Any, Any]) -> Caller:
     """
     headers = context.headers
     if headers is None and not service.door.needs_token:
-        caller = Caller(getpass.getuser(), service.door.mode, service.door.tenant)
+        caller = service.local_caller(getpass.getuser(), service.door.tenant)
     else:
         caller = _remote_caller(service, headers or {})
     _note.get({})["who"] = caller.name
@@ -197,7 +197,7 @@ def _remote_caller(service: ToolService, headers: Mapping[str, str]) -> Caller:
     door = service.door
     caller = service.token_caller(headers)
     if caller is None and not door.needs_token:
-        caller = Caller("loopback", door.mode, door.tenant)
+        caller = service.local_caller("loopback", door.tenant)
     if caller is None or caller.tenant not in (None, door.tenant):
         raise CallRefused(NOT_AUTHENTICATED)
     if (seconds := service.rates.wait(caller.name)) > 0:
@@ -299,7 +299,7 @@ def make_tool(
             except ValidationError as error:
                 raise CallRefused(explain_problems(error.errors(), tool.name)) from None
             service_context = ServiceContext(
-                service, f"mcp:{caller.name}", Mode(capability.mode), caller.limit
+                service, f"mcp:{caller.name}", Mode(capability.mode), caller.limit, caller.asker
             )
             try:
                 reply = capability.call(request, service_context)
