@@ -99,11 +99,18 @@ class SourceRights:
             return self.of_origin(material.origin)
         for folder in (self._root, *map(self._folder_of, _paths_of(material.commit))):
             self._rules_for(folder)
-        return NOBODY if any(self._by_folder.values()) else PUBLIC
+        return NOBODY if self.states_some else PUBLIC
+
+    @property
+    def states_some(self) -> bool:
+        """Whether rules stood in a folder that was looked at."""
+        return any(self._by_folder.values())
 
     def of_origin(self, origin: str) -> Readers:
         """Who may read the document with an origin, which may name a part of a file."""
         path = self._file or self._path_of(origin)
+        if Path(path).name == FILE:
+            return NOBODY
         if self._synced is not None:
             return self._synced.get(path, PUBLIC)
         return readers_by(self._rules_for(self._folder_of(path)), self._root / path)

@@ -172,6 +172,7 @@ class Answers:
             self.lease() as view,
             span("hades.turn", recipe=recipe, snapshot=view.info.snapshot) as mark,
         ):
+            _require_rights(view, only)
             answer = retrieve(
                 view,
                 text,
@@ -229,6 +230,16 @@ class Answers:
 
     def __exit__(self, *raised: object) -> None:
         self.close()
+
+
+def _require_rights(view: OpenView, only: DocumentFilter | None) -> None:
+    """Refuse a live view where only a part may be read: rights are kept beside snapshots."""
+    within = None if only is None else only.within
+    if within is not None and within.readers and isinstance(view, RemoteView):
+        raise HadesError(
+            "some documents are not for everybody, and the live view (HADES_VIEW=arango) does not "
+            "know who may read them; set HADES_VIEW=snapshot"
+        )
 
 
 def without_whole(answer: Retrieval) -> Retrieval:

@@ -155,7 +155,11 @@ async def answer(
         caller = caller_of(service, context)
         require(caller, needs)
         result = await _in_thread(
-            service, context, lambda: work(caller), may_stop=needs is Mode.READ_ONLY
+            service,
+            context,
+            lambda: work(caller),
+            may_stop=needs is Mode.READ_ONLY,
+            counts=caller.limit is None,
         )
         note |= {"status": "ok", **(result.meta or {})}
         return result
@@ -211,9 +215,10 @@ async def _in_thread(
     work: Callable[[], CallToolResult],
     *,
     may_stop: bool,
+    counts: bool,
 ) -> CallToolResult:
-    """Run in a thread and report stages. A cancelled read stops after its stage; a cancelled write
-    is finished.
+    """Run in a thread and report stages, with `counts` what they found. A cancelled read stops
+    after its stage; a cancelled write is finished.
     """
     loop = asyncio.get_running_loop()
     stop = threading.Event()
@@ -222,7 +227,9 @@ async def _in_thread(
     def watch(stage: Stage) -> None:
         if stop.is_set():
             raise CallStopped
-        message = f"{stage.name}: {stage.given} found in {stage.ms:.0f} ms"
+        message = stage.name
+        if counts:
+            message += f": {stage.given} found in {stage.ms:.0f} ms"
         report = context.report_progress(len(reports) + 1, None, message)
         reports.append(asyncio.run_coroutine_threadsafe(report, loop))
 

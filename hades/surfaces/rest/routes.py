@@ -203,8 +203,12 @@ async def stream_query(
     context = services.context(caller, Mode.READ_ONLY)
 
     def work(hand_out: Callable[[AnswerEvent], None]) -> None:
-        # A cached answer has no stages.
-        with watched(lambda stage: hand_out(AnswerEvent("stage", stage))):
+        # A cached answer has no stages, and those of a caller who sees a part count the rest.
+        def hand_stage(stage: Stage) -> None:
+            if context.limit is None:
+                hand_out(AnswerEvent("stage", stage))
+
+        with watched(hand_stage):
             reply = QUERY.call(request, context)
         hand_out(AnswerEvent("answer", reply))
 
