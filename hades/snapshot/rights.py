@@ -24,6 +24,7 @@ NOBODY: Readers = ()
 OWNER: Readers = ("*",)  # who asks by this reads all; no reader can be called so
 USER = "user:"
 _LONGEST = 200
+_PLANS = "plans"
 
 
 class RightsError(HadesError):
@@ -71,11 +72,13 @@ _NO_RIGHTS = Rights()
 
 
 class RightsFile:
-    """The file of a home and of its branches. It is read once, and again when it was replaced."""
+    """The file of a home, which its branches and plans share: what they bring into the home has
+    rights there. It is read once, and again when it was replaced.
+    """
 
     def __init__(self, home: Path) -> None:
-        is_branch = home.parent.name == BRANCHES
-        self._path = (home.parents[1] if is_branch else home) / FILE
+        is_inside = home.parent.name in (BRANCHES, _PLANS)
+        self._path = (home.parents[1] if is_inside else home) / FILE
         self._read: tuple[tuple[int, int, int], Rights] | None = None
 
     def current(self) -> Rights:

@@ -22,7 +22,7 @@ from hades.ingest.rights import FILE
 from hades.ports.store import Mode
 from hades.settings.tree import Settings
 from hades.snapshot.rights import Readers, asker_of
-from hades.surfaces.access.contexts import Service, ServiceContext
+from hades.surfaces.access.contexts import LIMITED, Service, ServiceContext
 from hades.surfaces.access.limits import Caller, Door
 from hades.surfaces.capabilities.capability import document_of
 from hades.surfaces.capabilities.registry import CAPABILITIES
@@ -133,6 +133,8 @@ class World:
                 }
 
     def may_read(self, asker: Readers, path: str) -> bool:
+        if path == "memory":
+            return not self.hides_some()
         readers = self.readers.get(path, ())
         return "public" in readers or bool(set(asker) & set(readers))
 
@@ -180,14 +182,14 @@ def ask(
         context = ServiceContext(service, "guest", Mode.READ_ONLY, caller.limit, caller.asker)
         given: dict[str, Any] = {"query": text, "recipe": recipe}
         if surface == "any capability" and world.hides_some():
-            name = chance.choice(sorted(CAPABILITY))
+            name = chance.choice([*CAPABILITY, *8 * sorted(LIMITED)])
             request = CAPABILITY[name].request.model_construct(query=text)
-            if name in ("query", "answer"):
+            if name in LIMITED:
                 request = CAPABILITY[name].check({"query": text})
         else:
             request = CAPABILITY[name].check(given | ({"anyway": True} if name == "query" else {}))
         reply = document_of(CAPABILITY[name].call(request, context))
-        assert name in ("query", "answer") or not world.hides_some()
+        assert name in LIMITED or not world.hides_some()
         return text, json.dumps(reply, default=str)
     except HadesError as error:
         return text, str(error)

@@ -49,7 +49,7 @@ BUSY_SECONDS = 2.0
 OFFERED = (Profile.ONLINE, Profile.AGENT, Profile.PATHS, Profile.LONG)
 
 # A caller who may see a part of the corpus asks questions and nothing else.
-LIMITED = frozenset({"query", "answer"})
+LIMITED = frozenset({"query", "answer", "retrieve_paths", "retrieve_passages"})
 
 
 class CallContext:

@@ -35,8 +35,8 @@ LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
 LIMITED_NEXT = (
-    "this caller is limited to a part of the corpus: it may ask (/v1/query, /v1/answer) "
-    "and nothing else"
+    "this caller is limited to a part of the corpus: it may ask (/v1/query, /v1/answer, "
+    "pathrag_retrieve, hipporag_retrieve) and nothing else"
 )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import mailbox
 from collections.abc import Iterator
 from email.message import EmailMessage
@@ -18,7 +19,8 @@ from hades.retrieval.walks.pagerank import personalized_pagerank
 from hades.snapshot.rights import OWNER, RightsError, RightsFile, asker_of
 from hades.wiring import open_hades
 from schemas.ids import Mask
-from tests.homes import settings_of
+from tests.command_line import run, run_json
+from tests.homes import live_in, settings_of
 from tests.repositories import commit, start
 
 PAGES = {
@@ -169,6 +171,24 @@ def test_walks_do_not_pass_through_hidden_texts(hades: Hades, folder: Path) -> N
 def test_a_branch_keeps_the_rights_of_its_home(hades: Hades) -> None:
     branch = RightsFile(hades.home / "branches" / "trial")
     assert branch.current().readers == RightsFile(hades.home).current().readers
+
+
+def test_what_a_plan_brings_has_its_rights_once_applied(
+    hades: Hades, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    live_in(hades.home, monkeypatch)
+    hades.build()
+    hades.close()
+    write(folder, {"hr/bonus.md": "# Bonus\n\nThe Zorblat director has a bonus of 7000 euros.\n"})
+    plan = json.loads(run("plan", "--json").stdout)["plan"]
+    run_json("apply", plan)
+    question = ("query", "which bonus has the Zorblat director?", "--anyway")
+    asked = {
+        who: {passage["document"] for passage in run_json(*question, "--groups", who)["passages"]}
+        for who in ("hr", "legal")
+    }
+    assert "hr/bonus.md" in asked["hr"]
+    assert asked["legal"] == {"open/office.md"}
 
 
 def test_a_home_without_rights_has_no_file_of_them(tmp_path: Path) -> None:
