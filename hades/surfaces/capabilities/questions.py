@@ -22,6 +22,7 @@ from hades.ports.services import utc_now
 from hades.retrieval import necessity
 from hades.retrieval.answer.absence_certificate import certify_absence
 from hades.retrieval.answer.overview import asks_overview, summarise_corpus, write_dashboard
+from hades.retrieval.answer.table_answer import answer_from_tables
 from hades.retrieval.answer.write_answer import AnswerEvent, AnswerLimits, stream_answer
 from hades.retrieval.cached_answers import CachedTurn
 from hades.retrieval.core.metered_view import MeteredView
@@ -58,7 +59,14 @@ from hades.surfaces.capabilities.capability import (
 )
 from hades.telemetry.turn import Turn
 from hades.wiring import open_language_model, tell_feedback
-from schemas.answer import AbsenceCertificate, Carried, Retrieval, WrittenAnswer
+from schemas.answer import (
+    AbsenceCertificate,
+    AnswerSentence,
+    AnswerSource,
+    Carried,
+    Retrieval,
+    WrittenAnswer,
+)
 from schemas.ids import Mask
 from schemas.telemetry import Feedback, JudgedRanks, QueryLog, ShownResults
 
@@ -315,6 +323,9 @@ def stream_events(
     tools = context.answers.tools
     stands_now = options["as_of"] is None and options["known_at"] is None
     is_overview = only is None and stands_now and asks_overview(query)
+    prepared = (
+        summarise_corpus(context.readable) if is_overview else _ask_tables(context, retrieval)
+    )
     events = stream_answer(
         retrieval,
         tokenizer=tools.tokenizer,
@@ -323,16 +334,27 @@ def stream_events(
         limits=AnswerLimits(max_sources, max_tokens, token_cap),
         estimate_only=estimate,
         certify=lambda: _certify(context, retrieval, only),
-        overview=summarise_corpus(context.readable) if is_overview else ((), ()),
+        prepared=prepared,
     )
     for event in events:
         if event.name != "answer":
             yield event
             continue
         answer = event.value.model_copy(update={"carried": carried})
-        if not is_overview:
+        if not prepared[1]:
             answer = _check_needs(context, retrieval, answer)
         yield AnswerEvent(event.name, answer)
+
+
+def _ask_tables(
+    context: CallContext, retrieval: Retrieval
+) -> tuple[tuple[AnswerSource, ...], tuple[AnswerSentence, ...]]:
+    """The rows of a table that a question means, of documents that the answer shows."""
+    documents = [passage.document_id for passage in retrieval.passages if passage.document_id]
+    if not retrieval.snapshot or not documents:
+        return (), ()
+    with context.answers.read(documents) as view:
+        return answer_from_tables(retrieval.query, retrieval.passages, view.sources)
 
 
 def _certify(
