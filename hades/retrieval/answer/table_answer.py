@@ -162,19 +162,19 @@ def _table(source: SourceFacts, rows: list[Row], heading: str) -> Table:
 def read_query(question: str, table: Table) -> RowQuery | None:
     """What a question asks of a table; None where some word of it means nothing there."""
     query = RowQuery()
-    question = left = question.replace("_", " ")
+    question = remaining = question.replace("_", " ")
     for name, pattern in _OPERATIONS:
-        if not query.operation and re.search(pattern, left, re.IGNORECASE):
+        if not query.operation and re.search(pattern, remaining, re.IGNORECASE):
             query.operation = name
-            left = re.sub(pattern, " ", left, flags=re.IGNORECASE)
+            remaining = re.sub(pattern, " ", remaining, flags=re.IGNORECASE)
     for sign, pattern in _COMPARISONS:
-        for match in re.finditer(rf"\b{pattern} {_VALUE}", left, re.IGNORECASE):
-            column = _measure_beside(left, match.span(), table)
+        for match in re.finditer(rf"\b{pattern} {_VALUE}", remaining, re.IGNORECASE):
+            column = _measure_beside(remaining, match.span(), table)
             if column is None:
                 return None
             query.conditions.append((column, sign, match[1]))
-        left = re.sub(rf"\b{pattern} {_VALUE}", " ", left, flags=re.IGNORECASE)
-    left = _match_values(query, left, table)
+        remaining = re.sub(rf"\b{pattern} {_VALUE}", " ", remaining, flags=re.IGNORECASE)
+    remaining = _match_values(query, remaining, table)
     named = _named_columns(question, table)
     limited = {column for column, _, _ in query.conditions}
     free = [column for column in named if column not in limited]
@@ -191,14 +191,14 @@ def read_query(question: str, table: Table) -> RowQuery | None:
     if _PRICE_ASKED.search(question) and any(_is_price(column) for column in named):
         explained = explained | _stems(" ".join(_PRICE_ASKED.findall(question)))
     # Of all rows only what is asked of this table by name is counted; rows are listed by a column.
-    is_named = bool(_stems(left) & table.names)
+    is_named = bool(_stems(remaining) & table.names)
     is_asked = bool(query.conditions or query.operation) and bool(query.target or query.operation)
     if not query.conditions and query.operation == "COUNT":
         is_asked = is_named
-    return query if is_asked and _stems(left) <= explained else None
+    return query if is_asked and _stems(remaining) <= explained else None
 
 
-def _match_values(query: RowQuery, left: str, table: Table) -> str:
+def _match_values(query: RowQuery, remaining: str, table: Table) -> str:
     """Add the cells that a question names as conditions, the longest first; the question without
     them.
     """
@@ -212,29 +212,29 @@ def _match_values(query: RowQuery, left: str, table: Table) -> str:
         column, cell = values[folded]
         if _stems(cell) <= header and not folded[0].isdigit():
             continue
-        match = re.search(rf"(?<![\w.]){re.escape(cell)}(?![\w]|\.\d)", left, re.IGNORECASE)
+        match = re.search(rf"(?<![\w.]){re.escape(cell)}(?![\w]|\.\d)", remaining, re.IGNORECASE)
         if match is None:
             continue
         if _number(cell) is not None:
-            beside = _column_beside(left, match.span(), table.columns)
+            beside = _column_beside(remaining, match.span(), table.columns)
             if beside is None or all(row.cells.get(beside) != cell for row in table.rows):
                 continue
             column = beside
         query.conditions.append((column, "=", cell))
-        left = f"{left[: match.start()]} {left[match.end() :]}"
-    return left
+        remaining = f"{remaining[: match.start()]} {remaining[match.end() :]}"
+    return remaining
 
 
 def _named_columns(question: str, table: Table) -> list[str]:
     """The columns that a question names, in the order of their first words there."""
     stems = [stem(word) for word in words(question)]
-    asked = set(stems)
+    question_stems = set(stems)
     named = []
     for column in table.columns:
         of_column = _stems(column)
         is_price = _is_price(column) and _PRICE_ASKED.search(question) is not None
-        if (of_column and of_column <= asked) or is_price:
-            places = [stems.index(part) for part in of_column if part in asked]
+        if (of_column and of_column <= question_stems) or is_price:
+            places = [stems.index(part) for part in of_column if part in question_stems]
             named.append((min(places, default=len(stems)), column))
     return [column for _, column in sorted(named, key=lambda place: place[0])]
 
@@ -298,11 +298,11 @@ def _answer(
     chosen = [
         row for row in table.rows if all(_holds(row, condition) for condition in query.conditions)
     ]
-    found = len(chosen)
+    row_count = len(chosen)
     filled = [row for row in chosen if row.cells.get(query.target)]
     numbers = [(_number(row.cells[query.target]), row) for row in filled]
     if query.operation == "COUNT":
-        text = f"{found} of {len(table.rows)} rows"
+        text = f"{row_count} of {len(table.rows)} rows"
     elif query.operation:
         if not numbers or any(number is None for number, _ in numbers):
             return None
@@ -315,7 +315,7 @@ def _answer(
         text = f"{query.target}: {', '.join(values[:_MOST_NAMED])}{more}"
     sources = tuple(_cite(table, chosen[:_MOST_SOURCES], passages))
     numbers_cited = tuple(source.number for source in sources)
-    shown = f"Query: {query.write(table)} ({found} of {len(table.rows)} rows)"
+    shown = f"Query: {query.write(table)} ({row_count} of {len(table.rows)} rows)"
     return sources, (
         AnswerSentence(text=text, citations=numbers_cited),
         AnswerSentence(text=shown, citations=numbers_cited[:1]),

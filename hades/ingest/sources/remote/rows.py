@@ -30,8 +30,8 @@ def row_documents(
     """
     for row in rows:
         identifier = row_key(row, key)
-        told = {column: value for column, value in row.items() if column not in readers}
-        content = write_row(told, group=group, key=identifier, title=title)
+        content_row = {column: value for column, value in row.items() if column not in readers}
+        content = write_row(content_row, group=group, key=identifier, title=title)
         stamp = row.get(cursor) if cursor else None
         version = hashlib.sha256(content).hexdigest() if stamp is None else version_text(stamp)
         yield RemoteDocument(
