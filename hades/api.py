@@ -56,6 +56,7 @@ from hades.retrieval.written_answers import write_events
 from hades.snapshot.manifest import newer_documents, served
 from hades.snapshot.open import discard, open_snapshot, retire_snapshots
 from hades.snapshot.publish import PublishReport, publish
+from hades.snapshot.rights import OWNER, Readers, asker_of, rights_of, within_rights
 from hades.snapshot.view import GraphView
 from schemas.answer import Retrieval, WrittenAnswer, as_pandas
 from schemas.builds import ManifestEntry
@@ -86,6 +87,8 @@ class Hades:
         """`ingest_options` are those of an `IngestContext`: progress, history, workers, hold;
         `remote_options` those of `RemoteSources`.
         """
+        rights = rights_of(home)
+        ingest_options["rights"] = rights
         remotes = RemoteSources(home, **(remote_options or {}))
         ingest_options["remotes"] = remotes
         self._store = store
@@ -97,7 +100,7 @@ class Hades:
         self._build_context = build_context
         default_tools = Tools(tokenizer, embedder)
         self._open_answers = answers or (
-            lambda: Answers(self.view, lambda: served(home), default_tools)
+            lambda: Answers(self.view, lambda: served(home), default_tools, rights=rights)
         )
 
     @property
@@ -311,12 +314,17 @@ class Hades:
         max_paths: int | None = None,
         mode: str = MODES[0],
         anyway: bool = False,
+        as_user: str | None = None,
+        groups: Sequence[str] = (),
+        as_owner: bool = False,
     ) -> Retrieval:
         """Answer a question from the published graph with passages and paths; the turn is logged
         beside the next question.
 
         `only` limits it to some documents, `near` asks from some documents or nodes, `level` also
         ranks files or symbols, `mode` is that of the recipe nexus, `anyway` does not abstain.
+        `as_user` and `groups` say who asks: where sources state rights, only documents are shown
+        that are public or name one of them; the owner sees all.
         """
         answer = self.answers.retrieve(
             text,
@@ -331,6 +339,7 @@ class Hades:
             max_paths=max_paths,
             mode=mode,
             anyway=anyway,
+            asker=_asker(as_user, groups, as_owner),
         )
         self._turns.add(log_of(answer, utc_now()))
         return with_origins(self.home, answer, utc_now())
@@ -349,14 +358,27 @@ class Hades:
         max_tokens: int = AnswerLimits.completion_tokens,
         token_cap: int = AnswerLimits.total_tokens,
         quote: bool = False,
+        as_user: str | None = None,
+        groups: Sequence[str] = (),
+        as_owner: bool = False,
     ) -> WrittenAnswer:
         """Answer a question in sentences, each with the numbers of the sources that state it: by
         the language model of the settings, else (or to `quote`) in sentences of the passages.
+        `as_user`, `groups` and `as_owner` are those of `retrieve`.
         """
         if only is None and domain is not None:
             only = DocumentFilter(domain)
+        only = within_rights(rights_of(self.home), only, _asker(as_user, groups, as_owner))
         retrieval = self.retrieve(
-            text, recipe=recipe, plan=plan, as_of=as_of, known_at=known_at, only=only
+            text,
+            recipe=recipe,
+            plan=plan,
+            as_of=as_of,
+            known_at=known_at,
+            only=only,
+            as_user=as_user,
+            groups=groups,
+            as_owner=as_owner,
         )
         *_, last = write_events(
             self.answers,
@@ -389,3 +411,8 @@ class Hades:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _asker(user: str | None, groups: Sequence[str], as_owner: bool) -> Readers:
+    """The names that whoever asks reads by."""
+    return OWNER if as_owner else asker_of(user, groups)

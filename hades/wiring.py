@@ -37,6 +37,7 @@ from hades.settings.load import BRANCHES, branches, configuration_folder, load_s
 from hades.settings.tree import Settings, shaping_settings
 from hades.snapshot.manifest import served
 from hades.snapshot.open import EmptyView, open_snapshot
+from hades.snapshot.rights import rights_of
 from hades.stores.sqlite.changes import SqliteState
 from hades.stores.sqlite.store import SqliteStore, copy_database
 from hades.telemetry.logs import emitter, send_to
@@ -236,8 +237,9 @@ def open_answers(settings: Settings | None = None, embedder: Embedder | None = N
         changes=KeptChanges(settings.home, lambda: open_store(settings, Mode.READ_ONLY)),
     )
     open_current = partial(_open_view_or_empty, settings, tools)
+    rights = rights_of(settings.home)
     if settings.view == "arango":
-        return Answers(open_current, lambda: "live", tools, settings.plan)
+        return Answers(open_current, lambda: "live", tools, settings.plan, rights=rights)
     return Answers(
         open_current,
         partial(served, settings.home),
@@ -245,6 +247,7 @@ def open_answers(settings: Settings | None = None, embedder: Embedder | None = N
         settings.plan,
         open_version=lambda snapshot: open_view(settings, snapshot),
         unbuilt=_unbuilt_workspace(settings),
+        rights=rights,
     )
 
 

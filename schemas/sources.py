@@ -142,6 +142,14 @@ class RemoteSource(Record):
     required: tuple[str, ...] = Field(
         (), description="sql, dlt: columns without which a sync is stopped"
     )
+    rights: dict[str, str | tuple[str, ...]] = Field(
+        default_factory=dict,
+        description="who may read files by patterns of paths, as in .gitignore; the last that fits "
+        "counts",
+    )
+    readers: tuple[str, ...] = Field(
+        (), description="sql, dlt: the columns that name who may read a row"
+    )
 
     @field_validator("url")
     @classmethod

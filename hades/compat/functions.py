@@ -442,8 +442,14 @@ def _open_turn(
 ) -> Iterator[tuple[MeteredView, Question]]:
     """The graph around a question or these ids, through a meter with the plan's caps, in one stage.
 
-    With the question, embedded where the graph has the like.
+    With the question, embedded where the graph has the like. Who asks is not known here, so a home
+    where some documents are not for everybody refuses it.
     """
+    if answers.rights is not None and answers.rights.hold():
+        raise HadesError(
+            "this function reads the whole graph, and some of its documents are not for "
+            "everybody; ask by `retrieve` with as_user and groups, or as_owner"
+        )
     turn = Turn(caps_of(answers.plan), answers.tools.clock)
     graph = answers.view
     if query:

@@ -16,7 +16,8 @@ from hades.errors import HadesError
 from hades.ingest import manifest
 from hades.ingest.forget import remove_documents
 from hades.ingest.manifest import IngestReport, known, remember, unremember
-from hades.ingest.phases import IngestContext, Phase, ingest, work_from_store
+from hades.ingest.phases import IngestContext, Phase, ingest, keep_rights, work_from_store
+from hades.ingest.rights import SourceRights
 from hades.ingest.sources.documents import DocumentsSource
 from hades.ingest.sources.material import Source
 from hades.ingest.sources.remote.ledger import ledger_of_mirror
@@ -122,6 +123,7 @@ class Ingest:
             document = report.as_dict()
             if not report.problem:
                 spec = self._mirror_spec(name)
+                self._keep_mirror_rights(spec)
                 with self._context.hold("sync"):
                     remember(self._context.store, spec)
                     # A sync that was killed may have left copies that were not read.
@@ -130,6 +132,18 @@ class Ingest:
                         document["graph"] = self._read_mirror(spec, phases, only).as_dict()
             reports.append(document)
         return reports
+
+    def _keep_mirror_rights(self, spec: SourceSpec) -> None:
+        """Let the rights that a sync found hold for what the graph has read, changed or not."""
+        context = self._context
+        if context.rights is None:
+            return
+        ledger = ledger_of_mirror(Path(spec.path))
+        if context.rights.hold() or (ledger is not None and ledger.rights()):
+            rights = SourceRights(spec.path)
+            origins = manifest.origins_of_place(context.store, str(spec.source), spec.path)
+            readers = {document: rights.of_origin(origin) for document, origin in origins.items()}
+            keep_rights(context, readers)
 
     def _read_mirror(
         self, spec: SourceSpec, phases: Sequence[Phase], only: frozenset[str] | None

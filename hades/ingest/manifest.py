@@ -152,6 +152,13 @@ def keys_of_place(
     return {row["_key"] for row in rows if row["origin"].partition("#")[0] in only}
 
 
+def origins_of_place(store: RowStore, source: str, place: str) -> dict[str, str]:
+    """The origin of each document (`_id`) that came from one place."""
+    where = [Term("source", "==", source), Term("place", "==", place)]
+    rows = scan_rows(store, "ingest_manifest", where=where, columns=["_key", "origin"])
+    return {node_id("documents", row["_key"]): row["origin"] for row in rows}
+
+
 def distinct_corpus(store: RowStore, source: str, corpus: str, place: str) -> str:
     """The name of the corpus at this place: that of its folder, behind as many of the folders above
     as no corpus at another place is called by. A folder that moved keeps its name.

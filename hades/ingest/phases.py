@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -32,11 +32,13 @@ from hades.ingest.manifest import (
     remove_nodes,
 )
 from hades.ingest.nodes import NodeRows, node_rows, quarantine_row
+from hades.ingest.rights import SourceRights
 from hades.ingest.sources.material import RejectedInput, Source
 from hades.ingest.sources.remote.remotes import RemoteSources
 from hades.ports.services import Embedder, ProgressReport, Tokenizer, silent
 from hades.ports.store import GraphStore, Row, RowStore, Term
 from hades.settings.tree import HistorySettings
+from hades.snapshot.rights import Readers, RightsFile
 from schemas.builds import ManifestEntry
 from schemas.catalogue import NAMES, as_table
 from schemas.ids import node_id
@@ -72,6 +74,7 @@ class IngestContext:
     remotes: RemoteSources | None = None
     # Bring back rows that were written and are gone. A build does not: its contracts name them.
     restores: bool = True
+    rights: RightsFile | None = None  # where it is kept who may read what
 
 
 def ingest(
@@ -127,6 +130,8 @@ def read_nodes(
     if source.place:
         kind, place = str(source.kind), source.place
         source.corpus = manifest.distinct_corpus(store, kind, source.corpus, place)
+    rights = SourceRights(source.place) if source.place and context.rights else None
+    readers: dict[str, Readers] = {}
     lost = _lost_rows(context, ("documents", *OWNED_BY_DOCUMENT[1:]))
     read_keys: set[str] = set()
     rejected: list[RejectedInput] = []
@@ -141,11 +146,15 @@ def read_nodes(
         node = node_rows(replace(document, domain=domain) if domain else document, source.corpus)
         batch[node.key] = node  # of two of one key the last stays
         read_keys.add(node.key)
+        if rights is not None:
+            readers[node_id("documents", node.key)] = rights.of_material(document)
         size += len(document.text)
         if size > BATCH_CHARS:
+            keep_rights(context, readers)
             _write_documents(store, source, list(batch.values()), report, lost)
             batch, size = {}, 0
         context.progress(Phase.NODES, len(read_keys), source.total)
+    keep_rights(context, readers)
     _write_documents(store, source, list(batch.values()), report, lost)
     _write_quarantine(store, source, rejected, report, only)
     if source.mirrors:
@@ -153,6 +162,14 @@ def read_nodes(
         gone = sorted(known - read_keys)
         report.removed = len(gone)
         remove_documents(store, gone)
+
+
+def keep_rights(context: IngestContext, readers: Mapping[str, Readers]) -> None:
+    """Keep who may read documents, by `_id`; before they are written, so that none is ever shown
+    without.
+    """
+    if context.rights is not None:
+        context.rights.record(readers)
 
 
 def cut_chunks(context: IngestContext, report: IngestReport) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from hades.ingest.chunks import ChunkedText, cut_sections
 from hades.ingest.parsers.facts import Lines, Section
+from hades.ingest.rights import SourceRights
 from hades.ingest.sources.files import walk
 from hades.ingest.sources.git import Commit as GitCommit
 from hades.ingest.sources.git import (
@@ -26,6 +27,7 @@ from hades.ingest.sources.workspace import KEPT_FILES, WorkspaceSource
 from hades.ports.services import Tokenizer
 from hades.retrieval.code.index import CodeIndex, CodeUnit, Commit, History
 from hades.retrieval.code.words import Words
+from hades.snapshot.rights import PUBLIC
 from schemas.nodes import ChunkKind
 from schemas.sources import SourceSpec
 
@@ -72,21 +74,23 @@ def cut_units(material: Material, tokenizer: Tokenizer) -> Iterator[CodeUnit]:
 
 def index_workspace(root: Path, tokenizer: Tokenizer, exclude: Sequence[str] = ()) -> CodeIndex:
     """The files below a folder and, of a git repository, its commits, in memory; git and parsers
-    work side by side.
+    work side by side. What is not for everybody is left out: who asks is not known here.
     """
+    rights = SourceRights(str(root))
     with ThreadPoolExecutor(1) as pool:
         history = pool.submit(_read_history, root)
         words = Words()
         files: list[tuple[str, list[CodeUnit]]] = []
         for material in WorkspaceSource(root, exclude=exclude).read():
-            if isinstance(material, Material):
+            if isinstance(material, Material) and rights.of_material(material) == PUBLIC:
                 units = list(cut_units(material, tokenizer))
                 files.append((material.origin, units))
                 for unit in units:  # here, so that words are read while the next files are parsed
                     words.read(unit.symbol, unit.text)
         files.sort(key=lambda file: file[0])
         all_units = list(chain.from_iterable(units for _, units in files))
-        return CodeIndex(all_units, History(history.result()), words)
+        commits = [] if rights.states_some else history.result()
+        return CodeIndex(all_units, History(commits), words)
 
 
 def _read_history(root: Path) -> list[Commit]:

@@ -70,8 +70,10 @@ class DocumentFilter:
     or kinds of sources. A document without a date is in no range of dates. `without` are ids of
     documents, passages or remembered states that are left out, for a turn that is replayed without
     them. `within` is what the caller may see at all: it must fit as well, no topic does, since
-    topics speak of everything, and a path does where nothing else tells of it. `as_of` is the
-    moment that a question stands at: what is dated later does not fit, what has no date does.
+    topics speak of everything, and a path does where nothing else tells of it. `readers` are the
+    names that whoever asks reads by: a document fits that is public or names one of them. `as_of`
+    is the moment that a question stands at: what is dated later does not fit, what has no date
+    does.
     """
 
     domain: str | None = None
@@ -84,6 +86,7 @@ class DocumentFilter:
     until: datetime | None = None
     without: tuple[str, ...] = ()
     within: DocumentFilter | None = None
+    readers: tuple[str, ...] = ()
     as_of: datetime | None = None
 
     @property
@@ -213,7 +216,7 @@ class Adjacency:
     """All edges as arrays, for walks; `validity` is None when no edge has an interval.
 
     `sums` holds what walks have added up over whole rows, for those that come later. `fetched`:
-    some rows are missing.
+    some rows are missing. `hidden` says by handle which edges no walk of a question may use.
     """
 
     out: Csr
@@ -221,6 +224,7 @@ class Adjacency:
     validity: Validity | None
     fetched: FetchedRows | None = None
     sums: dict[tuple[object, ...], NDArray[np.float64]] = field(default_factory=dict, compare=False)
+    hidden: Flags | None = None
 
 
 @dataclass(frozen=True)

@@ -32,11 +32,12 @@ from hades.retrieval.ranking.feedback import MODES
 from hades.retrieval.search.code_passages import CODE, RANKED, rank_level
 from hades.retrieval.turn_result import AskedQuestion, TurnResult, report
 from hades.snapshot.remote import OpenView, RemoteView
+from hades.snapshot.rights import PUBLIC, Readers, RightsFile, within_rights
 from hades.snapshot.view import GraphView
 from hades.telemetry.logs import span, turn_fields
 from hades.telemetry.turn import Turn
 from hades.text.dates import as_moment, parse_moment
-from schemas.answer import CitedPassage, Retrieval
+from schemas.answer import CitedPassage, Retrieval, Telemetry
 from schemas.ids import Mask, content_key, node_id
 from schemas.plan import HARD_CAPS, Plan, Profile, Reason
 
@@ -60,8 +61,10 @@ class Answers:
         now: Callable[[], datetime] = utc_now,
         open_version: Callable[[str], OpenView] | None = None,
         unbuilt: Callable[[], CodeIndex | None] | None = None,
+        rights: RightsFile | None = None,
     ) -> None:
         self.tools = tools
+        self.rights = rights
         self.plan = plan
         self._open_view = open_view
         self._version = version
@@ -128,13 +131,15 @@ class Answers:
         domain: str | None = None,
         only: DocumentFilter | None = None,
         level: str = PASSAGE,
+        asker: Readers = PUBLIC,
         **options: Any,
     ) -> Retrieval:
         """Answer a question; a plan given as a mapping is lowered to its profile's caps, with the
         reason in it.
 
         Without a plan, nexus has one that holds what its mode returns. `as_of` and `known_at` are
-        times, dates or texts such as 2026-01-31. `options` are those of
+        times, dates or texts such as 2026-01-31. `asker` are the names that whoever asks reads by
+        (`asker_of`); nothing of a document that they may not read is shown. `options` are those of
         `pipeline.retrieve`.
         """
         if plan is None and recipe == NEXUS and "mode" in options:
@@ -146,6 +151,10 @@ class Answers:
         mask = Mask(_read_moment(as_of, "as_of"), _read_moment(known_at, "known_at"))
         if only is None and domain is not None:
             only = DocumentFilter(domain)
+        only = within_rights(self.rights, only, asker)
+        is_limited = only is not None and only.within is not None
+        if is_limited:
+            near = ()  # what is near a hidden text tells of it
         if self._unbuilt is not None and only is None and self._is_unbuilt(recipe, text, mask):
             index = self._unbuilt()
             if index is not None:
@@ -163,6 +172,7 @@ class Answers:
             self.lease() as view,
             span("hades.turn", recipe=recipe, snapshot=view.info.snapshot) as mark,
         ):
+            _require_rights(view, only)
             answer = retrieve(
                 view,
                 text,
@@ -182,7 +192,7 @@ class Answers:
                 reasons=list(map(str, answer.reasons)),
             )
         logger.info("answered", extra=turn_fields(answer))
-        return answer
+        return without_whole(answer) if is_limited else answer
 
     def _is_unbuilt(self, recipe: str, text: str, mask: Mask) -> bool:
         """Whether nothing was published yet and the question can be answered from the files of a
@@ -206,7 +216,9 @@ class Answers:
                 f"this view reads the graph as it is now, so snapshot {snapshot} cannot be asked"
             )
         opened = self._open_version(snapshot)
-        return Answers(lambda: opened, lambda: snapshot, self.tools, self.plan, self._now)
+        return Answers(
+            lambda: opened, lambda: snapshot, self.tools, self.plan, self._now, rights=self.rights
+        )
 
     def close(self) -> None:
         """Let go of the graph; a question that is being answered keeps its own."""
@@ -218,6 +230,33 @@ class Answers:
 
     def __exit__(self, *raised: object) -> None:
         self.close()
+
+
+def _require_rights(view: OpenView, only: DocumentFilter | None) -> None:
+    """Refuse a live view where only a part may be read: rights are kept beside snapshots."""
+    within = None if only is None else only.within
+    if within is not None and within.readers and isinstance(view, RemoteView):
+        raise HadesError(
+            "some documents are not for everybody, and the live view (HADES_VIEW=arango) does not "
+            "know who may read them; set HADES_VIEW=snapshot"
+        )
+
+
+def without_whole(answer: Retrieval) -> Retrieval:
+    """An answer for somebody who sees a part: without what counts or describes the rest.
+
+    A path that is hidden is a path too, so no passage says that it has none. Of the telemetry the
+    stage stays by which a cache knows that the question was embedded.
+    """
+    passages = [passage.model_copy(update={"no_path": ""}) for passage in answer.passages]
+    embedded = [stage for stage in answer.telemetry.stages if stage.name == "embed"]
+    parts = {
+        "excluded": None,
+        "hierarchy": (),
+        "passages": tuple(passages),
+        "telemetry": Telemetry(stages=tuple(embedded)),
+    }
+    return answer.model_copy(update=parts)
 
 
 def plan_for_mode(plan: Plan, mode: str) -> Plan:

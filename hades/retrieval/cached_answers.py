@@ -133,6 +133,7 @@ class CachedAnswers:
         if memory is None or not isinstance(text, str) or not is_snapshot_id(snapshot):
             return TierHit(compute(), MemoryTier.RAID5)
         assert snapshot is not None
+        rights = self._rights_version()
         scope = Scope(snapshot, memory.place.generation(), self._tenant)
         key = path_key(text, self._params(version, options), scope)
         return memory.get_or_compute(
@@ -140,8 +141,17 @@ class CachedAnswers:
             compute,
             importance=lambda entry: WITH_PATHS if entry["paths"] else WITHOUT_PATHS,
             context={"recent_queries": [*self.recent_queries, text]},
-            keep=lambda entry: entry["is_complete"] and entry["log"]["snapshot"] == snapshot,
+            keep=lambda entry: (
+                entry["is_complete"]
+                and entry["log"]["snapshot"] == snapshot
+                and self._rights_version() == rights
+            ),
         )
+
+    def _rights_version(self) -> str:
+        """Which rights hold; an answer that was worked out while they changed is not kept."""
+        rights = self.answers.rights
+        return "" if rights is None else rights.current().version
 
     def _params(self, version: str | None, options: dict[str, Any]) -> dict[str, Any]:
         """Everything beside the question and the graph that the answer depends on."""
@@ -156,6 +166,7 @@ class CachedAnswers:
             "rules": tools.rules.model_dump(mode="json", by_alias=True),
             "memory": None if tools.memory is None else tools.memory.version(),
             "ranking": fusion_model().digest,
+            "rights": self._rights_version(),
         }
         return set_params | state
 

@@ -697,7 +697,12 @@ class _Stages:
         return turn_result
 
     def find_changes(self, turn_result: TurnResult) -> ChangeReport | None:
-        """What changed, for a question that asks it; then it is answered."""
+        """What changed, for a question that asks it; then it is answered. Whoever may see only a
+        part of the corpus is told nothing: of a page that is gone nobody knows who might read it.
+        """
+        only = self.view.only
+        if only is not None and only.within is not None:
+            return None
         asked_at = self.question.mask.as_of or self.question.at
         asked = read_change_question(self.question.text, asked_at)
         if asked is None:

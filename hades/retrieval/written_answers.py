@@ -13,6 +13,7 @@ from hades.ports.store import RowStore
 from hades.retrieval import necessity
 from hades.retrieval.answer.absence_certificate import certify_absence
 from hades.retrieval.answer.overview import asks_overview, summarise_corpus
+from hades.retrieval.answer.table_answer import answer_from_tables
 from hades.retrieval.answer.write_answer import AnswerEvent, AnswerLimits, stream_answer
 from hades.retrieval.answers import Answers
 from hades.retrieval.core.metered_view import MeteredView
@@ -20,7 +21,13 @@ from hades.retrieval.core.types import Question, caps_of
 from hades.retrieval.pipeline import fetch_neighbourhood
 from hades.retrieval.turn_result import log_of
 from hades.telemetry.turn import Turn
-from schemas.answer import AbsenceCertificate, Retrieval, WrittenAnswer
+from schemas.answer import (
+    AbsenceCertificate,
+    AnswerSentence,
+    AnswerSource,
+    Retrieval,
+    WrittenAnswer,
+)
 from schemas.ids import Mask
 
 
@@ -39,6 +46,10 @@ def write_events(
     """
     stands_now = retrieval.as_of is None and retrieval.known_at is None
     is_overview = only is None and stands_now and asks_overview(retrieval.query)
+    if is_overview:
+        prepared = summarise_corpus(open_store())
+    else:
+        prepared = _ask_tables(answers, retrieval)
     events = stream_answer(
         retrieval,
         tokenizer=answers.tools.tokenizer,
@@ -47,12 +58,23 @@ def write_events(
         limits=limits,
         estimate_only=estimate_only,
         certify=lambda: _certify(answers, retrieval, only),
-        overview=summarise_corpus(open_store()) if is_overview else ((), ()),
+        prepared=prepared,
     )
     for event in events:
-        if event.name == "answer" and not is_overview:
+        if event.name == "answer" and not prepared[1]:
             event = AnswerEvent(event.name, _check_needs(answers, retrieval, event.value))
         yield event
+
+
+def _ask_tables(
+    answers: Answers, retrieval: Retrieval
+) -> tuple[tuple[AnswerSource, ...], tuple[AnswerSentence, ...]]:
+    """The rows of a table that a question means, of documents that the answer shows."""
+    documents = [passage.document_id for passage in retrieval.passages if passage.document_id]
+    if not retrieval.snapshot or not documents:
+        return (), ()
+    with answers.read(documents) as view:
+        return answer_from_tables(retrieval.query, retrieval.passages, view.sources)
 
 
 def _certify(

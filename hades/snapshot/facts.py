@@ -36,12 +36,13 @@ from hades.ports.graph import (
 )
 from hades.snapshot.files import LABEL_SEPARATOR, NOWHERE, Columns, best, find, hash_texts, integers
 from hades.snapshot.manifest import Manifest
+from hades.snapshot.rights import Rights, RightsFile
 from hades.text.words import fold, spans, words
 from schemas.ids import Span, microseconds
 from schemas.nodes import ChunkKind
 from schemas.record import JsonObject
 
-_FILTERS = 8  # masks that are remembered
+_FILTERS = 32  # masks that are remembered
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 BOUNDS = ("valid_from", "valid_until", "recorded_at", "retracted_at")
 
@@ -406,9 +407,11 @@ class Domains(Dates):
     def __init__(self, contents: Manifest, columns: Columns) -> None:
         super().__init__(contents, columns)
         self._codes = lru_cache(None)(self._read_codes)
+        self.rights: RightsFile | None = None
         self._documents = lru_cache(_FILTERS)(self._select_documents)
         self._nodes = lru_cache(_FILTERS)(self._select_nodes)
         self._wholes = lru_cache(_FILTERS)(self._select_wholes)
+        self._hidden_edges = lru_cache(_FILTERS)(self._select_hidden_edges)
 
     def domains(self) -> tuple[str, ...]:
         """The domains of the graph, sorted."""
@@ -428,7 +431,7 @@ class Domains(Dates):
         if only.domain is not None:
             inside &= self._contains(only.domain, rows, kinds)
         if only.reads_documents:
-            inside &= self._nodes(only)[rows] | is_topic
+            inside &= self._nodes(only, self._rights_for(only))[rows] | is_topic
         if only.within is not None:
             inside &= self.selects(rows, only.within) & ~is_topic
         return inside
@@ -437,7 +440,8 @@ class Domains(Dates):
         """Whether each node belongs to a filter and nothing outside of it tells of the node. Cost:
         in memory.
         """
-        return self.selects(numbers, only) & self._wholes(only)[self._check(numbers)]
+        wholes = self._wholes(only, self._rights_for(only))
+        return self.selects(numbers, only) & wholes[self._check(numbers)]
 
     def selects_documents(self, ids: Sequence[str], only: DocumentFilter) -> list[bool]:
         """Whether documents, by `_id`, belong to what a question is limited to; one that is not
@@ -455,7 +459,7 @@ class Domains(Dates):
 
     def _whole_documents(self, only: DocumentFilter) -> Flags:
         """For every document whether it fits, its domain too."""
-        inside = self._documents(only)[:-1].copy()
+        inside = self._documents(only, self._rights_for(only))[:-1].copy()
         if only.domain is not None:
             inside &= self._is_in(
                 "document.domains", only.domain, np.arange(len(inside)), absent=True
@@ -464,10 +468,37 @@ class Domains(Dates):
             inside &= self._whole_documents(only.within)
         return inside
 
-    def _select_nodes(self, only: DocumentFilter) -> Flags:
+    def hidden_edges(self, only: DocumentFilter) -> Flags:
+        """For every edge whether a text outside of a filter states it, or an end lies outside.
+        Cost: in memory.
+        """
+        return self._hidden_edges(only, self._rights_for(only))
+
+    def _rights_for(self, only: DocumentFilter) -> Rights | None:
+        """The rights that hold now, where a filter asks for them: masks are kept by both."""
+        if not only.readers:
+            return None
+        if self.rights is None and self._contents.documents:
+            raise BadQuery(
+                "this graph is read from its store, where no rights are kept; ask a published "
+                "snapshot (HADES_VIEW=snapshot)"
+            )
+        return None if self.rights is None else self.rights.current()
+
+    def _select_hidden_edges(self, only: DocumentFilter, rights: Rights | None) -> Flags:
+        """For every edge whether it is hidden."""
+        inside = self.selects(np.arange(int(self._bases[-1])), only)
+        sources, targets, owners = (
+            self._arrays[f"edge.{part}"] for part in ("source", "target", "document")
+        )
+        is_stated = (owners == NOWHERE) | self._documents(only, rights)[owners]
+        hidden: Flags = ~(is_stated & inside[sources] & inside[targets])
+        return hidden
+
+    def _select_nodes(self, only: DocumentFilter, rights: Rights | None) -> Flags:
         """For every node: its document fits, or a text whose document fits mentions it."""
         documents = self._arrays["node.document"]
-        inside: Flags = self._documents(only)[documents]
+        inside: Flags = self._documents(only, rights)[documents]
         masked = self.number(only.without)
         inside[masked[masked >= 0]] = False
         if only.as_of is not None:
@@ -484,11 +515,11 @@ class Domains(Dates):
         inside[mentioned] = True
         return inside
 
-    def _select_wholes(self, only: DocumentFilter) -> Flags:
+    def _select_wholes(self, only: DocumentFilter, rights: Rights | None) -> Flags:
         """For every node whether it fits; an entity only where every text and relation that tells
         of it does.
         """
-        inside = self._nodes(only).copy()
+        inside = self._nodes(only, rights).copy()
         sources, targets, owners = (
             self._arrays[f"edge.{part}"] for part in ("source", "target", "document")
         )
@@ -498,12 +529,12 @@ class Domains(Dates):
         owners = np.concatenate(
             [owners[:relations], self._arrays["node.document"][sources[relations:mentions]]]
         )
-        is_outside = np.flatnonzero(~self._documents(only)[owners])
+        is_outside = np.flatnonzero(~self._documents(only, rights)[owners])
         told_outside = np.concatenate([sources[is_outside], targets[is_outside]])
         inside[told_outside[told_outside < self._bases[1]]] = False  # entities, the first kind
         return inside
 
-    def _select_documents(self, only: DocumentFilter) -> Flags:
+    def _select_documents(self, only: DocumentFilter, rights: Rights | None) -> Flags:
         """For every document whether it fits all but the domain; the last flag is that of no
         document.
         """
@@ -516,9 +547,10 @@ class Domains(Dates):
         for kind, labels in (("tags", only.tags), ("authors", only.authors)):
             if labels:
                 inside &= self._has_any("document.labels", [f"{kind}:{label}" for label in labels])
-        if only.without:
+        left_out = [*only.without, *(rights.hidden_from(only.readers) if rights else ())]
+        if left_out:
             inside &= ~np.asarray(
-                pc.is_in(self._texts["document.id"], value_set=pa.array(only.without)), np.bool_
+                pc.is_in(self._texts["document.id"], value_set=pa.array(left_out)), np.bool_
             )
         if only.since is not None:
             inside &= created >= microseconds(only.since)

@@ -18,6 +18,7 @@ from hades.ports.graph import EDGES, KINDS, Kind
 from hades.snapshot import manifest
 from hades.snapshot.files import Columns, read_files
 from hades.snapshot.manifest import RETIRED, Manifest, edge_types, sound
+from hades.snapshot.rights import rights_of
 from hades.snapshot.view import GraphView
 
 logger = logging.getLogger(__name__)
@@ -72,7 +73,9 @@ def open_folder(folder: Path, *, degraded_from: str | None = None) -> GraphView:
         raise SnapshotError(
             f"snapshot {folder.name}: a file went away while it was opened ({error})"
         ) from error
-    return GraphView(folder.name, contents, columns, degraded_from=degraded_from)
+    view = GraphView(folder.name, contents, columns, degraded_from=degraded_from)
+    view.rights = rights_of(folder.parents[1])
+    return view
 
 
 def _candidates(root: Path, problems: list[str]) -> list[str]:

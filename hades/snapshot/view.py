@@ -17,6 +17,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
+from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -28,6 +30,7 @@ from hades.ports import graph as port
 from hades.ports.graph import (
     KINDS,
     Adjacency,
+    DocumentFilter,
     Expansion,
     Flags,
     Hits,
@@ -44,12 +47,14 @@ from hades.snapshot.facts import BOUNDS, Bridges, Domains, Names, check_positive
 from hades.snapshot.files import Columns
 from hades.snapshot.lexical import search_words
 from hades.snapshot.manifest import Manifest
+from hades.snapshot.rights import Rights
 from hades.snapshot.vectors import VectorSpace, unit_vector
 from models.arrays import Singles
 from schemas.ids import Mask
 
 RANKER = ("ranker.signature", "ranker.numbers", "ranker.states")
 _COMMIT = "commit"
+_LIMITS = 32  # filters of which the walked edges are remembered
 
 
 class GraphView(Domains, Names, Bridges):
@@ -86,6 +91,7 @@ class GraphView(Domains, Names, Bridges):
             adjacency.read(arrays, "out"), adjacency.read(arrays, "into"), validity
         )
         self._spaces: dict[tuple[str, int], VectorSpace] = {}
+        self._visible = lru_cache(_LIMITS)(self._without_edges)
         self._fitted = (
             port.RankerState(*(arrays[name] for name in RANKER)) if RANKER[0] in arrays else None
         )
@@ -160,6 +166,13 @@ class GraphView(Domains, Names, Bridges):
     def adjacency(self) -> Adjacency:
         """The arrays behind `expand`."""
         return self._adjacency
+
+    def adjacency_within(self, only: DocumentFilter) -> Adjacency:
+        """The same without the edges that a filter hides. Cost: all edges, once a filter."""
+        return self._visible(only, self._rights_for(only))
+
+    def _without_edges(self, only: DocumentFilter, _rights: Rights | None) -> Adjacency:
+        return replace(self._adjacency, hidden=self.hidden_edges(only), sums={})
 
     def with_adjacency(self, changed_edges: Adjacency) -> GraphView:
         """The same snapshot with other edges between its nodes, for ablations."""

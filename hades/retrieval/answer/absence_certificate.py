@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -84,7 +83,7 @@ def certify_absence(
 
 def written_filters(only: DocumentFilter | None) -> dict[str, Any]:
     """The filters of a question by name, as JSON; those that are not given are left out."""
-    filters = {} if only is None else {**asdict(only), "within": written_filters(only.within)}
+    filters = {} if only is None else {**vars(only), "within": written_filters(only.within)}
     texts = {
         name: iso(value) if name in ("since", "until", "as_of") and value else value
         for name, value in filters.items()

@@ -315,23 +315,23 @@ def stream_answer(
     limits: AnswerLimits = AnswerLimits(),
     estimate_only: bool = False,
     certify: Callable[[], AbsenceCertificate] | None = None,
-    overview: tuple[tuple[AnswerSource, ...], tuple[AnswerSentence, ...]] = ((), ()),
+    prepared: tuple[tuple[AnswerSource, ...], tuple[AnswerSentence, ...]] = ((), ()),
 ) -> Iterator[AnswerEvent]:
     """The events of one answer. Where a model fails or writes nothing, sentences are quoted and the
     reason is told.
 
     `certify` says what was searched, where a turn that did not judge its passages found some, but
     no sentence of them answers.
-    An `overview`, of sources and sentences, is the answer to a question about the whole corpus, and
-    what changed to one that asks it.
+    What is `prepared`, of sources and sentences, is the answer: of a question about the whole
+    corpus, or about rows of a table. What changed is the answer to a question that asks it.
     """
     if retrieval.changes is not None and retrieval.changes.statements:
-        overview = quote_changes(retrieval.changes)
-    if overview[1] and not estimate_only:
-        yield AnswerEvent("sources", overview[0])
+        prepared = quote_changes(retrieval.changes)
+    if prepared[1] and not estimate_only:
+        yield AnswerEvent("sources", prepared[0])
         yield AnswerEvent("cost", AnswerCost())
-        yield from (AnswerEvent("sentence", sentence) for sentence in overview[1])
-        yield AnswerEvent("answer", _answer(retrieval, "extracted", *overview))
+        yield from (AnswerEvent("sentence", sentence) for sentence in prepared[1])
+        yield AnswerEvent("answer", _answer(retrieval, "extracted", *prepared))
         return
     sources = number_sources(retrieval, limits.sources)
     cost = AnswerCost()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import chain, takewhile
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -109,6 +110,11 @@ class MeteredView:
         self.ids = self._view.ids
         self.kinds = self._view.kinds
         self.adjacency = self._view.adjacency
+        self._hidden_edges: Flags | None = None
+        within = None if self.only is None else self.only.within
+        if within is not None and not self.info.is_part:
+            self.adjacency = partial(self._view.adjacency_within, within)
+            self._hidden_edges = self._view.hidden_edges(within)
         self._nodes: dict[int, NodeFacts] = {}
         self._edges: dict[int, EdgeFacts] = {}
         self._passages: dict[int, Passage] = {}
@@ -147,7 +153,10 @@ class MeteredView:
         self.turn.worked(expansion.work, capped=expansion.capped)
         if self.only is None:
             return expansion
-        return keep_targets(expansion, self.is_inside(expansion.target), fanout)
+        is_kept = self.is_inside(expansion.target)
+        if self._hidden_edges is not None:
+            is_kept &= ~self._hidden_edges[expansion.edge]
+        return keep_targets(expansion, is_kept, fanout)
 
     def degree(
         self, numbers: Numbers, *, direction: Direction, types: Sequence[str] | None = None

@@ -133,6 +133,8 @@ class Rows:
         if self._shares:
             np.clip(weight, 0.0, 1.0, out=weight)
         weight *= self._factors[rows.type[at]]
+        if self._adjacency.hidden is not None:
+            weight[self._adjacency.hidden[rows.edge[at]]] = 0.0
         validity = self._adjacency.validity
         as_of, known_at = self._moments
         if validity is not None and as_of != ALWAYS:

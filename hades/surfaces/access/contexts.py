@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -26,6 +27,7 @@ from hades.retrieval.cached_answers import CachedAnswers, CachedTurn
 from hades.retrieval.core.types import clamp
 from hades.retrieval.turn_result import TurnLog, UnknownQuery, log_of, read_log, write_log
 from hades.settings.tree import Settings
+from hades.snapshot.rights import PUBLIC, Readers, rights_of, within_rights
 from hades.surfaces.access.limits import Caller, Door, Limits, Rates, Tokens
 from hades.telemetry.logs import Audit
 from hades.wiring import (
@@ -46,14 +48,8 @@ BUSY_SECONDS = 2.0
 # The other profiles are for builds and evaluation.
 OFFERED = (Profile.ONLINE, Profile.AGENT, Profile.PATHS, Profile.LONG)
 
-# A caller who may see a part of the corpus asks questions and nothing else, and does not learn what
-# the rest cost.
-LIMITED = frozenset({"query", "answer"})
-_HIDDEN: dict[str, Any] = {
-    "excluded": None,
-    "telemetry": Telemetry().model_dump(mode="json"),
-    "hierarchy": [],
-}
+# A caller who may see a part of the corpus asks questions and nothing else.
+LIMITED = frozenset({"query", "answer", "retrieve_paths", "retrieve_passages"})
 
 
 class CallContext:
@@ -64,8 +60,6 @@ class CallContext:
     store. `limit` is the part of the corpus that the caller may see; None: all of it.
     """
 
-    limit: DocumentFilter | None = None
-
     def __init__(
         self,
         settings: Settings,
@@ -74,8 +68,13 @@ class CallContext:
         lend_answers: Callable[[], Answers] | None = None,
         logs_turns: bool = True,
         mode: Mode = Mode.READ_WRITE,
+        limit: DocumentFilter | None = None,
+        asker: Readers = PUBLIC,
     ) -> None:
+        """`asker` are the names that whoever asks reads by; the owner reads all."""
         self.settings = settings
+        self.asker = asker
+        self.limit = limit_to_rights(settings.home, limit, asker)
         self.who = who
         self._lend_answers = lend_answers
         self._logs_turns = logs_turns
@@ -128,6 +127,7 @@ class CallContext:
         **options: Any,
     ) -> CachedTurn:
         """Answer a question and log the turn; `version` is the id of a snapshot or a time."""
+        options["asker"] = self.asker
         answer = retrieve_version(self.answers, query, version, plan=plan, **options)
         if self._logs_turns and answer.snapshot:
             self._turns.append(answer)
@@ -135,8 +135,18 @@ class CallContext:
         return CachedTurn(answer.model_dump_json().encode(), answer.query_id)
 
     def find_turn(self, query_id: str) -> QueryLog:
-        """The log of a turn."""
-        return read_log(self.readable, query_id)
+        """The log of a turn; a caller who may see a part of the corpus finds turns that were
+        limited to it.
+        """
+        return self._require_seen(read_log(self.readable, query_id))
+
+    def _require_seen(self, turn: QueryLog) -> QueryLog:
+        """The turn, unless it was asked by somebody who sees something else."""
+        if self.limit is None:
+            return turn
+        if turn.results["filters"].get("within") != written_filters(self.limit):
+            raise UnknownQuery(f"no query has the id {turn.key!r}; an answer carries its id")
+        return turn
 
     def flush_turns(self) -> str:
         """Write the turns that are not in the store yet; a sentence where another writer holds the
@@ -204,7 +214,17 @@ class Service:
         home.
         """
         kind, _, text = headers.get("authorization", "").partition(" ")
-        return self.tokens.caller(text.strip()) if kind.lower() == "bearer" else None
+        caller = self.tokens.caller(text.strip()) if kind.lower() == "bearer" else None
+        return None if caller is None else self.admit(caller)
+
+    def local_caller(self, name: str, tenant: str | None) -> Caller:
+        """Whoever comes through a door without a token."""
+        return self.admit(Caller(name, self.door.mode, tenant, names=self.door.asker))
+
+    def admit(self, caller: Caller) -> Caller:
+        """The caller, limited to what they may read where sources state rights."""
+        limit = limit_to_rights(self.settings.home, caller.limit, caller.asker)
+        return replace(caller, limit=limit)
 
     def close(self) -> None:
         """Write what is left of the log and the cache, and close everything."""
@@ -219,10 +239,14 @@ class ServiceContext(CallContext):
     """
 
     def __init__(
-        self, service: Service, who: str, mode: Mode, limit: DocumentFilter | None = None
+        self,
+        service: Service,
+        who: str,
+        mode: Mode,
+        limit: DocumentFilter | None = None,
+        asker: Readers = PUBLIC,
     ) -> None:
-        super().__init__(service.settings, who, mode=mode)
-        self.limit = limit
+        super().__init__(service.settings, who, mode=mode, limit=limit, asker=asker)
         self._service = service
         self.answers = service.answers
         self.readable = service.readable
@@ -267,32 +291,35 @@ class ServiceContext(CallContext):
         limited = None if plan is None else limit_plan(plan)
         if self.limit is not None:
             options |= {"only": self.limited(options.get("only")), "near": ()}
+        options["asker"] = self.asker
         reply = self._service.cached.ask(query, version=version, plan=limited, **options)
         if ledgers(self.settings.home):  # how old a source is depends on now, so it is not cached
             answer = with_origins(self.settings.home, reply.answer, utc_now())
             reply = replace(reply, text=answer.model_dump_json().encode())
         if self.limit is None:
             return reply
-        # A path that is hidden is a path too, so no passage says that it has none.
-        passages = [{**passage, "no_path": ""} for passage in reply.document["passages"]]
-        document = {**reply.document, **_HIDDEN, "passages": passages}
+        # Nor does a caller who sees a part learn what the rest cost.
+        document = {**reply.document, "telemetry": Telemetry().model_dump(mode="json")}
         return replace(reply, text=orjson.dumps(document))
 
     def find_turn(self, query_id: str) -> QueryLog:
         """The log of a turn; a caller who may see a part of the corpus finds turns that were
         limited to it.
         """
-        turn = self._service.turns.find(query_id)
-        if self.limit is None:
-            return turn
-        if turn.results["filters"].get("within") != written_filters(self.limit):
-            raise UnknownQuery(f"no query has the id {query_id!r}; an answer carries its id")
-        return turn
+        return self._require_seen(self._service.turns.find(query_id))
 
     def flush_turns(self) -> str:
         """Wait until every logged turn can be read from the store."""
         self._service.turns.flush()
         return ""
+
+
+def limit_to_rights(
+    home: Path, limit: DocumentFilter | None, asker: Readers
+) -> DocumentFilter | None:
+    """The part of the corpus that a caller may see; None: all of it."""
+    only = within_rights(rights_of(home), DocumentFilter(within=limit), asker)
+    return None if only is None else only.within
 
 
 def limit_plan(plan: Mapping[str, Any]) -> Plan:

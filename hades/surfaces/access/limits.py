@@ -26,6 +26,7 @@ from hades.ports.graph import DocumentFilter
 from hades.ports.store import Mode
 from hades.retrieval.answer.absence_certificate import written_filters
 from hades.retrieval.necessity import read_filters
+from hades.snapshot.rights import OWNER, PUBLIC, Readers
 from schemas.ids import sha256_text
 
 # Callers of a service, the socket they came through, and what they may do.
@@ -34,8 +35,8 @@ LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
 LIMITED_NEXT = (
-    "this token is limited to a part of the corpus: it may ask (/v1/query, /v1/answer) "
-    "and nothing else"
+    "this caller is limited to a part of the corpus: it may ask (/v1/query, /v1/answer, "
+    "pathrag_retrieve, hipporag_retrieve) and nothing else"
 )
 
 
@@ -45,14 +46,22 @@ class CallerRefused(HadesError):
 
 @dataclass(frozen=True)
 class Caller:
-    """A caller: a name for the audit, the mode they may use, their tenant, and the part of the
-    corpus they may see.
+    """A caller: a name for the audit, the mode they may use, their tenant, the part of the corpus
+    they may see, and the names that they read by.
     """
 
     name: str
     mode: Mode
     tenant: str | None = None
     limit: DocumentFilter | None = None
+    names: Readers = ()
+
+    @property
+    def asker(self) -> Readers:
+        """The names that the caller reads by. A token that may change everything reads all, unless
+        it says whose it is.
+        """
+        return self.names or (PUBLIC if self.mode is Mode.READ_ONLY else OWNER)
 
 
 @dataclass(frozen=True)
@@ -62,7 +71,8 @@ class Door:
 
     `hosts` are the only names it answers to; a door without a token that a browser can reach has
     them, so that no page of another site can talk through it. None: any name. `folders` are those
-    of this machine that callers may have read.
+    of this machine that callers may have read. `asker` are the names that callers without a token
+    read by.
     """
 
     mode: Mode
@@ -70,6 +80,7 @@ class Door:
     tenant: str | None = None
     hosts: frozenset[str] | None = None
     folders: tuple[Path, ...] = ()
+    asker: Readers = PUBLIC
 
 
 def covers(mode: Mode, needed: Mode) -> bool:
@@ -112,6 +123,7 @@ class Token:
     sha256: str
     created_at: str
     only: dict[str, Any] = field(default_factory=dict)  # what it is limited to
+    names: Readers = ()  # that its holder reads by
 
 
 class Tokens:
@@ -127,14 +139,15 @@ class Tokens:
         at: datetime,
         tenant: str | None = None,
         limit: DocumentFilter | None = None,
+        names: Readers = (),
     ) -> tuple[str, Token]:
         """A new token, whose text is shown this once; with a `limit` its holder sees nothing but
         what that selects.
         """
-        if limit is not None and mode is not Mode.READ_ONLY:
+        if (limit is not None or names) and mode is not Mode.READ_ONLY:
             raise TokenError(
-                f"a token of mode {mode.value} sees everything; leave the filters out or use "
-                "--mode ro"
+                f"a token of mode {mode.value} sees everything; leave the filters and readers out "
+                "or use --mode ro"
             )
         if not _NAME.fullmatch(name):
             raise TokenError(
@@ -160,6 +173,7 @@ class Tokens:
                 sha256=sha256_text(text),
                 created_at=at.isoformat(timespec="seconds"),
                 only=written_filters(limit),
+                names=names,
             )
             tokens[identifier] = token
         return text, token
@@ -191,7 +205,8 @@ class Tokens:
         is_right = hmac.compare_digest(sha256_text(text), expected)
         if token is None or not is_right:
             return None
-        return Caller(token.name, Mode(token.mode), token.tenant, read_filters(token.only)[0])
+        limit = read_filters(token.only)[0]
+        return Caller(token.name, Mode(token.mode), token.tenant, limit, tuple(token.names))
 
     def _load_tokens(self) -> dict[str, Token]:
         try:

@@ -72,12 +72,14 @@ def retrieve_paths(
     Use it for questions about how things are connected. No path at all is a success with count 0.
     """
     rag = context.pathrag
-    only = limit_documents(domain_filter, **limits)
+    only = context.limited(limit_documents(domain_filter, **limits))
     retrieve = rag.retrieve_and_format if format_for_llm else rag.retrieve_paths
-    answer: Any = retrieve(query, max_paths, domain_filter, as_of_version, only=only)
+    answer: Any = retrieve(
+        query, max_paths, domain_filter, as_of_version, only=only, asker=context.asker
+    )
     if not answer["success"]:
         raise BadQuestion(answer["error"])
-    if domain_filter is not None and not answer["count"]:
+    if domain_filter is not None and context.limit is None and not answer["count"]:
         require_domain(domain_filter, context)
     return {"formatted_prompt": answer["formatted_prompt"]} if format_for_llm else answer
 
@@ -114,10 +116,10 @@ def retrieve_passages(
         options = {"recipe": _HIPPO_RECIPES[mode]}
     else:
         options = {"recipe": "nexus", "mode": mode}
-    reply = context.ask(query, plan=plan, **options)
+    reply = context.ask(query, plan=plan, only=context.limited(None), **options)
     answer = reply.document
     passages = answer["passages"][:limit]
-    names = _entity_names(context.answers, [passage["id"] for passage in passages])
+    names = _entity_names(context, [passage["id"] for passage in passages])
     results = [
         _passage_document(passage, entities)
         for passage, entities in zip(passages, names, strict=True)
@@ -147,13 +149,14 @@ def _passage_document(passage: Mapping[str, Any], entities: Sequence[str]) -> di
     }
 
 
-def _entity_names(answers: Answers, passages: Sequence[str]) -> list[list[str]]:
+def _entity_names(context: CallContext, passages: Sequence[str]) -> list[list[str]]:
     """Names of the entities that each passage mentions, heaviest mention first; read through a
     meter of its own.
     """
+    answers = context.answers
     with answers.read(passages) as view:
         turn = Turn(caps_of(answers.plan), answers.tools.clock)
-        metered = MeteredView(view, turn)
+        metered = MeteredView(view, turn, context.limited(None))
         with turn.stage("entities") as stage:
             numbers = metered.number(passages)
             chunks = numbers[numbers >= 0]
@@ -161,7 +164,8 @@ def _entity_names(answers: Answers, passages: Sequence[str]) -> list[list[str]]:
             edges = metered.expand(
                 chunks, direction=Direction.OUT, types=mentions, fanout=_NAMES_PER_PASSAGE
             )
-            targets = list(dict.fromkeys(edges.target.tolist()))
+            shown = edges.target[metered.may_show(edges.target)]
+            targets = list(dict.fromkeys(shown.tolist()))
             facts = metered.nodes(np.array(targets, np.int64))
             stage.given = len(facts)
     name_of = {target: fact.name for target, fact in zip(targets, facts, strict=False)}

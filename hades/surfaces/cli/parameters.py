@@ -20,7 +20,8 @@ from typer.main import get_command, get_group
 from hades.errors import plain_message
 from hades.ports.store import Mode
 from hades.settings.load import load_settings
-from hades.surfaces.access.contexts import CallContext
+from hades.snapshot.rights import OWNER, Readers, asker_of, rights_of
+from hades.surfaces.access.contexts import LIMITED, CallContext
 from hades.surfaces.capabilities.capability import (
     Capability,
     Cli,
@@ -36,6 +37,14 @@ from hades.surfaces.cli.views import VIEWS
 from hades.telemetry.logs import Audit, CallMode
 
 _WHO = "_who"
+_AS_USER = "_as_user"
+_GROUPS = "_groups"
+AS_USER = "Who asks: nothing is shown that this person may not read."
+GROUPS = "Groups of whoever asks, with commas between."
+AS_OWNER = (
+    "Asked as the owner: all documents were searched, whoever may read them. --as-user and "
+    "--groups show what others see."
+)
 _CONTEXT = "_context"
 _NOT_A_TIME = "not a time; write it as 2026-01-31 or 2026-01-31T12:00:00Z"
 _MESSAGES = {"datetime_from_date_parsing": _NOT_A_TIME, "datetime_parsing": _NOT_A_TIME}
@@ -93,6 +102,13 @@ def _declarations(name: str, modules: Sequence[ModuleType]) -> Iterator[Declarat
                 yield Declaration(capability.words, capability.help, function)
 
 
+def read_asker(as_user: str | None, groups: str | None) -> Readers:
+    """The names that whoever asks reads by; the owner, where nobody is named."""
+    if as_user is None and groups is None:
+        return OWNER
+    return asker_of(as_user, (groups or "").split(","))
+
+
 def _local_function(
     words: str, function: Callable[..., Answer], mode: CallMode | None
 ) -> Callable[..., None]:
@@ -128,14 +144,19 @@ def _capability_function(capability: Capability, cli: Cli) -> Callable[..., None
         )
         mode: CallMode = "RO" if capability.mode == "ro" else "RW"
         who = arguments.get(_WHO) or getpass.getuser()
-        with closing(CallContext(load_settings(), who, mode=Mode(capability.mode))) as context:
+        settings = load_settings()
+        asker = read_asker(arguments.get(_AS_USER), arguments.get(_GROUPS))
+        with closing(
+            CallContext(settings, who, mode=Mode(capability.mode), asker=asker)
+        ) as context:
             with Audit(context.settings.home / "logs").call(mode, capability.words):
                 document = document_of(capability.call(request, context))
             view: Callable[..., Any] = VIEWS.get(capability.name, output.show_document)
             renderables = view(document, **options)
-            return Answer(
-                document, renderables, ok=cli.succeeds(document), note=context.flush_turns()
-            )
+            note = context.flush_turns()
+            if capability.name in LIMITED and asker == OWNER and rights_of(settings.home).hold():
+                note = f"{AS_OWNER} {note}".strip()
+            return Answer(document, renderables, ok=cli.succeeds(document), note=note)
 
     parameters = [_parameter(field_input) for field_input in (*inputs, *view_inputs)]
     if cli.who is not None:
@@ -143,6 +164,11 @@ def _capability_function(capability: Capability, cli: Cli) -> Callable[..., None
             cli.who, metavar="NAME", help="Who is responsible; by default the user of this session."
         )
         parameters.append(keyword(_WHO, Annotated[str | None, option], None))
+    if capability.name in LIMITED:
+        parameters += [
+            keyword(_AS_USER, Annotated[str | None, output.option(AS_USER, "--as-user")], None),
+            keyword(_GROUPS, Annotated[str | None, output.option(GROUPS, "--groups")], None),
+        ]
     return _typer_function(capability.words, parameters, run)
 
 

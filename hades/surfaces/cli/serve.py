@@ -6,7 +6,7 @@ import socket
 import webbrowser
 from collections.abc import Iterator, Mapping
 from contextlib import closing, nullcontext
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any
@@ -30,6 +30,7 @@ from hades.ports.services import utc_now
 from hades.ports.store import Mode, Term, scan_rows
 from hades.settings.load import keep_libraries_quiet, load_settings, socket_activation
 from hades.settings.tree import Settings
+from hades.snapshot.rights import OWNER, Readers, asker_of
 from hades.surfaces.access.limits import (
     Door,
     Limits,
@@ -57,6 +58,15 @@ from schemas.catalogue import ALL, COLLECTIONS
 MODES = "ro: read; rw: also judge, remember and roll back; admin: also erase."
 MCP_MODES = "ro: only tools that read; rw: also tools that write; admin: also memory_erase."
 ModeOption = Annotated[AccessMode, option(MODES)]
+DoorUser = Annotated[
+    str | None, option("Without tokens: the person whose documents callers may read.", "--as-user")
+]
+DoorGroups = Annotated[
+    str | None, option("Without tokens: groups whose documents callers may read.", "--groups")
+]
+DoorOwner = Annotated[
+    bool, option("Without tokens: callers may read every document.", "--as-owner")
+]
 
 
 @local_command("serve")
@@ -88,6 +98,9 @@ def run_serve(
             "--allow-folder",
         ),
     ] = None,
+    as_user: DoorUser = None,
+    groups: DoorGroups = None,
+    as_owner: DoorOwner = False,
 ) -> Answer:
     """Serve REST and the explorer page until stopped; by default read-only on 127.0.0.1, for
     callers with a token.
@@ -103,11 +116,12 @@ def run_serve(
 
     settings = load_settings()
     access = Mode(mode)
+    asker = _door_asker(as_user, groups, as_owner)
     folders = tuple(allow_folder or ())
     keep_libraries_quiet()
     activation = socket_activation()
     if uds is not None:
-        door = Door(access, tenant=settings.tenant, folders=folders)
+        door = Door(access, tenant=settings.tenant, folders=folders, asker=asker)
         path = uds.absolute()
         listening = hand_over(path, access, activation) or unix_socket(path, access)
         address = str(uds)
@@ -115,6 +129,7 @@ def run_serve(
         door = tcp_door(
             access, host, needs_token=not no_token, tenant=settings.tenant, folders=folders
         )
+        door = replace(door, asker=asker)
         listening = tcp_socket(host, settings.serve_port if port is None else port)
         address = address_of(host, listening)
     _announce(settings, door, f"hades serves {mode} on {address}; stop it with Ctrl-C")
@@ -145,6 +160,9 @@ def run_mcp(
             "--no-token",
         ),
     ] = False,
+    as_user: DoorUser = None,
+    groups: DoorGroups = None,
+    as_owner: DoorOwner = False,
 ) -> Answer:
     """Serve the tools of the Model Context Protocol, over stdio or streamable HTTP at /mcp;
     read-only by default.
@@ -153,10 +171,12 @@ def run_mcp(
 
     settings = load_settings()
     keep_libraries_quiet()
+    asker = _door_asker(as_user, groups, as_owner)
     if port is None:
-        serve_stdio(settings, Door(Mode(mode), tenant=settings.tenant))
+        serve_stdio(settings, Door(Mode(mode), tenant=settings.tenant, asker=asker))
         return Answer(None, ())  # stdout belongs to the protocol
     door = tcp_door(Mode(mode), host, needs_token=not no_token, tenant=settings.tenant)
+    door = replace(door, asker=asker)
     with tcp_socket(host, port) as listening:
         address = f"{address_of(host, listening)}{PATH}"
         _announce(
@@ -164,6 +184,17 @@ def run_mcp(
         )
         serve_http(settings, door, listening, limits_of(settings))
     return _report_stop(address, mode)
+
+
+def _door_asker(as_user: str | None, groups: str | None, as_owner: bool) -> Readers:
+    """The names that callers without a token read by: of nobody in particular, where none is
+    given.
+    """
+    if as_owner and (as_user or groups):
+        raise typer.BadParameter("--as-owner reads all; leave --as-user and --groups out")
+    if as_owner:
+        return OWNER
+    return asker_of(as_user, (groups or "").split(","))
 
 
 def _announce(settings: Settings, door: Door, text: str) -> None:
@@ -209,10 +240,19 @@ def add_token(
     ] = None,
     tag: Annotated[list[str] | None, option("Only documents that state this tag.")] = None,
     author: Annotated[list[str] | None, option("Only documents that state this author.")] = None,
+    as_user: Annotated[
+        str | None, option("The person who holds it, as sources name readers.", "--as-user")
+    ] = None,
+    groups: Annotated[
+        str | None, option("Groups of the person, with commas between.", "--groups")
+    ] = None,
+    as_owner: Annotated[bool, option("Its holder may read every document.", "--as-owner")] = False,
 ) -> Answer:
     """Create a token and show it; it cannot be shown again.
 
-    With a filter its holder asks questions of these documents and sees nothing of any other.
+    With a filter its holder asks questions of these documents and sees nothing of any other. Where
+    sources state rights, its holder sees what is public or names the person or a group; a token of
+    mode rw or admin that names nobody sees all.
     """
     settings = load_settings()
     limit = DocumentFilter(
@@ -224,7 +264,9 @@ def add_token(
     )
     token_limit = None if limit.is_open else limit
     tokens = Tokens(settings.home)
-    text, token = tokens.add(name, Mode(mode), utc_now(), settings.tenant, token_limit)
+    is_named = as_owner or as_user is not None or groups is not None
+    names = _door_asker(as_user, groups, as_owner) if is_named else ()
+    text, token = tokens.add(name, Mode(mode), utc_now(), settings.tenant, token_limit, names)
     note = Text("Save it now: only its hash is stored, so it cannot be shown again.", style="dim")
     return Answer({**_token_document(token), "token": text}, (text, note))
 
@@ -233,7 +275,9 @@ def add_token(
 def list_tokens() -> Answer:
     """List the tokens: name, mode and id. The text of a token is not stored."""
     tokens = [_token_document(token) for token in Tokens(load_settings().home).all()]
-    view = list_records(tokens, "name mode tenant id created=created_at limited_to=only")
+    view = list_records(
+        tokens, "name mode tenant id created=created_at limited_to=only reads_as=names"
+    )
     return Answer(
         {"tokens": tokens},
         (view if tokens else "there is no token; create one with `hades token add NAME`",),

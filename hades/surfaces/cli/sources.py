@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import ValidationError
@@ -10,6 +11,7 @@ from rich.console import RenderableType
 
 from hades.errors import SettingsError, explain_problems
 from hades.ingest.phases import Phase
+from hades.ingest.rights import read_rules, split_names
 from hades.ingest.sources.remote.remotes import RemoteSources, default_name, whole_address
 from hades.ports.services import utc_now
 from hades.settings.load import load_settings
@@ -59,6 +61,15 @@ def add_source(
     cursor: Annotated[str | None, _about("cursor")] = None,
     title: Annotated[str | None, _about("title")] = None,
     required: Annotated[list[str] | None, _about("required")] = None,
+    rights: Annotated[
+        list[str] | None,
+        option(
+            "Who may read the documents whose path fits, such as 'hr/=hr,user:anna' or '*=public'; "
+            "the last that fits counts.",
+            metavar="PATTERN=READERS",
+        ),
+    ] = None,
+    readers: Annotated[list[str] | None, _about("readers")] = None,
 ) -> Answer:
     """Add a place elsewhere as a source of documents; the same name again replaces it.
 
@@ -79,6 +90,8 @@ def add_source(
         "cursor": cursor,
         "title": title,
         "required": required,
+        "rights": _read_rights(rights or []) or None,
+        "readers": readers,
     }
     fields = {field: value for field, value in given.items() if value is not None}
     try:
@@ -93,6 +106,20 @@ def add_source(
     document = {**state.as_dict(utc_now()), "source": source.model_dump(mode="json")}
     line = f"added {state.name}; next: hades sources sync {state.name}"
     return Answer(document, (line,), is_report=True)
+
+
+def _read_rights(pairs: list[str]) -> dict[str, list[str]]:
+    """Readers by pattern."""
+    rights = {}
+    for pair in pairs:
+        pattern, equals, names = pair.rpartition("=")
+        if not equals:
+            raise SettingsError(
+                f"--rights {pair!r} is not PATTERN=READERS; write for example 'hr/=hr,user:anna'"
+            )
+        rights[pattern] = list(split_names(names))
+    read_rules(rights, Path(), "--rights")
+    return rights
 
 
 @local_command("sources list")

@@ -155,7 +155,11 @@ async def answer(
         caller = caller_of(service, context)
         require(caller, needs)
         result = await _in_thread(
-            service, context, lambda: work(caller), may_stop=needs is Mode.READ_ONLY
+            service,
+            context,
+            lambda: work(caller),
+            may_stop=needs is Mode.READ_ONLY,
+            counts=caller.limit is None,
         )
         note |= {"status": "ok", **(result.meta or {})}
         return result
@@ -170,7 +174,7 @@ def caller_of(service: ToolService, context: Context[Any, Any]) -> Caller:
     """
     headers = context.headers
     if headers is None and not service.door.needs_token:
-        caller = Caller(getpass.getuser(), service.door.mode, service.door.tenant)
+        caller = service.local_caller(getpass.getuser(), service.door.tenant)
     else:
         caller = _remote_caller(service, headers or {})
     _note.get({})["who"] = caller.name
@@ -197,7 +201,7 @@ def _remote_caller(service: ToolService, headers: Mapping[str, str]) -> Caller:
     door = service.door
     caller = service.token_caller(headers)
     if caller is None and not door.needs_token:
-        caller = Caller("loopback", door.mode, door.tenant)
+        caller = service.local_caller("loopback", door.tenant)
     if caller is None or caller.tenant not in (None, door.tenant):
         raise CallRefused(NOT_AUTHENTICATED)
     if (seconds := service.rates.wait(caller.name)) > 0:
@@ -211,9 +215,10 @@ async def _in_thread(
     work: Callable[[], CallToolResult],
     *,
     may_stop: bool,
+    counts: bool,
 ) -> CallToolResult:
-    """Run in a thread and report stages. A cancelled read stops after its stage; a cancelled write
-    is finished.
+    """Run in a thread and report stages, with `counts` what they found. A cancelled read stops
+    after its stage; a cancelled write is finished.
     """
     loop = asyncio.get_running_loop()
     stop = threading.Event()
@@ -222,7 +227,9 @@ async def _in_thread(
     def watch(stage: Stage) -> None:
         if stop.is_set():
             raise CallStopped
-        message = f"{stage.name}: {stage.given} found in {stage.ms:.0f} ms"
+        message = stage.name
+        if counts:
+            message += f": {stage.given} found in {stage.ms:.0f} ms"
         report = context.report_progress(len(reports) + 1, None, message)
         reports.append(asyncio.run_coroutine_threadsafe(report, loop))
 
@@ -299,7 +306,7 @@ def make_tool(
             except ValidationError as error:
                 raise CallRefused(explain_problems(error.errors(), tool.name)) from None
             service_context = ServiceContext(
-                service, f"mcp:{caller.name}", Mode(capability.mode), caller.limit
+                service, f"mcp:{caller.name}", Mode(capability.mode), caller.limit, caller.asker
             )
             try:
                 reply = capability.call(request, service_context)

@@ -271,7 +271,7 @@ class Guard:
 
     def _caller_of(self, scope: Scope, headers: Headers) -> Caller | None:
         if not self._door.needs_token:
-            return Caller(_address(scope), self._door.mode, self._door.tenant)
+            return self._services.local_caller(_address(scope), self._door.tenant)
         caller = self._services.token_caller(headers)
         path = scope["path"]
         is_open = not path.startswith(NEEDS_TOKEN) and scope["method"] in ("GET", "HEAD")

@@ -22,6 +22,7 @@ from hades.errors import HadesError
 from hades.ports.store import Mode
 from hades.retrieval.answer.write_answer import AnswerEvent
 from hades.retrieval.cached_answers import CachedTurn
+from hades.snapshot.rights import rights_of
 from hades.surfaces.access.limits import Caller
 from hades.surfaces.capabilities.capability import (
     Capability,
@@ -202,8 +203,12 @@ async def stream_query(
     context = services.context(caller, Mode.READ_ONLY)
 
     def work(hand_out: Callable[[AnswerEvent], None]) -> None:
-        # A cached answer has no stages.
-        with watched(lambda stage: hand_out(AnswerEvent("stage", stage))):
+        # A cached answer has no stages, and those of a caller who sees a part count the rest.
+        def hand_stage(stage: Stage) -> None:
+            if context.limit is None:
+                hand_out(AnswerEvent("stage", stage))
+
+        with watched(hand_stage):
             reply = QUERY.call(request, context)
         hand_out(AnswerEvent("answer", reply))
 
@@ -360,11 +365,13 @@ async def ready(services: Served) -> dict[str, Any]:
     def look() -> dict[str, Any]:
         with services.answers.lease() as view:
             info = view.info
+        # Anybody may ask this, and counts tell of what not everybody may read.
+        has_rights = rights_of(services.settings.home).hold()
         return {
             "status": "ready",
             "snapshot": info.snapshot,
             "degraded": info.degraded_from,
-            "nodes": info.nodes,
+            "nodes": {} if has_rights else info.nodes,
         }
 
     return await services.work(look)

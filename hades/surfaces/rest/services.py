@@ -32,7 +32,15 @@ from hades.ports.store import Mode
 from hades.settings.tree import Settings
 from hades.snapshot.open import snapshots
 from hades.surfaces.access.contexts import Service, ServiceContext
-from hades.surfaces.access.limits import BACKLOG, Caller, Door, Limits, require
+from hades.surfaces.access.limits import (
+    BACKLOG,
+    LIMITED_NEXT,
+    Caller,
+    CallerRefused,
+    Door,
+    Limits,
+    require,
+)
 from hades.surfaces.access.uploads import Uploads
 from hades.telemetry.logs import CallMode
 from schemas.answer import Retrieval
@@ -194,7 +202,7 @@ class Services(Service):
 
     def context(self, caller: Caller, mode: Mode) -> ServiceContext:
         """The context of one call that needs this mode."""
-        return ServiceContext(self, caller.name, mode, caller.limit)
+        return ServiceContext(self, caller.name, mode, caller.limit, caller.asker)
 
     async def work(self, call: Callable[..., T], *arguments: object, writes: bool = False) -> T:
         """Run a blocking call in one of the threads that answer; refused when too many calls are
@@ -240,9 +248,12 @@ def needing(mode: Mode) -> Callable[[Request], Awaitable[None]]:
     """A dependency of routes: the caller may do this much, and the audit knows whether it wrote."""
 
     async def check(request: Request) -> None:
+        caller = await caller_of(request)
         if mode is not Mode.READ_ONLY:
             (await call_of(request)).mode = "RW"
-        require(await caller_of(request), mode)
+            if caller.limit is not None:
+                raise CallerRefused(f"this call speaks of the whole corpus; {LIMITED_NEXT}")
+        require(caller, mode)
 
     return check
 

@@ -35,6 +35,7 @@ class RemoteDocument:
     modified: datetime | None = None
     size: int | None = None
     content: bytes | None = None  # where the listing brings it along
+    readers: tuple[str, ...] | None = None  # where the source states them with the document
 
 
 @dataclass(frozen=True)

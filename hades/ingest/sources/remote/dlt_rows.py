@@ -59,6 +59,7 @@ class DltConnector:
                 title=self._source.title,
                 cursor=self._source.cursor or _cursor_of(resource),
                 address=self._address,
+                readers=self._source.readers,
             )
         self.columns = tuple(names)
 
@@ -101,6 +102,6 @@ def _cursor_of(resource: Any) -> str:
 KIND = Kind(
     "dlt",
     "rows of a dlt source or resource, by its import path",
-    ("key", "cursor", "title", "required"),
+    ("key", "cursor", "title", "required", "readers"),
     DltConnector,
 )

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
@@ -134,6 +134,10 @@ class Ledger:
             rows = connection.execute("SELECT * FROM documents ORDER BY id").fetchall()
         return {row[0]: Copy(*row) for row in rows}
 
+    def rights(self) -> dict[str, tuple[str, ...]]:
+        """The readers of each copy that is not public, by its path in the mirror."""
+        return {path: tuple(names) for path, names in self.facts().get("rights", {}).items()}
+
     def copy_at(self, path: str) -> Copy | None:
         """The document of a file of the mirror."""
         with self._open() as connection:
@@ -149,7 +153,13 @@ class Ledger:
         with self._open() as connection:
             _write_facts(connection, facts)
 
-    def write(self, state: SyncState, changed: Iterable[Copy], gone: Iterable[str]) -> None:
+    def write(
+        self,
+        state: SyncState,
+        changed: Iterable[Copy],
+        gone: Iterable[str],
+        rights: Mapping[str, Sequence[str]],
+    ) -> None:
         """Keep what a sync found, in one transaction."""
         with self._open() as connection:
             gone_rows = [(identifier,) for identifier in gone]
@@ -157,7 +167,7 @@ class Ledger:
             connection.executemany(
                 "INSERT OR REPLACE INTO documents VALUES (?, ?, ?, ?, ?, ?)", changed
             )
-            _write_facts(connection, {"state": state_facts(state)})
+            _write_facts(connection, {"state": state_facts(state), "rights": rights})
 
 
 def _moment(text: str | None) -> datetime | None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from typing import Any
 
+from hades.ingest.rights import readers_of_row
 from hades.ingest.sources.remote.connector import RemoteDocument, SyncError, moment_of
 
 _LONG_CHARACTERS = 200
@@ -22,11 +23,15 @@ def row_documents(
     title: str,
     cursor: str,
     address: str,
+    readers: Sequence[str] = (),
 ) -> Iterator[RemoteDocument]:
-    """A document for each row; without a cursor its version is the hash of its content."""
+    """A document for each row; without a cursor its version is the hash of its content. The columns
+    `readers` say who may read it, and are no part of it.
+    """
     for row in rows:
         identifier = row_key(row, key)
-        content = write_row(row, group=group, key=identifier, title=title)
+        content_row = {column: value for column, value in row.items() if column not in readers}
+        content = write_row(content_row, group=group, key=identifier, title=title)
         stamp = row.get(cursor) if cursor else None
         version = hashlib.sha256(content).hexdigest() if stamp is None else version_text(stamp)
         yield RemoteDocument(
@@ -36,6 +41,7 @@ def row_documents(
             address=f"{address}#{group}/{identifier}",
             modified=moment_of(stamp) if isinstance(stamp, str | date) else None,
             content=content,
+            readers=readers_of_row(row, readers),
         )
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from hades.errors import SettingsError
+from hades.ingest.rights import readers_of_row
 from hades.ingest.sources.remote.connector import (
     Kind,
     Place,
@@ -76,6 +77,7 @@ class SqlConnector:
         """Keys and cursors of all rows; without a cursor whole rows, by their hashes."""
         source = self._source
         missing = [name for name in (source.key, source.cursor, source.title) if name]
+        missing += source.readers
         missing = [name for name in missing if name not in self.columns]
         if missing:
             raise SyncError(
@@ -85,7 +87,7 @@ class SqlConnector:
         if not source.cursor:
             yield from self._documents(self._rows(self.columns))
             return
-        for row in self._rows([source.key, source.cursor]):
+        for row in self._rows(list(dict.fromkeys([source.key, source.cursor, *source.readers]))):
             stamp = row[source.cursor]
             key = row_key(row, source.key)
             self._keys[f"{self._group}/{key}"] = row[source.key]
@@ -93,6 +95,7 @@ class SqlConnector:
                 id=f"{self._group}/{key}",
                 name=f"{self._group}/{key}.md",
                 version="" if stamp is None else version_text(stamp),
+                readers=readers_of_row(row, source.readers),
             )
 
     def _documents(self, rows: Iterator[Mapping[str, Any]]) -> Iterator[RemoteDocument]:
@@ -103,6 +106,7 @@ class SqlConnector:
             title=self._source.title,
             cursor=self._source.cursor,
             address=self._address,
+            readers=self._source.readers,
         )
 
     def read_documents(
@@ -137,6 +141,6 @@ class SqlConnector:
 KIND = Kind(
     "sql",
     "rows of a table or a query, by SQLAlchemy",
-    ("table", "query", "key", "cursor", "title", "required"),
+    ("table", "query", "key", "cursor", "title", "required", "readers"),
     SqlConnector,
 )

@@ -20,6 +20,8 @@ from pathspec import GitIgnoreSpec
 
 from hades.files import make_private_folder
 from hades.ingest.manifest import MAX_LISTED
+from hades.ingest.rights import FILE as RIGHTS_FILE
+from hades.ingest.rights import read_rules, readers_by
 from hades.ingest.sources.documents import why_not_read
 from hades.ingest.sources.files import SKIPPED_FOLDERS
 from hades.ingest.sources.remote.connector import (
@@ -30,6 +32,7 @@ from hades.ingest.sources.remote.connector import (
 )
 from hades.ingest.sources.remote.ledger import Copy, Ledger
 from hades.ports.services import ProgressReport
+from hades.snapshot.rights import PUBLIC, Readers
 from schemas.sources import RemoteSource
 
 _ALWAYS_MAY_GO = 5  # a small source loses a large share with every document
@@ -116,7 +119,13 @@ class Sync:
             columns=self.connector.columns,
             is_read=self.ledger.state().is_read and not self.report.has_changes,
         )
-        self.ledger.write(state, changed, gone)
+        copies = {**self.copies, **{copy.id: copy for copy in changed}}
+        rights = {
+            copies[identifier].path: readers
+            for identifier, readers in self.readers.items()
+            if identifier in copies and readers != PUBLIC
+        }
+        self.ledger.write(state, changed, gone, rights)
         self._sweep()
         return self.report
 
@@ -126,8 +135,15 @@ class Sync:
         excluded = GitIgnoreSpec.from_lines(self.source.exclude)
         listed: dict[str, RemoteDocument] = {}
         repeated: dict[str, None] = {}
+        self.readers: dict[str, Readers] = {}
+        rules = read_rules(self.source.rights, Path(), self.ledger.name)
         for document in self.connector.list_documents():
             name = document.name
+            if PurePosixPath(name).name == RIGHTS_FILE and not rules:
+                raise SyncError(
+                    f"it holds {name}, which counts in folders of this machine only; state who may "
+                    f"read its documents by `hades sources add --name {self.ledger.name} --rights`"
+                )
             is_chosen = included.match_file(name) and not excluded.match_file(name)
             if not is_chosen or _is_never_read(name):
                 self.report.left_out += 1
@@ -135,6 +151,9 @@ class Sync:
                 repeated[document.id] = None
             else:
                 listed[document.id] = document
+                stated = document.readers
+                by_name = readers_by(rules, Path(name))
+                self.readers[document.id] = by_name if stated is None else stated
                 self.progress("list", len(listed), None)
         if repeated:
             raise SyncError(
@@ -148,7 +167,8 @@ class Sync:
     def _check_fields(self) -> None:
         """Stop where a required column, or one that was there, is missing."""
         columns = set(self.connector.columns)
-        missing = [name for name in self.source.required if name not in columns]
+        required = (*self.source.required, *self.source.readers)
+        missing = [name for name in required if name not in columns]
         if missing:
             raise SyncError(
                 f"the column {missing[0]!r}, which is required, is not among "

@@ -229,3 +229,24 @@ def test_a_sync_reads_only_what_changed_into_the_graph_and_a_build_reads_everyth
     again = run_json("build")["builds"][0]["sources"]["sources"][0]["documents"]
     assert (again["read"], again["unchanged"], again["removed"]) == (10, 10, 0)
     assert "pier ten" in run("query", "where does the harbour seal sleep?").stdout
+
+
+def test_rights_of_a_source_hold_after_the_next_sync_without_a_night(
+    home: Path, site: Site
+) -> None:
+    add(site, "--rights", "seal*=hr,user:ann")
+    run_json("sources", "sync")
+    run_json("publish")
+
+    def shown(*options: str) -> set[str]:
+        question = ("query", "where does the harbour seal sleep at tide?", "--anyway", *options)
+        return {passage["document"] for passage in run_json(*question)["passages"]}
+
+    everything = {"seal.html", "tide.html"}
+    assert shown() == shown("--as-user", "ann") == shown("--groups", "hr") == everything
+    assert shown("--as-user", "bob") == {"tide.html"}
+    add(site, "--rights", "*=public", "--rights", "tide*=")
+    run_json("sources", "sync")
+    assert shown("--as-user", "ann") == {"seal.html"}
+    assert shown() == everything
+    assert "PATTERN=READERS" in run("sources", "add", site.url, "--rights", "hr").output

@@ -81,3 +81,13 @@ def test_a_resource_without_a_key_and_one_that_is_not_there_are_named(
 ) -> None:
     assert "--key" in home_of(tmp_path, "loose").sync().problem
     assert "cannot be imported" in home_of(tmp_path, "nobody").sync().problem
+
+
+def test_a_field_names_who_may_read_a_row(rows: Path, tmp_path: Path) -> None:
+    desk = {"tickets": [{"number": 7, "subject": "Printer", "seen_by": ["hr"]}], "pages": []}
+    rows.write_text(json.dumps(desk))
+    home = syncing(tmp_path / "home", "dlt:desk_of_dlt:tickets", readers=("seen_by",))
+    assert home.sync().problem == ""
+    assert home.remotes.ledger("there").rights() == {"tickets/7.md": ("hr",)}
+    missing = syncing(tmp_path / "other", "dlt:desk_of_dlt:tickets", readers=("group",))
+    assert "'group'" in missing.sync().problem

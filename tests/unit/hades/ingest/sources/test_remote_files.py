@@ -158,3 +158,13 @@ def test_a_library_that_is_missing_is_named_with_the_extra(tmp_path: Path) -> No
         import paramiko  # noqa: F401
     except ImportError:
         assert "pip install 'hades-graphrag[fsspec]' paramiko" in home.sync().problem
+
+
+def test_a_file_of_rights_that_no_sync_reads_stops_it(folder: Path, tmp_path: Path) -> None:
+    (folder / ".hades-rights.yaml").write_text("c/: hr\n")
+    home = syncing(tmp_path / "home", folder.as_uri())
+    assert "--rights" in home.sync().problem
+    assert not home.copies
+    stated = syncing(tmp_path / "other", folder.as_uri(), rights={"c/": "hr, user:ann"})
+    assert stated.sync().problem == ""
+    assert stated.remotes.ledger("there").rights() == {"c/d.md": ("hr", "user:ann")}

@@ -124,3 +124,26 @@ def test_a_table_that_is_gone_is_named_and_the_copies_stay(
     database.execute("DROP TABLE tickets")
     assert "no such table: tickets" in home.sync().problem
     assert len(home.copies) == 3
+
+
+def test_columns_name_who_may_read_a_row(database: sqlite3.Connection, tmp_path: Path) -> None:
+    database.execute("ALTER TABLE tickets ADD COLUMN groups TEXT")
+    database.execute("ALTER TABLE tickets ADD COLUMN people TEXT")
+    database.execute("UPDATE tickets SET groups = 'hr; legal', people = 'user:Ann' WHERE id = 1")
+    database.execute("UPDATE tickets SET groups = 'public' WHERE id = 2")
+    url = f"sqlite:///{tmp_path / 'desk.db'}"
+    columns = {"key": "id", "cursor": "updated_at", "readers": ("groups", "people")}
+    home = syncing(tmp_path / "home", url, table="tickets", **columns)
+    assert home.sync().problem == ""
+    ledger = home.remotes.ledger("there")
+    assert ledger.rights() == {
+        "tickets/1.md": ("hr", "legal", "user:ann"),
+        "tickets/3.md": (),  # a row that names nobody is shown to nobody
+    }
+    assert "legal" not in home.copies["tickets/1.md"].decode()
+    database.execute("UPDATE tickets SET groups = '[\"board\"]', people = NULL WHERE id = 1")
+    report = home.sync()  # the cursor did not move
+    assert (report.read, ledger.rights()["tickets/1.md"]) == (1, ("board",))
+    database.execute("ALTER TABLE tickets DROP COLUMN people")
+    assert "people" in home.sync().problem
+    assert ledger.rights()["tickets/1.md"] == ("board",)

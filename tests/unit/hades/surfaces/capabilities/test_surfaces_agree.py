@@ -207,7 +207,14 @@ def test_the_command_line_accepts_what_the_request_declares(capability):
         if len(parts) == 1 and shell.read is None:
             assert_same_rules(by_name[name], declared(capability)[name])
     extra = set(capability.cli.options.model_fields) if capability.cli.options else set()
-    known = {*capability.request.model_fields, *extra, *OF_EVERY_COMMAND, "_who"}
+    known = {
+        *capability.request.model_fields,
+        *extra,
+        *OF_EVERY_COMMAND,
+        "_who",
+        "_as_user",
+        "_groups",
+    }
     assert [
         name for name in by_name if name.partition("__")[0] not in known and name not in known
     ] == []
