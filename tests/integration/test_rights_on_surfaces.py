@@ -71,6 +71,17 @@ def test_the_command_line_shows_the_owner_all_and_says_so(
     assert "no query has the id" in follow.stderr
 
 
+def test_python_answers_with_what_its_asker_may_read(settings: Settings) -> None:
+    overview = "what is this corpus about?"
+    changed = "what changed about the Zorblat director since last year?"
+    with open_hades(settings) as hades:
+        for question in (QUESTION, overview, changed):
+            assert not tells(hades.answer(question).model_dump_json())
+            assert not tells(hades.answer(question, as_user="bob").model_dump_json())
+        assert tells(hades.answer(QUESTION, groups=["hr"]).model_dump_json())
+        assert tells(hades.answer(QUESTION, as_owner=True).model_dump_json())
+
+
 @pytest.mark.parametrize(("asker", "sees"), [(asker_of(None), False), (ANNA, True), (OWNER, True)])
 def test_a_door_without_tokens_shows_what_its_asker_may_read(
     settings: Settings, asker: Readers, sees: bool
