@@ -23,7 +23,7 @@ from hades.ingest.manifest import remove_nodes
 from hades.ports.store import Row, RowStore, Term, scan_rows, scan_values
 from schemas.catalogue import as_table, collection_named
 from schemas.edges import ClusterEdgeType
-from schemas.ids import node_id
+from schemas.ids import key_of, node_id
 from schemas.record import canonical_json
 from schemas.telemetry import FORGOTTEN
 from schemas.topics import LOST
@@ -61,7 +61,7 @@ def correct_topics(store: RowStore, gone: Sequence[str]) -> dict[str, Change]:
         row["metadata"] = orjson.loads(row["metadata"])
     leaving = [Term("_from", "in", [node_id("entities", key) for key in gone])]
     left_behind = scan_values(store, "cluster_edges", "_to", where=leaving) if gone else ()
-    lost = Counter(target.partition("/")[2] for target in left_behind)
+    lost = Counter(key_of(target) for target in left_behind)
     edges = store.delete("cluster_edges", where=leaving) if gone else 0
     stale = _stale_quotes(store, rows)
     touched = {key for key in {*lost, *stale} if key in rows}
@@ -71,7 +71,7 @@ def correct_topics(store: RowStore, gone: Sequence[str]) -> dict[str, Change]:
     remove_nodes(store, "clusters", empty)
     nonempty = sorted(touched.difference(empty))
     names = (
-        store.get("entities", sorted(gone), columns=["name"]).column("name").to_pylist()
+        store.get("entities", sorted(gone), columns=["name"])["name"].to_pylist()
         if nonempty
         else []
     )
@@ -128,7 +128,7 @@ def _member_names(store: RowStore, rows: dict[str, Row], touched: Set[str]) -> d
     ids = [node_id("clusters", key) for key in sorted(topics)]
     where = [Term("_to", "in", ids), Term("type", "==", str(ClusterEdgeType.PART_OF))]
     edges = list(scan_rows(store, "cluster_edges", where=where, columns=["_from", "_to"]))
-    members = {edge["_from"].partition("/")[2] for edge in edges}
+    members = {key_of(edge["_from"]) for edge in edges}
     entities = store.get(
         "entities", sorted(members), columns=["_key", "name", "frequency"]
     ).to_pylist()
@@ -140,7 +140,7 @@ def _member_names(store: RowStore, rows: dict[str, Row], touched: Set[str]) -> d
         (ranked[edge["_from"]], edge["_to"]) for edge in edges if edge["_from"] in ranked
     ]
     for (_, _, name), topic in sorted(memberships):
-        topic_key = topic.partition("/")[2]
+        topic_key = key_of(topic)
         for key in {topic_key, rows[topic_key]["parent"]} & touched:
             names[key].append(name)
     return names
@@ -231,7 +231,7 @@ def correct_bridges(store: RowStore) -> Change:
 def _existing_rows(
     store: RowStore, collection: str, identifiers: Iterable[str], columns: list[str]
 ) -> dict[str, Row]:
-    keys = sorted({identifier.partition("/")[2] for identifier in identifiers})
+    keys = sorted({key_of(identifier) for identifier in identifiers})
     return {
         f"{collection}/{row['_key']}": row
         for row in store.get(collection, keys, columns=columns).to_pylist()
@@ -318,7 +318,7 @@ def _missing(store: RowStore, identifiers: Iterable[str]) -> set[str]:
     gone = set()
     for collection, keys in sorted(keys_by_collection.items()):
         present_keys = set(
-            store.get(collection, sorted(keys), columns=["_key"]).column("_key").to_pylist()
+            store.get(collection, sorted(keys), columns=["_key"])["_key"].to_pylist()
         )
         gone |= {f"{collection}/{key}" for key in keys - present_keys}
     return gone

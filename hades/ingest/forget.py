@@ -24,7 +24,7 @@ from hades.ports.services import Embedder
 from hades.ports.store import GraphStore, RowStore, Term, scan_rows, scan_values
 from schemas.builds import ManifestEntry
 from schemas.catalogue import COLLECTIONS, NAMES, Collection, edge_collections
-from schemas.ids import node_id
+from schemas.ids import key_of, node_id
 from schemas.record import JsonObject
 from schemas.sources import SourceSpec
 
@@ -52,11 +52,9 @@ def _collect_traces(
     owned = {name: keys_of_documents(store, name, documents) for name in OWNED_BY_DOCUMENT}
     chunks = [node_id("doc_chunks", key) for key in sorted(owned["doc_chunks"])]
     mentioned = scan_values(store, "mentions", "_to", where=[Term("_from", "in", chunks)])
-    entity_keys = sorted({target.partition("/")[2] for target in mentioned})
+    entity_keys = sorted({key_of(target) for target in mentioned})
     entities = store.get("entities", entity_keys, columns=["_key", "name"]).to_pylist()
-    texts = (
-        store.get("documents", list(documents), columns=["_key", "text"]).column("text").to_pylist()
-    )
+    texts = store.get("documents", list(documents), columns=["_key", "text"])["text"].to_pylist()
     run_limit = min(RUNS_OF_DOCUMENT, max(1, RUNS_IN_ALL // max(1, len(texts))))
     runs = dict.fromkeys(chain.from_iterable(runs_of(text, run_limit) for text in texts))
     return (
@@ -125,7 +123,7 @@ def _rows_with(
             has_trace[number] = not entities.isdisjoint(named)
         for pattern in patterns:
             has_trace |= pc.match_substring_regex(texts, pattern).to_numpy(zero_copy_only=False)
-        yield from batch.column("_key").filter(pa.array(has_trace)).to_pylist()
+        yield from batch["_key"].filter(pa.array(has_trace)).to_pylist()
 
 
 def _texts(value: object) -> Iterator[str]:
@@ -138,9 +136,7 @@ def _texts(value: object) -> Iterator[str]:
 
 
 def _absent(store: RowStore, collection: str, keys: Sequence[str]) -> list[str]:
-    present_keys = set(
-        store.get(collection, list(keys), columns=["_key"]).column("_key").to_pylist()
-    )
+    present_keys = set(store.get(collection, list(keys), columns=["_key"])["_key"].to_pylist())
     return [key for key in keys if key not in present_keys]
 
 

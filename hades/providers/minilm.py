@@ -282,7 +282,7 @@ class MiniLmEmbedder:
         """The vectors, and what is to be kept of the states of each text."""
         check_texts(texts)
         self.load()
-        vectors = np.empty((len(texts), DIMENSION), dtype=np.float32)
+        vectors = np.empty((len(texts), DIMENSION), np.float32)
         kept_states: list[Any] = [None] * len(texts)
         pool, done = ThreadPoolExecutor(self._threads), 0
         try:
@@ -305,9 +305,7 @@ class MiniLmEmbedder:
     def _embed_batch(
         self, keep: Callable[[Vectors], Any], ids: list[list[int]]
     ) -> tuple[Vectors, list[Any]]:
-        flat_states: Vectors = self._session.run(
-            ["states"], {"ids": np.array(ids, dtype=np.int64)}
-        )[0]
+        flat_states: Vectors = self._session.run(["states"], {"ids": np.array(ids, np.int64)})[0]
         states = flat_states.reshape(len(ids), -1, DIMENSION)
         return pool_states(states), [keep(text_states) for text_states in states]
 
@@ -326,7 +324,7 @@ def pool_states(states: NDArray[np.float32]) -> Vectors:
     so the last bits of a vector would depend on the batch. Here each text adds its tokens in their
     order.
     """
-    sums = np.zeros((len(states), DIMENSION), dtype=np.float32)
+    sums = np.zeros((len(states), DIMENSION), np.float32)
     for token in range(states.shape[1]):
         sums += states[:, token]
     vectors: Vectors = sums / np.sqrt(np.square(sums).sum(axis=1, keepdims=True))
@@ -478,9 +476,7 @@ class _Graph:
             "Concat", self.shape, np.array([3, HEADS, DIMENSION // HEADS]), axis=0
         )
         n_tokens = self.add("ReduceProd", self.shape, keepdims=1)
-        self.zeros = {
-            at: self.add("Expand", np.array([at], dtype=np.uint8), n_tokens) for at in (0, 128)
-        }
+        self.zeros = {at: self.add("Expand", np.array([at], np.uint8), n_tokens) for at in (0, 128)}
 
     def constant(self, value: NDArray[Any]) -> str:
         """Name of a stored array."""

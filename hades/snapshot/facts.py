@@ -56,7 +56,7 @@ class Facts:
 
     def number(self, ids: Sequence[str]) -> Numbers:
         """The number of each `_id`, -1 where there is no such node."""
-        numbers = np.full(len(ids), -1, np.int64)
+        numbers = np.full(len(ids), -1)
         places, entries = find(self._arrays["node_id.hash"], hash_texts(ids))
         candidates = self._arrays["node_id.number"][entries].astype(np.int64)
         for place, number, node_id in zip(

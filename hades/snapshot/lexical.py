@@ -16,6 +16,7 @@ from hades.snapshot.files import Folder, best, find, hash_texts
 from hades.text.words import Vocabulary, terms, with_search_words
 from models.arrays import Ints
 from models.bm25 import Bm25, fit_bm25, rarity
+from schemas.record import JsonObject
 
 _PARTS = ("starts", "row", "share", "rarity")
 
@@ -31,7 +32,7 @@ class WordCounts:
     hashes: NDArray[np.uint64]
     holders: Ints
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> JsonObject:
         """What `from_json` reads."""
         arrays = {"hashes": self.hashes.astype("<u8"), "holders": self.holders.astype("<i4")}
         packed = {name: b64encode(values.tobytes()).decode() for name, values in arrays.items()}

@@ -35,7 +35,7 @@ from hades.snapshot.lexical import WordCounts, hash_words
 from hades.snapshot.manifest import Manifest
 from hades.snapshot.view import GraphView
 from models.arrays import Singles
-from schemas.ids import Mask
+from schemas.ids import Mask, key_of
 from schemas.nodes import ChunkKind
 
 HOPS = 5  # how far around a question everything is fetched, while there is room
@@ -173,7 +173,7 @@ class PartView(GraphView):
         topics = (
             clusters_from if clusters_to is None else np.concatenate([clusters_from, clusters_to])
         )
-        keys = {topic_id.partition("/")[2] for topic_id in self.ids(topics)}
+        keys = {key_of(topic_id) for topic_id in self.ids(topics)}
         self._missing.topics.update(keys - self._fetched.topics)
         return super().bridges(clusters_from, clusters_to, limit=limit)
 

@@ -261,7 +261,7 @@ class GraphView(Domains, Names, Bridges):
     def clusters_of(self, numbers: Numbers) -> Numbers:
         """The L1 topic of each node, as a node; -1 where it has none."""
         nodes = self._rows_of(numbers)
-        topics = np.full(len(nodes), -1, np.int64)
+        topics = np.full(len(nodes), -1)
         entities = np.flatnonzero(nodes < self._contents.nodes[Kind.ENTITY])  # the first kind
         topics[entities] = self._arrays["entity.cluster"][nodes[entities]]
         return topics

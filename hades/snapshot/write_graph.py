@@ -41,6 +41,7 @@ from models.ranker.infer import (
     undirected,
 )
 from schemas.catalogue import columns_schema, declared
+from schemas.ids import key_of
 from schemas.record import TIME
 
 
@@ -102,7 +103,7 @@ class Documents:
         added = [
             {
                 "id": document_id,
-                "origin": document_id.partition("/")[2] or document_id,
+                "origin": key_of(document_id) or document_id,
                 "body": body,
                 "shift": shift,
                 **unknown,

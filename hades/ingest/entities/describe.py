@@ -46,7 +46,7 @@ def entity_summaries(linked: LinkedCorpus) -> list[str]:
     """The summary of each entity, empty where no whole sentence of the corpus names it."""
     all_sentences = _read_sentences(linked)
     summaries = _openings(linked, all_sentences)
-    needs_summary = np.array([not summary for summary in summaries], dtype=np.bool_)
+    needs_summary = np.array([not summary for summary in summaries], np.bool_)
     sentence, subject, first = _rank_sentences(linked, all_sentences, needs_summary)
     for entity in np.flatnonzero(np.diff(first)).tolist():
         rows = slice(first[entity], min(first[entity + 1], first[entity] + _CANDIDATES))
@@ -74,7 +74,7 @@ class _Sentences:
 
 def _read_sentences(linked: LinkedCorpus) -> _Sentences:
     texts, reading = linked.corpus.texts, linked.reading
-    chunk, begin, end, first = np.fromiter(_places(texts), dtype=np.int64).reshape(-1, 4).T
+    chunk, begin, end, first = np.fromiter(_places(texts), np.int64).reshape(-1, 4).T
     width = 1 + max(map(len, texts), default=0)
     of_mention = (
         np.searchsorted(
@@ -83,7 +83,7 @@ def _read_sentences(linked: LinkedCorpus) -> _Sentences:
         - 1
     )
     is_subject = reading.start == first[of_mention]
-    subject_end = np.zeros(len(chunk), dtype=np.int64)
+    subject_end = np.zeros(len(chunk), np.int64)
     subject_end[of_mention[is_subject]] = reading.end[is_subject]
     return _Sentences(
         texts=texts,
@@ -130,16 +130,14 @@ def _rank_sentences(
     """
     fits = (all_sentences.end - all_sentences.begin <= MAX_CHARS)[all_sentences.of_mention]
     mention = (
-        np.flatnonzero(needs_summary[linked.entity] & fits)
-        if len(fits)
-        else np.zeros(0, dtype=np.int64)
+        np.flatnonzero(needs_summary[linked.entity] & fits) if len(fits) else np.zeros(0, np.int64)
     )
     size = max(1, len(all_sentences.chunk))
     codes, row = np.unique(
         linked.entity[mention] * size + all_sentences.of_mention[mention], return_inverse=True
     )
     count = np.bincount(row, minlength=len(codes))
-    subject = np.zeros(len(codes), dtype=np.bool_)
+    subject = np.zeros(len(codes), np.bool_)
     subject[row[all_sentences.is_subject[mention]]] = True
     entity = codes // size
     order = np.lexsort((codes, -count, ~subject, entity))
