@@ -119,11 +119,11 @@ def count_rows_of_documents(store: RowStore) -> list[RowCount]:
 
 def documents_with_lost_rows(store: RowStore, collections: Sequence[str]) -> set[str]:
     """Documents (keys) of which these collections no longer hold every row that was written."""
-    return {
-        count.entry.key
-        for count in count_rows_of_documents(store)
-        if count.collection in collections and count.stored != count.written
-    }
+    lost: set[str] = set()
+    for count in count_rows_of_documents(store):
+        if count.collection in collections and count.stored != count.written:
+            lost.add(count.entry.key)
+    return lost
 
 
 def count_derived_rows(store: RowStore) -> list[RowCount]:

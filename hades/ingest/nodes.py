@@ -154,10 +154,10 @@ def sections_of(facts: JsonObject, length: int) -> list[Section]:
     stored = facts.get("sections")
     if not stored:
         return [Section(0, length, ChunkKind.PROSE)]
-    return [
-        Section(start, end, kind, tuple(headings), symbol, *signature)
-        for start, end, kind, headings, symbol, *signature in stored
-    ]
+    sections: list[Section] = []
+    for start, end, kind, headings, symbol, *signature in stored:
+        sections.append(Section(start, end, kind, tuple(headings), symbol, *signature))
+    return sections
 
 
 def _link_fact(link: Link) -> JsonObject:

@@ -106,10 +106,9 @@ def parse_quantised_onnx(content: bytes) -> Weights:
     """
     from onnx import load_model_from_string, numpy_helper
 
-    stored = {
-        tensor.name: numpy_helper.to_array(tensor)
-        for tensor in load_model_from_string(content).graph.initializer
-    }
+    stored = {}
+    for tensor in load_model_from_string(content).graph.initializer:
+        stored[tensor.name] = numpy_helper.to_array(tensor)
     inner_arrays = {
         name.removeprefix("inner."): array
         for name, array in stored.items()

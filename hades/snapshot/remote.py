@@ -114,10 +114,11 @@ class PartView(GraphView):
         rows = self._vectors_of(numbers)
         has_row = self._has_row[rows]
         fetched_passages = iter(super().passages(rows[has_row]))
-        passages = [
-            next(fetched_passages) if is_there else Passage(node_id, "", "", "", (0, 0))
-            for node_id, is_there in zip(self.ids(rows), has_row.tolist(), strict=True)
-        ]
+        passages = []
+        for node_id, is_there in zip(self.ids(rows), has_row.tolist(), strict=True):
+            passages.append(
+                next(fetched_passages) if is_there else Passage(node_id, "", "", "", (0, 0))
+            )
         stating = {passage.id for passage in passages if passage.kind == ChunkKind.PASSAGE}
         self._missing.stated.update(stating - self._fetched.stated)
         return passages

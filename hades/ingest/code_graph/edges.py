@@ -384,10 +384,9 @@ def code_relations(code: CodeDerivation, entity_of: Mapping[str, str]) -> Iterat
     """Code that calls or extends code, as `read_links` gives relations, in order of the symbols
     that state them.
     """
-    stating = {
-        node_id("funcs", row["_key"]): row
-        for row in code.funcs.select(["_key", "document", "span"]).to_pylist()
-    }
+    stating = {}
+    for row in code.funcs.select(["_key", "document", "span"]).to_pylist():
+        stating[node_id("funcs", row["_key"])] = row
     for kind, relation, label in _STATED:
         for tail, head in sorted(_ends_of(code, "imports", kind)):
             source, target = entity_of.get(tail), entity_of.get(head)

@@ -146,10 +146,10 @@ def _separate_symbols(documents: list[Document]) -> list[Document]:
     for document in documents:
         stated.update({qualified for _, qualified in document.facts.symbols})
     for row, document in enumerate(documents):
-        symbols = [
-            (short, name_in_file(name, document.origin) if stated[name] > 1 else name)
-            for short, name in document.facts.symbols
-        ]
+        symbols = []
+        for short, name in document.facts.symbols:
+            is_shared = stated[name] > 1
+            symbols.append((short, name_in_file(name, document.origin) if is_shared else name))
         facts = document.facts._replace(symbols=tuple(symbols))
         documents[row] = document._replace(facts=facts)
     return documents
@@ -174,21 +174,17 @@ def _read_document(
 
 def _read_facts(text: str) -> Facts:
     facts = orjson.loads(text)
-    names = [
-        (" ".join(name.split()), NameType(kind) if kind else None)
-        for name, kind in facts.get("names") or ()
-    ]
+    names = []
+    for name, kind in facts.get("names") or ():
+        names.append((" ".join(name.split()), NameType(kind) if kind else None))
     triples: list[tuple[str, str, str]] = []
     for triple in facts.get("triples") or ():
         subject, relation, target = (" ".join(str(part).split()) for part in triple)
         triples.append((subject, relation, target))
-    symbols = [
-        (str(symbol["name"]), str(symbol["qualified_name"]))
-        for symbol in (facts.get("code") or {}).get("symbols") or ()
-    ]
-    repositories = [
-        str(link["target"]) for link in facts.get("links") or () if link.get("external")
-    ]
+    stated = (facts.get("code") or {}).get("symbols") or ()
+    symbols = [(str(symbol["name"]), str(symbol["qualified_name"])) for symbol in stated]
+    links = facts.get("links") or ()
+    repositories = [str(link["target"]) for link in links if link.get("external")]
     return Facts(
         names=tuple(dict.fromkeys(names)),
         triples=tuple(dict.fromkeys(triples)),

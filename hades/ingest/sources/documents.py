@@ -239,16 +239,17 @@ def read_roles(text: str, origin: str, index: NoteIndex) -> tuple[Link, ...]:
         place = index.find_role(link, origin)
         if place is not None:
             sentences.setdefault(place, []).append(link.sentence)
-    links = [
-        Link(
-            RelationType.REFERS_TO,
-            target,
-            count=len(texts),
-            context="\n".join(dict.fromkeys(texts)),
-            section=heading,
+    links = []
+    for (target, heading), texts in sorted(sentences.items()):
+        links.append(
+            Link(
+                RelationType.REFERS_TO,
+                target,
+                count=len(texts),
+                context="\n".join(dict.fromkeys(texts)),
+                section=heading,
+            )
         )
-        for (target, heading), texts in sorted(sentences.items())
-    ]
     return tuple(links[:_MAX_FACTS])
 
 

@@ -280,10 +280,9 @@ def repair_contracts(
         report = repair(hades.build_context, hades.ingest, begin(None), list(names or ()))
     if not report["holds"]:
         raise ContractBroken("\n".join(report["notes"]))
-    lines = [
-        f"{name}: {rows:,} broken rows were removed and recomputed"
-        for name, rows in report["broken"].items()
-    ]
+    lines = []
+    for name, rows in report["broken"].items():
+        lines.append(f"{name}: {rows:,} broken rows were removed and recomputed")
     if report["stages"]:
         lines.append(f"stages that ran: {', '.join(report['stages'])}")
     lines += report["notes"]
