@@ -26,6 +26,7 @@ from hades.files import write_whole
 from hades.ports.services import EmbeddingModel, Progress, ProviderError, Vectors, check_texts
 from hades.providers.tokens import check_pin, encodable, word_pieces
 from hades.settings.load import keep_libraries_quiet
+from models.arrays import Singles
 
 if TYPE_CHECKING:
     from hades.providers.minilm_gpu import GpuEncoder
@@ -316,7 +317,7 @@ class MiniLmEmbedder:
                 self._session = _open_session(load_graph(self._cache_dir, self._weights))
 
 
-def pool_states(states: NDArray[np.float32]) -> Vectors:
+def pool_states(states: Singles) -> Vectors:
     """Mean over the tokens of each text, unit length: (texts, tokens, 384) to (texts, 384).
 
     Not part of the graph: onnxruntime sums one text in another order than the same text in a batch,
@@ -372,9 +373,7 @@ def open_gpu_encoder(weights: WeightsPackage, device: Device) -> GpuEncoder | No
     return None
 
 
-def as_integers(
-    matrix: NDArray[np.float32], axis: int
-) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
+def as_integers(matrix: Singles, axis: int) -> tuple[NDArray[np.int8], Singles]:
     """Whole numbers up to 127 either way, and what one of them stands for, by row (1) or column
     (0).
     """
@@ -536,22 +535,18 @@ class _Graph:
         context = self.add("MatMul", self.add("Softmax", scores, axis=-1), value)
         return self.add("Reshape", self.add("Transpose", context, perm=[0, 2, 1, 3]), self.flat)
 
-    def dense(self, name: str) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    def dense(self, name: str) -> tuple[Singles, Singles]:
         """Matrix (inputs, outputs) and bias of a layer."""
         return self.weights[name + ".weight"].T, self.weights[name + ".bias"]
 
-    def linear_of_states(
-        self, states: str, matrix: NDArray[np.float32], bias: NDArray[np.float32]
-    ) -> str:
+    def linear_of_states(self, states: str, matrix: Singles, bias: Singles) -> str:
         """States times a matrix, with the outlier channel made smaller before its rows are
         quantised.
         """
         relieved = self.add("Mul", states, 1 / RELIEF)
         return self.linear(self.quantise_signed(relieved), matrix * RELIEF[:, None], bias)
 
-    def linear(
-        self, states: _Quantised, matrix: NDArray[np.float32], bias: NDArray[np.float32]
-    ) -> str:
+    def linear(self, states: _Quantised, matrix: Singles, bias: Singles) -> str:
         """Quantised rows times a matrix with one scale for each column; the integer product is
         exact.
         """

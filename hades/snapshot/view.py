@@ -15,13 +15,11 @@ of a remote graph keep these promises; `tests/contract/test_views.py` holds both
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from copy import copy
-from typing import Any
 
 import numpy as np
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from hades.errors import BadQuery
 from hades.ports import graph as port
@@ -41,7 +39,7 @@ from hades.ports.store import Direction
 from hades.snapshot import adjacency
 from hades.snapshot.adjacency import Filter, follow, merge, visible
 from hades.snapshot.facts import BOUNDS, Bridges, Domains, Names, check_positive
-from hades.snapshot.files import Columns
+from hades.snapshot.files import Arrays, Columns
 from hades.snapshot.lexical import search_words
 from hades.snapshot.manifest import Manifest
 from hades.snapshot.vectors import VectorSpace, unit_vector
@@ -338,7 +336,7 @@ class GraphView(Domains, Names, Bridges):
         return int(self._bases[place]), int(self._bases[place + 1])
 
 
-def _share_with_vectors(contents: Manifest, arrays: Mapping[str, NDArray[Any]]) -> float:
+def _share_with_vectors(contents: Manifest, arrays: Arrays) -> float:
     """Which share of the passages has a vector, of the model that made most."""
     chunks = contents.nodes[Kind.CHUNK]
     models = range(len(contents.models.get(Kind.CHUNK.value, ())))

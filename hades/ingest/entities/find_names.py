@@ -18,6 +18,8 @@ from hades.ingest.entities.known_names import Gazetteer, Names, Origin, build_ga
 from hades.text.words import CAPITAL, Bits, Tokens, running
 from models.arrays import Flags, Ints, Longs, rows_of
 
+Definition = tuple[int, int, int]  # a document that explains a short name, that, the long one
+
 
 @dataclass(frozen=True)
 class Reading:
@@ -37,8 +39,7 @@ class Reading:
     sentence_end: Longs
     sentence_chunk: Longs
     row_of: Mapping[str, int]  # the name row of every stated string, -1 for one without a letter
-    # (document, short name, long name) explained in texts
-    definitions: tuple[tuple[int, int, int], ...]
+    definitions: tuple[Definition, ...]
 
     @property
     def pairs(self) -> Longs:
@@ -268,7 +269,7 @@ def _drop_unused(gazetteer: Gazetteer, matches: MentionMatches, chunk: Ints) -> 
 
 def _explained_acronyms(
     readings: TextReadings, names: Names, corpus: Corpus
-) -> tuple[tuple[int, int, int], ...]:
+) -> tuple[Definition, ...]:
     """(document, short name, long name) of every acronym that a text explains."""
     acronyms = readings.acronyms
     explained = readings.identity[len(readings.identity) - 2 * len(acronyms) :]

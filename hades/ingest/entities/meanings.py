@@ -16,7 +16,7 @@ import pyarrow as pa
 from rapidfuzz.distance import DamerauLevenshtein
 
 from hades.ingest.entities.corpus import Corpus
-from hades.ingest.entities.find_names import Reading, show_names
+from hades.ingest.entities.find_names import Definition, Reading, show_names
 from hades.ingest.entities.kinds import kinds_in_context
 from hades.ingest.entities.known_names import Names, Origin
 from hades.ingest.entities.resolve import Sense, SenseResolution, resolve_mentions, state_senses
@@ -462,9 +462,7 @@ def _near_pairs(block: list[tuple[str, int]], names: Names) -> Iterator[Alias]:
             yield Alias(row, other_row, "fuzzy", round(score, 6))
 
 
-def propose_acronyms(
-    definitions: Sequence[tuple[int, int, int]], canonical: Sequence[int]
-) -> list[Alias]:
+def propose_acronyms(definitions: Sequence[Definition], canonical: Sequence[int]) -> list[Alias]:
     """Acronyms that stand for one thing wherever the corpus explains them, by the share of
     explaining documents.
     """

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hades.ingest.entities.corpus import Corpus, Document
+from hades.ingest.entities.find_names import Definition
 from hades.ingest.entities.kinds import entity_type_of, kind_of, kind_of_page, kind_of_qualifier
 from hades.ingest.entities.known_names import Names, Origin
 from hades.text.word_lists import CONNECTORS, GIVEN_NAMES, NEUTRAL_TITLES, WEAK_CONNECTORS
@@ -240,7 +241,7 @@ def find_short_forms(
     meaning: Ints,
     senses: Sequence[Sense],
     title_of: Mapping[int, int],
-    definitions: Iterable[tuple[int, int, int]],
+    definitions: Iterable[Definition],
 ) -> Iterator[ShortForm]:
     """Every pair of (document, name) that is a short form, explained acronyms first."""
     document, name = pairs
@@ -274,7 +275,7 @@ def find_short_forms(
 
 
 def _explained_acronyms(
-    names: Names, codes: Longs, meaning: Ints, definitions: Iterable[tuple[int, int, int]]
+    names: Names, codes: Longs, meaning: Ints, definitions: Iterable[Definition]
 ) -> Iterator[ShortForm]:
     """Acronyms in documents that explain them mean what is explained."""
     rows = np.array(sorted(set(definitions)), np.int64).reshape(-1, 3)
@@ -366,7 +367,7 @@ def resolve_mentions(
     display: Sequence[str],
     stated: StatedSenses,
     pairs: Longs,
-    definitions: Iterable[tuple[int, int, int]],
+    definitions: Iterable[Definition],
     context: Mapping[int, NameType],
 ) -> SenseResolution:
     """The meaning of every pair. `definitions` are (document, short name, long name) that texts
