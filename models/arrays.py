@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -25,3 +26,8 @@ def unit_rows(rows: NDArray[Any]) -> Singles:
 def blocks_of(rows: int, block_rows: int = BLOCK_ROWS) -> list[slice]:
     """Split rows into blocks, in order."""
     return [slice(start, min(start + block_rows, rows)) for start in range(0, rows, block_rows)]
+
+
+def rows_of(*columns: NDArray[Any]) -> Iterator[tuple[Any, ...]]:
+    """The rows of columns of one length, as plain Python values."""
+    return zip(*(column.tolist() for column in columns), strict=True)

@@ -64,6 +64,11 @@ def node_id(collection: str, key: str) -> str:
     return f"{collection}/{key}"
 
 
+def key_of(identifier: str) -> str:
+    """The key of an `_id`; empty where the text has no collection before it."""
+    return identifier.partition("/")[2]
+
+
 def split_id(identifier: str) -> tuple[str, str]:
     """Collection and key of an `_id`; raises ValueError when the text is not one."""
     collection, slash, key = identifier.partition("/")

@@ -398,9 +398,7 @@ def _windows(
 ) -> Iterator[tuple[list[str], list[str], list[str]]]:
     """Keys of some chunks, in order, their hashes, and what is to be embedded of each."""
     for batch in store.scan("doc_chunks", where=where, columns=_COLUMNS, batch_rows=WINDOW):
-        keys, titles, headings, texts, hashes = (
-            batch.column(name).to_pylist() for name in _COLUMNS
-        )
+        keys, titles, headings, texts, hashes = (batch[name].to_pylist() for name in _COLUMNS)
         yield keys, hashes, list(map(embedding_text, titles, headings, texts))
 
 

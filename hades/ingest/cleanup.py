@@ -9,7 +9,7 @@ gives.
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import lru_cache
@@ -23,7 +23,7 @@ from hades.ingest.manifest import remove_nodes
 from hades.ports.store import Row, RowStore, Term, scan_rows, scan_values
 from schemas.catalogue import as_table, collection_named
 from schemas.edges import ClusterEdgeType
-from schemas.ids import node_id
+from schemas.ids import key_of, node_id
 from schemas.record import canonical_json
 from schemas.telemetry import FORGOTTEN
 from schemas.topics import LOST
@@ -61,7 +61,7 @@ def correct_topics(store: RowStore, gone: Sequence[str]) -> dict[str, Change]:
         row["metadata"] = orjson.loads(row["metadata"])
     leaving = [Term("_from", "in", [node_id("entities", key) for key in gone])]
     left_behind = scan_values(store, "cluster_edges", "_to", where=leaving) if gone else ()
-    lost = Counter(target.partition("/")[2] for target in left_behind)
+    lost = Counter(key_of(target) for target in left_behind)
     edges = store.delete("cluster_edges", where=leaving) if gone else 0
     stale = _stale_quotes(store, rows)
     touched = {key for key in {*lost, *stale} if key in rows}
@@ -70,31 +70,32 @@ def correct_topics(store: RowStore, gone: Sequence[str]) -> dict[str, Change]:
     empty = sorted(key for key in touched if not member_names[key])
     remove_nodes(store, "clusters", empty)
     nonempty = sorted(touched.difference(empty))
-    names = (
-        store.get("entities", sorted(gone), columns=["name"]).column("name").to_pylist()
-        if nonempty
-        else []
-    )
-    forgotten = {name.casefold() for name in names}
-    corrected = [
-        _correct(rows[key], member_names[key], lost[key], stale.get(key, set()), forgotten)
-        for key in nonempty
-    ]
-    if corrected:
-        rows_now = [{**row, "metadata": canonical_json(row["metadata"])} for row in corrected]
-        store.patch("clusters", as_table("clusters", rows_now))
-    hierarchy = build_state.complete(store, build_state.HIERARCHY) if corrected or empty else None
-    if (
-        hierarchy is not None
-    ):  # its report names the biggest topics; the next build finds them again
+    forgotten: set[str] = set()
+    if nonempty:
+        names = store.get("entities", sorted(gone), columns=["name"])["name"]
+        forgotten.update(map(str.casefold, names.to_pylist()))
+    corrected = []
+    for key in nonempty:
+        members, stale_chunks = member_names[key], stale.get(key, set())
+        corrected.append(_correct(rows[key], members, lost[key], stale_chunks, forgotten))
+    _patch(store, "clusters", corrected)
+    hierarchy = build_state.complete(store, build_state.HIERARCHY)
+    if touched and hierarchy is not None:
+        # Its report names the biggest topics; the next build finds them again.
         report = {**hierarchy.report, "biggest": []}
         build_state.record(
             store, hierarchy.stage, hierarchy.digest, hierarchy.generation, hierarchy.as_of, report
         )
     return {
-        "clusters": Change(changed=len(corrected), removed=len(empty)),
+        "clusters": Change(changed=len(nonempty), removed=len(empty)),
         "cluster_edges": Change(removed=edges),
     }
+
+
+def _patch(store: RowStore, collection: str, rows: Sequence[Row]) -> None:
+    """Change these columns of rows, where there are any."""
+    if rows:
+        store.patch(collection, as_table(collection, rows))
 
 
 def _stale_quotes(store: RowStore, rows: dict[str, Row]) -> dict[str, set[str]]:
@@ -117,32 +118,23 @@ def _member_names(store: RowStore, rows: dict[str, Row], touched: Set[str]) -> d
     """The names of the entities left in each touched cluster, most mentioned first; a super-topic
     has those of its topics.
     """
-    topics = [
-        key
-        for key, row in rows.items()
-        if row["level"] == 1 and not touched.isdisjoint((key, row["parent"]))
-    ]
+    topics = []
+    for key, row in rows.items():
+        if row["level"] == 1 and not touched.isdisjoint((key, row["parent"])):
+            topics.append(node_id("clusters", key))
     names: dict[str, list[str]] = {key: [] for key in touched}
     if not topics:
         return names
-    ids = [node_id("clusters", key) for key in sorted(topics)]
-    where = [Term("_to", "in", ids), Term("type", "==", str(ClusterEdgeType.PART_OF))]
-    edges = list(scan_rows(store, "cluster_edges", where=where, columns=["_from", "_to"]))
-    members = {edge["_from"].partition("/")[2] for edge in edges}
-    entities = store.get(
-        "entities", sorted(members), columns=["_key", "name", "frequency"]
-    ).to_pylist()
-    ranked = {
-        node_id("entities", row["_key"]): (-row["frequency"], row["_key"], row["name"])
-        for row in entities
-    }
-    memberships = [
-        (ranked[edge["_from"]], edge["_to"]) for edge in edges if edge["_from"] in ranked
-    ]
-    for (_, _, name), topic in sorted(memberships):
-        topic_key = topic.partition("/")[2]
-        for key in {topic_key, rows[topic_key]["parent"]} & touched:
-            names[key].append(name)
+    where = [Term("_to", "in", sorted(topics)), Term("type", "==", str(ClusterEdgeType.PART_OF))]
+    topics_of: dict[str, list[str]] = defaultdict(list)
+    for edge in scan_rows(store, "cluster_edges", where=where, columns=["_from", "_to"]):
+        topics_of[key_of(edge["_from"])].append(key_of(edge["_to"]))
+    columns = ["_key", "name", "frequency"]
+    entities = store.get("entities", sorted(topics_of), columns=columns).to_pylist()
+    for row in sorted(entities, key=lambda row: (-row["frequency"], row["_key"])):
+        for topic in sorted(topics_of[row["_key"]]):
+            for key in {topic, rows[topic]["parent"]} & touched:
+                names[key].append(row["name"])
     return names
 
 
@@ -159,18 +151,13 @@ def _correct(
     is_same = name == row["name"] and terms == list(metadata.get("terms", ())) and not stale
     # A text that a model wrote about what is gone does not stay.
     cleared_fields = {} if is_same else {"written_by": "", "written_from": ""}
+    counted = {"terms": terms, "evidence": quotes, LOST: metadata.get(LOST, 0) + lost}
     return {
         "_key": row["_key"],
         "name": name,
         "summary": row["summary"] if is_same else " ".join(quote["text"] for quote in quotes),
         "size": len(member_names),
-        "metadata": {
-            **metadata,
-            "terms": terms,
-            "evidence": quotes,
-            **cleared_fields,
-            LOST: metadata.get(LOST, 0) + lost,
-        },
+        "metadata": canonical_json({**metadata, **counted, **cleared_fields}),
     }
 
 
@@ -181,12 +168,11 @@ def _correct_name(name: str, of_terms: bool, member_names: list[str], forgotten:
     forgotten.
     """
     if of_terms:
-        supported_name = _BETWEEN.join(
-            part for part in name.split(_BETWEEN) if _is_supported(member_names, part)
-        )
-    else:
-        supported_name = "" if name.casefold() in forgotten else name
-    return supported_name or next(iter(member_names), "")
+        parts = [part for part in name.split(_BETWEEN) if _is_supported(member_names, part)]
+        name = _BETWEEN.join(parts)
+    elif name.casefold() in forgotten:
+        name = ""
+    return name or next(iter(member_names), "")
 
 
 def _is_supported(names: Iterable[str], phrase: str) -> bool:
@@ -210,10 +196,9 @@ def correct_bridges(store: RowStore) -> Change:
     edge changed.
     """
     rows = list(scan_rows(store, "bridge_cache", columns=_BRIDGE_COLUMNS))
-    nodes = _existing_rows(
-        store, "entities", chain.from_iterable(row["nodes"] for row in rows), ["_key"]
-    )
-    edge_ids = chain.from_iterable(row["edges"] for row in rows)
+    node_ids = set().union(*(row["nodes"] for row in rows))
+    nodes = _existing_rows(store, "entities", node_ids, ["_key"])
+    edge_ids = set().union(*(row["edges"] for row in rows))
     edges = _existing_rows(store, "relations", edge_ids, ["_key", "provenance"])
     broken, changed = [], []
     for row in rows:
@@ -223,19 +208,15 @@ def correct_bridges(store: RowStore) -> Change:
             changed.append({"_key": row["_key"], "provenance": provenance})
     if broken:
         store.delete("bridge_cache", keys=broken)
-    if changed:
-        store.patch("bridge_cache", as_table("bridge_cache", changed))
+    _patch(store, "bridge_cache", changed)
     return Change(changed=len(changed), removed=len(broken))
 
 
 def _existing_rows(
-    store: RowStore, collection: str, identifiers: Iterable[str], columns: list[str]
+    store: RowStore, collection: str, identifiers: Set[str], columns: list[str]
 ) -> dict[str, Row]:
-    keys = sorted({identifier.partition("/")[2] for identifier in identifiers})
-    return {
-        f"{collection}/{row['_key']}": row
-        for row in store.get(collection, keys, columns=columns).to_pylist()
-    }
+    rows = store.get(collection, sorted(map(key_of, identifiers)), columns=columns).to_pylist()
+    return {node_id(collection, row["_key"]): row for row in rows}
 
 
 def _refresh_provenance(provenance: str, edges: Mapping[str, Row]) -> str:
@@ -260,26 +241,21 @@ def redact_logs(store: RowStore) -> Change:
     for batch in store.scan("query_logs", columns=["_key", "results"], batch_rows=_ROWS):
         shown = {row["_key"]: orjson.loads(row["results"]) for row in batch.to_pylist()}
         gone = _missing(store, chain.from_iterable(map(_find_ids, shown.values())))
-        rows = [
-            {"_key": key, "results": canonical_json(_redact(results, gone))}
-            for key, results in shown.items()
-            if not gone.isdisjoint(_find_ids(results))
-        ]
-        if rows:
-            store.patch("query_logs", as_table("query_logs", rows))
-            changed += len(rows)
+        rows = []
+        for key, results in shown.items():
+            if not gone.isdisjoint(_find_ids(results)):
+                rows.append({"_key": key, "results": canonical_json(_redact(results, gone))})
+        _patch(store, "query_logs", rows)
+        changed += len(rows)
     return Change(changed=changed)
 
 
 def blank_questions(store: RowStore, quotes: Sequence[str]) -> int:
     """Blank the questions that quote one of these passages; returns how many."""
-    rows = [
-        {"_key": row["_key"], "query": FORGOTTEN}
-        for row in scan_rows(store, "query_logs", columns=["_key", "query"])
-        if any(quote in row["query"] for quote in quotes)
-    ]
-    if rows:
-        store.patch("query_logs", as_table("query_logs", rows))
+    logs = scan_rows(store, "query_logs", columns=["_key", "query"])
+    quoting = [row["_key"] for row in logs if any(map(row["query"].__contains__, quotes))]
+    rows = [{"_key": key, "query": FORGOTTEN} for key in quoting]
+    _patch(store, "query_logs", rows)
     return len(rows)
 
 
@@ -296,16 +272,19 @@ def _path_ids(path: Row) -> list[str]:
 
 
 def _redact(results: Row, gone: set[str]) -> Row:
-    blank_path = {"nodes": [], "edges": [], "why": FORGOTTEN}
-    paths = [
-        path if gone.isdisjoint(_path_ids(path)) else path | blank_path
-        for path in results.get("paths", ())
-    ]
-    passages = [
-        passage | {"id": FORGOTTEN} if passage["id"] in gone else passage
-        for passage in results.get("passages", ())
-    ]
+    paths = [_redact_path(path, gone) for path in results.get("paths", ())]
+    passages = [_redact_passage(passage, gone) for passage in results.get("passages", ())]
     return {**results, "paths": paths, "passages": passages}
+
+
+def _redact_path(path: Row, gone: set[str]) -> Row:
+    if gone.isdisjoint(_path_ids(path)):
+        return path
+    return {**path, "nodes": [], "edges": [], "why": FORGOTTEN}
+
+
+def _redact_passage(passage: Row, gone: set[str]) -> Row:
+    return {**passage, "id": FORGOTTEN} if passage["id"] in gone else passage
 
 
 def _missing(store: RowStore, identifiers: Iterable[str]) -> set[str]:
@@ -317,10 +296,8 @@ def _missing(store: RowStore, identifiers: Iterable[str]) -> set[str]:
             keys_by_collection.setdefault(collection, set()).add(key)
     gone = set()
     for collection, keys in sorted(keys_by_collection.items()):
-        present_keys = set(
-            store.get(collection, sorted(keys), columns=["_key"]).column("_key").to_pylist()
-        )
-        gone |= {f"{collection}/{key}" for key in keys - present_keys}
+        stored = store.get(collection, sorted(keys), columns=["_key"])["_key"].to_pylist()
+        gone |= {node_id(collection, key) for key in keys.difference(stored)}
     return gone
 
 

@@ -40,7 +40,7 @@ from hades.ports.services import Embedder, ProgressReport, silent
 from hades.ports.store import GraphStore, RowStore, Term, scan_values
 from models.arrays import Flags
 from schemas.catalogue import columns_schema
-from schemas.ids import node_id
+from schemas.ids import key_of, node_id
 
 
 def build_tables(
@@ -54,9 +54,7 @@ def build_tables(
     derived = derive(chunks, documents)
     del chunks  # frees the memory of the texts
     progress("edges", 2, 4)
-    titles = {
-        row["document"].partition("/")[2]: row["entity"] for row in derived.titles.to_pylist()
-    }
+    titles = {key_of(row["document"]): row["entity"] for row in derived.titles.to_pylist()}
     symbols = stated_edges.symbols_of(derived.entities)
     of_code = symbol_entities(code, symbols)
     links = stated_edges.read_links(documents, titles, symbols)
@@ -77,8 +75,8 @@ def build_tables(
 
 def _with_degrees(entities: pa.Table, relations: pa.Table) -> pa.Table:
     """`deg_out`: how many relations leave each entity."""
-    counted = pc.value_counts(relations.column("_from").combine_chunks())
-    ids = pc.binary_join_element_wise("entities", entities.column("_key"), "/")
+    counted = pc.value_counts(relations["_from"].combine_chunks())
+    ids = pc.binary_join_element_wise("entities", entities["_key"], "/")
     degree = counted.field("counts").take(
         pc.index_in(ids, value_set=counted.field("values")).combine_chunks()
     )
@@ -89,7 +87,7 @@ def _with_degrees(entities: pa.Table, relations: pa.Table) -> pa.Table:
 def _one_each(relations: pa.Table) -> pa.Table:
     """Each key once; of two sources of one relation the first given stays."""
     # Keys are numbered in order of their first rows.
-    numbers = relations.column("_key").combine_chunks().dictionary_encode().indices
+    numbers = relations["_key"].combine_chunks().dictionary_encode().indices
     _, first_rows = np.unique(numbers, return_index=True)
     return relations.take(pa.array(first_rows))
 
@@ -117,7 +115,7 @@ def derive(chunks: pa.Table, documents: pa.Table) -> DerivedRows:
     meanings = resolve_meanings(corpus, reading, origins)
     stated, resolved = meanings.stated, meanings.resolved
     codes = reading.document.astype(np.int64) * max(1, len(reading.names)) + reading.name
-    title = np.full(len(corpus.documents), -1, dtype=np.int64)
+    title = np.full(len(corpus.documents), -1)
     title[stated.document[stated.is_title]] = meanings.entity(stated.sense[stated.is_title])
     mentioned = meanings.entity(resolved.meaning[np.searchsorted(resolved.pairs, codes)])
     ids = pa.array([node_id("entities", key) for key in meanings.keys], pa.string())
@@ -303,7 +301,7 @@ def _write(store: RowStore, tables: dict[str, pa.Table]) -> dict[str, Change]:
 
 def _length_for_text(batch: pa.RecordBatch) -> pa.RecordBatch:
     """The length of the text in place of the text, so that memory never holds every document."""
-    length = pc.cast(pc.utf8_length(batch.column("text")), pa.int64())
+    length = pc.cast(pc.utf8_length(batch["text"]), pa.int64())
     return batch.drop_columns(["text"]).append_column("length", length)
 
 
@@ -337,14 +335,14 @@ def find_difference(
     """
     schema = pa.schema([column.with_nullable(True) for column in columns_schema(collection, owned)])
     expected = table.select(owned).cast(schema)
-    keys = table.column("_key").combine_chunks()
-    is_new = np.ones(len(keys), dtype=np.bool_)
+    keys = table["_key"].combine_chunks()
+    is_new = np.ones(len(keys), np.bool_)
     changed: list[pa.Table] = [schema.empty_table()]
     stale: list[str] = []
     for batch in store.scan(collection, columns=list(owned)):
-        row_of = pc.index_in(batch.column("_key"), value_set=keys)
+        row_of = pc.index_in(batch["_key"], value_set=keys)
         known = row_of.is_valid()
-        stale += batch.column("_key").filter(pc.invert(known)).to_pylist()
+        stale += batch["_key"].filter(pc.invert(known)).to_pylist()
         rows = row_of.drop_null()
         is_new[rows.to_numpy()] = False
         wanted_rows = expected.take(rows)
@@ -377,7 +375,7 @@ def _equal(first: pa.Array, second: pa.Array) -> Flags:
     nulls = pc.is_null(first).to_numpy(zero_copy_only=False)
     same_null = nulls == pc.is_null(second).to_numpy(zero_copy_only=False)
     if pa.types.is_struct(first.type):
-        is_same = np.ones(len(first), dtype=bool)
+        is_same = np.ones(len(first), bool)
         for number in range(first.type.num_fields):
             is_same &= _equal(pc.struct_field(first, number), pc.struct_field(second, number))
     elif pa.types.is_list(first.type):

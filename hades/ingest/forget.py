@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, product
+from itertools import product
 from pathlib import Path, PurePath
 
 import numpy as np
@@ -17,6 +17,7 @@ from hades.errors import HadesError
 from hades.ingest import manifest
 from hades.ingest.cleanup import blank_questions
 from hades.ingest.edges import derive_edges
+from hades.ingest.entities.tables import values_of
 from hades.ingest.manifest import OWNED_BY_DOCUMENT, keys_of_documents, known, remove_nodes
 from hades.ingest.sources.material import RejectReason
 from hades.ingest.stated_edges import remove_unused
@@ -24,7 +25,7 @@ from hades.ports.services import Embedder
 from hades.ports.store import GraphStore, RowStore, Term, scan_rows, scan_values
 from schemas.builds import ManifestEntry
 from schemas.catalogue import COLLECTIONS, NAMES, Collection, edge_collections
-from schemas.ids import node_id
+from schemas.ids import key_of, node_id
 from schemas.record import JsonObject
 from schemas.sources import SourceSpec
 
@@ -52,18 +53,15 @@ def _collect_traces(
     owned = {name: keys_of_documents(store, name, documents) for name in OWNED_BY_DOCUMENT}
     chunks = [node_id("doc_chunks", key) for key in sorted(owned["doc_chunks"])]
     mentioned = scan_values(store, "mentions", "_to", where=[Term("_from", "in", chunks)])
-    entity_keys = sorted({target.partition("/")[2] for target in mentioned})
-    entities = store.get("entities", entity_keys, columns=["_key", "name"]).to_pylist()
-    texts = (
-        store.get("documents", list(documents), columns=["_key", "text"]).column("text").to_pylist()
-    )
+    entity_keys = sorted({key_of(target) for target in mentioned})
+    entities = store.get("entities", entity_keys, columns=["_key", "name"])
+    names = dict(values_of(entities, "_key", "name"))
+    texts = store.get("documents", list(documents), columns=["text"])["text"].to_pylist()
     run_limit = min(RUNS_OF_DOCUMENT, max(1, RUNS_IN_ALL // max(1, len(texts))))
-    runs = dict.fromkeys(chain.from_iterable(runs_of(text, run_limit) for text in texts))
-    return (
-        sorted(set(documents).union(*owned.values())),
-        {row["_key"]: row["name"] for row in entities},
-        list(runs),
-    )
+    runs: dict[str, None] = {}
+    for text in texts:
+        runs |= dict.fromkeys(runs_of(text, run_limit))
+    return sorted(set(documents).union(*owned.values())), names, list(runs)
 
 
 def find_traces(
@@ -80,11 +78,11 @@ def find_traces(
     ids = [*rows, *relations, *hashed, *(node_id("entities", key) for key in entities)]
     whole = [rf"(?:^|[^{_IN_KEYS}]){anyone}(?:$|[^{_IN_KEYS}])" for anyone in _alternatives(ids)]
     patterns = [*whole, *_alternatives(runs)]
-    traces = {
-        collection.name: [*_rows_with(store, collection, patterns, {*entities})]
-        for collection in COLLECTIONS
-    }
-    return {name: keys for name, keys in traces.items() if keys}
+    traces: dict[str, list[str]] = {}
+    for collection in COLLECTIONS:
+        if keys := [*_rows_with(store, collection, patterns, {*entities})]:
+            traces[collection.name] = keys
+    return traces
 
 
 def runs_of(text: str, limit: int) -> list[str]:
@@ -104,8 +102,8 @@ def runs_of(text: str, limit: int) -> list[str]:
 
 def _alternatives(texts: Sequence[str]) -> list[str]:
     quoted = [rf"\Q{text}\E" for text in texts]
-    groups = (quoted[start : start + _AT_ONCE] for start in range(0, len(quoted), _AT_ONCE))
-    return [f"(?:{'|'.join(group)})" for group in groups]
+    starts = range(0, len(quoted), _AT_ONCE)
+    return [f"(?:{'|'.join(quoted[start : start + _AT_ONCE])})" for start in starts]
 
 
 def _rows_with(
@@ -125,7 +123,7 @@ def _rows_with(
             has_trace[number] = not entities.isdisjoint(named)
         for pattern in patterns:
             has_trace |= pc.match_substring_regex(texts, pattern).to_numpy(zero_copy_only=False)
-        yield from batch.column("_key").filter(pa.array(has_trace)).to_pylist()
+        yield from batch["_key"].filter(pa.array(has_trace)).to_pylist()
 
 
 def _texts(value: object) -> Iterator[str]:
@@ -138,9 +136,8 @@ def _texts(value: object) -> Iterator[str]:
 
 
 def _absent(store: RowStore, collection: str, keys: Sequence[str]) -> list[str]:
-    present_keys = set(
-        store.get(collection, list(keys), columns=["_key"]).column("_key").to_pylist()
-    )
+    stored = store.get(collection, list(keys), columns=["_key"])["_key"].to_pylist()
+    present_keys = set(stored)
     return [key for key in keys if key not in present_keys]
 
 
@@ -179,11 +176,8 @@ def sources_holding(store: RowStore, forgotten: Iterable[ManifestEntry]) -> list
 
     Forgetting changes the store and never a source: the document has to be taken out there as well.
     """
-    specs = known(store)
-    places: set[str] = set()
-    for spec, entry in product(specs, forgotten):
-        places.update(_places(spec, entry))
-    return sorted(places)
+    places = {_place_of(spec, entry) for spec, entry in product(known(store), forgotten)}
+    return sorted(filter(None, places))
 
 
 def drop_quarantined(store: RowStore, forgotten: Iterable[ManifestEntry]) -> list[str]:
@@ -193,29 +187,27 @@ def drop_quarantined(store: RowStore, forgotten: Iterable[ManifestEntry]) -> lis
     copies = []
     for entry in forgotten:
         where = [Term("source", "==", entry.source), Term("corpus", "==", entry.corpus)]
-        rows = list(scan_rows(store, "quarantine", where=where))
-        copied = [
-            row
-            for row in rows
-            if row["reason"] == RejectReason.DUPLICATE
-            and row["detail"].endswith(f" {entry.origin}")
-        ]
-        copies += [str(Path(entry.place) / row["uri"]) for row in copied]
-        store.delete(
-            "quarantine",
-            keys=[row["_key"] for row in rows if row in copied or row["uri"] == entry.origin],
-        )
+        keys = []
+        for row in scan_rows(store, "quarantine", where=where):
+            is_duplicate = row["reason"] == RejectReason.DUPLICATE
+            is_copy = is_duplicate and row["detail"].endswith(f" {entry.origin}")
+            if is_copy:
+                copies.append(str(Path(entry.place) / row["uri"]))
+            if is_copy or row["uri"] == entry.origin:
+                keys.append(row["_key"])
+        store.delete("quarantine", keys=keys)
     return sorted(copies)
 
 
-def _places(spec: SourceSpec, entry: ManifestEntry) -> Iterable[str]:
+def _place_of(spec: SourceSpec, entry: ManifestEntry) -> str:
+    """The file that a corpus reads a document from; empty where it is not of it, or gone."""
     path = Path(spec.path)
     if spec.source != entry.source or path.name != PurePath(entry.corpus).name:
-        return
+        return ""
     if entry.place:  # a folder or a file of one document each
-        path = Path(entry.place) / entry.origin if Path(entry.place).is_dir() else Path(entry.place)
-    if path.exists():
-        yield str(path)
+        path = Path(entry.place)
+        path = path / entry.origin if path.is_dir() else path
+    return str(path) if path.exists() else ""
 
 
 _SHOWN = 200
@@ -268,10 +260,9 @@ def forget_documents(store: GraphStore, embedder: Embedder, ids: Sequence[str]) 
     still say.
     """
     keys = [resolve(store, identifier) for identifier in dict.fromkeys(ids)]
-    documents = [
-        {"id": row["origin"], "key": row["_key"], "source": row["source"], "sha256": row["sha256"]}
-        for row in store.get("documents", keys, columns=["origin", "source", "sha256"]).to_pylist()
-    ]
+    stated = store.get("documents", keys, columns=["origin", "source", "sha256"])
+    columns = ["origin", "_key", "source", "sha256"]
+    documents = stated.select(columns).rename_columns(["id", "key", "source", "sha256"])
     entries = list(manifest.entries(store, keys).values())
     rows, names, runs = _collect_traces(store, keys)
     counts_before = store.counts()
@@ -288,16 +279,11 @@ def forget_documents(store: GraphStore, embedder: Embedder, ids: Sequence[str]) 
     lost_rows = {name: count - counts_after[name] for name, count in counts_before.items()}
     gone = [node_id(name, key) for name, key in product(OWNED_BY_DOCUMENT, rows)]
     gone += [node_id("entities", key) for key in entities]
-    remaining = store.get("entities", sorted(names), columns=["_key", "name"]).to_pylist()[:_SHOWN]
-    entities_kept = [
-        {"id": node_id("entities", row["_key"]), "name": row["name"], "why": why}
-        for row, why in zip(remaining, _reasons_to_stay(store, remaining), strict=True)
-    ]
     return Certificate(
-        documents=documents,
+        documents=documents.to_pylist(),
         removed={name: count for name, count in lost_rows.items() if count > 0},
         entities_removed=sorted(names[key] for key in entities)[:_SHOWN],
-        entities_kept=entities_kept,
+        entities_kept=_entities_kept(store, sorted(names)),
         corrected={name: count for name, count in corrected.items() if count},
         left_behind={
             **find_traces(store, rows, entities, relations, runs),
@@ -329,9 +315,8 @@ def take_out(store: RowStore, keys: Sequence[str]) -> None:
 def resolve(store: RowStore, identifier: str) -> str:
     """The key of the document with this origin, key or `_id`."""
     plain = identifier.removeprefix("documents/")
-    documents = list(
-        scan_rows(store, "documents", where=[Term("origin", "==", plain)], columns=["source"])
-    )
+    where = [Term("origin", "==", plain)]
+    documents = list(scan_rows(store, "documents", where=where, columns=["source"]))
     if len(documents) > 1:
         choices = ", ".join(f"{row['_key']} ({row['source']})" for row in documents)
         raise UnknownDocument(
@@ -347,13 +332,18 @@ def resolve(store: RowStore, identifier: str) -> str:
     )
 
 
-def _reasons_to_stay(store: RowStore, entities: Sequence[JsonObject]) -> Iterator[str]:
-    """Why each of these entities stays: how many chunks name it."""
-    ids = [node_id("entities", row["_key"]) for row in entities]
+def _entities_kept(store: RowStore, keys: Sequence[str]) -> list[JsonObject]:
+    """Those of the entities that stay, and why each does: how many chunks name it."""
+    entities = store.get("entities", keys, columns=["_key", "name"]).slice(0, _SHOWN)
+    ids = [node_id("entities", key) for key in entities["_key"].to_pylist()]
     counts = Counter(scan_values(store, "mentions", "_to", where=[Term("_to", "in", ids)]))
-    for count in map(counts.__getitem__, ids):
-        plural = "s" if count != 1 else ""
-        yield f"mentioned in {count} other chunk{plural}" if count else "stated by another document"
+    remaining = []
+    for identifier, name in zip(ids, entities["name"].to_pylist(), strict=True):
+        count = counts[identifier]
+        why = f"mentioned in {count} other chunk{'s'[: count != 1]}"
+        reason = why if count else "stated by another document"
+        remaining.append({"id": identifier, "name": name, "why": reason})
+    return remaining
 
 
 def find_loose_edges(store: RowStore, gone: Sequence[str]) -> dict[str, list[str]]:

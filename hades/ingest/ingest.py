@@ -106,7 +106,7 @@ class Ingest:
         *,
         accept: bool = False,
         due: bool = False,
-    ) -> list[dict[str, Any]]:
+    ) -> list[JsonObject]:
         """Bring remote sources in step, all or these, and read what changed; with `due` only those
         whose interval is over. One that fails says so in its report, and keeps what it had.
 

@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import pyarrow.compute as pc
 
@@ -21,7 +20,7 @@ from hades.ports.store import RowStore, Term, scan_rows, scan_values
 from schemas.builds import ManifestEntry
 from schemas.catalogue import edge_collections
 from schemas.ids import node_id
-from schemas.record import from_rows, to_table
+from schemas.record import JsonObject, from_rows, to_table
 from schemas.sources import KnownSource, SourceSpec
 
 DERIVED = "derived"  # the entry of everything that follows from all documents together
@@ -120,11 +119,11 @@ def count_rows_of_documents(store: RowStore) -> list[RowCount]:
 
 def documents_with_lost_rows(store: RowStore, collections: Sequence[str]) -> set[str]:
     """Documents (keys) of which these collections no longer hold every row that was written."""
-    return {
-        count.entry.key
-        for count in count_rows_of_documents(store)
-        if count.collection in collections and count.stored != count.written
-    }
+    lost: set[str] = set()
+    for count in count_rows_of_documents(store):
+        if count.collection in collections and count.stored != count.written:
+            lost.add(count.entry.key)
+    return lost
 
 
 def count_derived_rows(store: RowStore) -> list[RowCount]:
@@ -184,10 +183,8 @@ def phases_digest(store: RowStore) -> str:
     """
     digest = hashlib.sha256()
     for batch in store.scan("ingest_manifest", columns=["_key", "phases"]):
-        documents = batch.filter(pc.not_equal(batch.column("_key"), DERIVED))
-        lines = pc.binary_join_element_wise(
-            documents.column("_key"), documents.column("phases"), " "
-        )
+        documents = batch.filter(pc.not_equal(batch["_key"], DERIVED))
+        lines = pc.binary_join_element_wise(documents["_key"], documents["phases"], " ")
         digest.update("".join(f"{line}\n" for line in lines.to_pylist()).encode())
     return digest.hexdigest()
 
@@ -229,7 +226,7 @@ class IngestReport:
         )
         return f"nothing was read; {why or 'there is no file of a kind that this source reads'}"
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> JsonObject:
         """The report as JSON."""
         return {
             **({"note": self.note} if self.note else {}),

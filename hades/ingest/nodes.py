@@ -60,21 +60,17 @@ def node_rows(material: Material, corpus: str = "") -> NodeRows:
         "metadata": canonical({**language, **material.metadata}),
     }
     rows: dict[str, list[Row]] = {"documents": [document]}
+    owner = {"document": node_id("documents", key)}
     if material.paper:
-        keys = {
-            "_key": content_key("p", material.paper["id"]),
-            "document": node_id("documents", key),
-        }
+        paper_key = content_key("p", material.paper["id"])
         metadata = canonical(material.paper["metadata"])
-        rows["papers_raw"] = [{**material.paper, **keys, "metadata": metadata}]
+        paper = {**material.paper, **owner, "_key": paper_key, "metadata": metadata}
+        rows["papers_raw"] = [paper]
     if material.code:
-        keys = {
-            "_key": content_key("file", key),
-            "document": node_id("documents", key),
-            "sha256": document["sha256"],
-        }
-        fields = ("path", "language", "size", "module")
-        rows["files"] = [{name: getattr(material.code, name) for name in fields} | keys]
+        file = {"_key": content_key("file", key), **owner, "sha256": document["sha256"]}
+        for name in ("path", "language", "size", "module"):
+            file[name] = getattr(material.code, name)
+        rows["files"] = [file]
         rows["funcs"] = func_rows(material.code, key)
     described = {name: value for name, value in document.items() if name != "uri"}
     digest = hashlib.sha256(canonical(described).encode()).hexdigest()
@@ -141,9 +137,8 @@ def func_keys(document: str, qualified_names: Sequence[str]) -> list[str]:
     keys = []
     for name in qualified_names:
         counts[name] += 1
-        keys.append(
-            content_key("f", document, name) + (f"-{counts[name]}" if counts[name] > 1 else "")
-        )
+        suffix = f"-{counts[name]}" if counts[name] > 1 else ""
+        keys.append(content_key("f", document, name) + suffix)
     return keys
 
 
@@ -154,10 +149,10 @@ def sections_of(facts: JsonObject, length: int) -> list[Section]:
     stored = facts.get("sections")
     if not stored:
         return [Section(0, length, ChunkKind.PROSE)]
-    return [
-        Section(start, end, kind, tuple(headings), symbol, *signature)
-        for start, end, kind, headings, symbol, *signature in stored
-    ]
+    sections: list[Section] = []
+    for start, end, kind, headings, symbol, *signature in stored:
+        sections.append(Section(start, end, kind, tuple(headings), symbol, *signature))
+    return sections
 
 
 def _link_fact(link: Link) -> JsonObject:

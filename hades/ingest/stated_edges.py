@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import posixpath
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -13,27 +13,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hades.ingest.entities.corpus import name_in_file
-from hades.ingest.entities.tables import fill
+from hades.ingest.entities.tables import edge_row, fill, values_of
 from hades.ports.services import LanguageModel, ProgressReport, Tokenizer, silent
 from hades.ports.store import GraphStore, Row, RowStore, scan_rows, scan_values
 from schemas.catalogue import as_table, columns_schema
 from schemas.edges import ReferenceType
-from schemas.ids import content_key, edge_key, node_id, sha256_text
+from schemas.ids import content_key, key_of, node_id, sha256_text
 from schemas.nodes import EntityType, RelationType
 from schemas.record import JsonObject
 from schemas.record import canonical_json as canonical
 
-_COLUMNS = (
-    "_key",
-    "_from",
-    "_to",
-    "type",
-    "created",
-    "provenance",
-    "label",
-    "evidence_count",
-    "valid_from",
-)
+_EDGE = ("_key", "_from", "_to", "type")
+_COLUMNS = (*_EDGE, "created", "provenance", "label", "evidence_count", "valid_from")
 _LINKS = '"links":[{'  # documents without it state no relation, and their facts are not parsed
 
 
@@ -61,9 +52,10 @@ def read_links(
 
     `title_entity` are entity ids by document key, `symbol_entity` by qualified name or repository.
     """
-    linking = documents.filter(pc.match_substring(documents.column("facts"), _LINKS)).to_pylist()
-    origins = documents.select(["source", "origin", "_key"]).to_pylist() if linking else []
-    keys = {(row["source"], row["origin"]): row["_key"] for row in origins}
+    linking = documents.filter(pc.match_substring(documents["facts"], _LINKS)).to_pylist()
+    keys = {}
+    for source, origin, key in values_of(documents, "source", "origin", "_key") if linking else ():
+        keys[source, origin] = key
     for document in linking:
         source = title_entity.get(document["_key"])
         for link in read_facts(document["facts"]).get("links", ()) if source else ():
@@ -72,16 +64,10 @@ def read_links(
             else:
                 target = title_entity.get(keys.get((document["source"], link["target"]), ""))
             if source and target and target != source:
-                yield {
-                    "_key": edge_key(source, link["relation"], target),
-                    "_from": source,
-                    "_to": target,
-                    "type": link["relation"],
+                place = node_id("documents", document["_key"]), [0, document["length"]]
+                yield edge_row(source, link["relation"], target) | {
                     "created": document["created"],
-                    "provenance": {
-                        "doc": node_id("documents", document["_key"]),
-                        "span": [0, document["length"]],
-                    },
+                    "provenance": dict(zip(("doc", "span"), place, strict=True)),
                     "label": link["context"][:300],
                     "evidence_count": link["count"],
                 }
@@ -94,9 +80,9 @@ def find_symbol(symbols: Mapping[str, str], qualified: str, path: str) -> str | 
 
 def symbols_of(entities: pa.Table) -> dict[str, str]:
     """Entity ids of code symbols and repositories by the name they are shown with."""
-    symbols = entities.filter(pc.equal(entities.column("type"), str(EntityType.CODE_SYMBOL)))
-    keys = [node_id("entities", key) for key in symbols.column("_key").to_pylist()]
-    return dict(zip(symbols.column("name").to_pylist(), keys, strict=True))
+    symbols = entities.filter(pc.equal(entities["type"], str(EntityType.CODE_SYMBOL)))
+    keys = [node_id("entities", key) for key in symbols["_key"].to_pylist()]
+    return dict(zip(symbols["name"].to_pylist(), keys, strict=True))
 
 
 def read_facts(text: str) -> JsonObject:
@@ -119,28 +105,23 @@ def reference_edges(documents: pa.Table, chunks: pa.Table) -> pa.Table:
     `documents` have _key, origin, title, source, created and facts; `chunks` have _key, document,
     text and span.
     """
-    schema = columns_schema("references", ("_key", "_from", "_to", "type", "valid_from"))
-    facts = documents.column("facts")
+    schema = columns_schema("references", (*_EDGE, "valid_from"))
+    facts = documents["facts"]
     stating = documents.filter(
         pc.or_(pc.match_substring(facts, _FOLLOWS), pc.match_substring(facts, _REFERS))
     )
     if not stating.num_rows:
         return schema.empty_table()
-    known = documents.select(["_key", "origin", "title", "source"]).to_pylist()
-    by_origin = {(row["source"], row["origin"]): (row["_key"], row["title"]) for row in known}
+    by_origin = {}
+    for source, origin, key, title in values_of(documents, "source", "origin", "_key", "title"):
+        by_origin[source, origin] = key, title
     pieces = _pieces(chunks)
     edges: dict[str, Row] = {}
     for row in stating.select(["_key", "source", "facts", "created"]).to_pylist():
         for kind, *ends in _edges_of(row, by_origin, pieces):
             tail, head = (node_id("doc_chunks", key) for key in ends)
-            name = edge_key(tail, str(kind), head)
-            edges[name] = {
-                "_key": name,
-                "_from": tail,
-                "_to": head,
-                "type": str(kind),
-                "valid_from": row["created"],
-            }
+            edge = edge_row(tail, kind, head) | {"valid_from": row["created"]}
+            edges[edge["_key"]] = edge
     return pa.Table.from_pylist([edges[name] for name in sorted(edges)], schema=schema)
 
 
@@ -149,12 +130,12 @@ _Pieces = dict[str, list[tuple[int, str, str]]]
 
 
 def _pieces(chunks: pa.Table) -> _Pieces:
-    pieces: _Pieces = {}
-    for row in chunks.select(["_key", "document", "text", "span"]).to_pylist():
-        pieces.setdefault(row["document"].partition("/")[2], []).append(
-            (row["span"][0], row["_key"], row["text"])
-        )
-    return {document: sorted(places) for document, places in pieces.items()}
+    pieces: _Pieces = defaultdict(list)
+    for document, span, key, text in values_of(chunks, "document", "span", "_key", "text"):
+        pieces[key_of(document)].append((span[0], key, text))
+    for places in pieces.values():
+        places.sort()
+    return pieces
 
 
 def _edges_of(
@@ -181,9 +162,9 @@ def _linking_chunk(pieces: Sequence[tuple[int, str, str]], target: str, title: s
     none does.
     """
     stem = posixpath.splitext(posixpath.basename(target))[0].casefold()
-    names = [name for name in (stem, title.casefold()) if name]
     for _, key, text in pieces:
-        if any(name in text.casefold() for name in names):
+        folded = text.casefold()
+        if (stem and stem in folded) or (title and title.casefold() in folded):
             return key
     return pieces[0][1]
 
@@ -206,11 +187,10 @@ Passage: {passage}
 def estimate(store: RowStore, tokenizer: Tokenizer, model: str) -> dict[str, int]:
     """What asking about the texts that the model has not read yet would cost: calls and tokens."""
     waiting = list(_waiting(store, model))
+    prompts = [PROMPT.format(passage=text) for _, text in waiting]
     return {
         "calls": len(waiting),
-        "prompt_tokens": sum(
-            tokenizer.count_many([PROMPT.format(passage=text) for _, text in waiting])
-        ),
+        "prompt_tokens": sum(tokenizer.count_many(prompts)),
         "completion_tokens_at_most": len(waiting) * MAX_ANSWER_TOKENS,
         "already_known": store.count("extractions"),
     }
@@ -235,21 +215,20 @@ def extract(
             "completion_tokens": answer.completion_tokens,
         }
         counts.update(spent, calls=1, unusable=bool(problem))
-        answers.append(
-            {
-                "_key": _key(model.model, digest),
-                "sha256": digest,
-                "model": model.model,
-                "names": canonical({"names": names}),
-                "triples": canonical({"triples": triples}),
-                "problem": problem,
-                **spent,
-            }
-        )
-        if len(answers) == COMMIT_EVERY or counts["calls"] == min(max_calls, len(waiting)):
+        row = {
+            "_key": _key(model.model, digest),
+            "sha256": digest,
+            "model": model.model,
+            "names": canonical({"names": names}),
+            "triples": canonical({"triples": triples}),
+            "problem": problem,
+        }
+        answers.append(row | spent)
+        most = min(max_calls, len(waiting))
+        if len(answers) == COMMIT_EVERY or counts["calls"] == most:
             store.upsert("extractions", as_table("extractions", answers))
             answers = []
-        progress("openie", counts["calls"], min(max_calls, len(waiting)))
+        progress("openie", counts["calls"], most)
     return {**counts, "not_asked": max(0, len(waiting) - max_calls)}
 
 
@@ -269,10 +248,9 @@ def parse(answer: str) -> tuple[list[str], list[list[str]], str]:
     names = _stripped_texts(stated.get("entities") or [])
     triples = []
     for triple in stated.get("triples") or []:
-        if isinstance(triple, list) and len(triple) == 3:
-            parts = _stripped_texts(triple)
-            if len(parts) == 3:
-                triples.append(parts)
+        parts = _stripped_texts(triple) if isinstance(triple, list) else []
+        if len(parts) == 3 == len(triple):
+            triples.append(parts)
     return names, triples, ""
 
 
@@ -284,29 +262,23 @@ def with_extractions(store: RowStore, documents: pa.Table, chunks: pa.Table) -> 
     """Documents whose facts also hold what a language model read in their chunks."""
     if not store.count("extractions"):
         return documents
-    extraction_of = {
-        row["sha256"]: row
-        for row in scan_rows(store, "extractions", columns=["sha256", "names", "triples"])
-    }
-    extra: dict[str, dict[str, list[Any]]] = {}
-    for document, text in zip(
-        chunks.column("document").to_pylist(), chunks.column("text").to_pylist(), strict=True
-    ):
+    extraction_of: dict[str, tuple[list[Any], list[Any]]] = {}
+    for row in scan_rows(store, "extractions", columns=["sha256", "names", "triples"]):
+        names = [[name, None] for name in json.loads(row["names"]).get("names", ())]
+        extraction_of[row["sha256"]] = names, json.loads(row["triples"]).get("triples", [])
+    extra: dict[str, tuple[list[Any], list[Any]]] = {}
+    for document, text in values_of(chunks, "document", "text"):
         if extraction := extraction_of.get(sha256_text(text)):
-            document_extra = extra.setdefault(
-                document.partition("/")[2], {"names": [], "triples": []}
-            )
-            document_extra["names"] += [
-                [name, None] for name in json.loads(extraction["names"]).get("names", ())
-            ]
-            document_extra["triples"] += json.loads(extraction["triples"]).get("triples", ())
-    facts = documents.column("facts").to_pylist()
-    for row, key in enumerate(documents.column("_key").to_pylist()):
+            names, triples = extra.setdefault(key_of(document), ([], []))
+            names += extraction[0]
+            triples += extraction[1]
+    facts = documents["facts"].to_pylist()
+    for place, key in enumerate(documents["_key"].to_pylist()):
         if key in extra:
-            stated = json.loads(facts[row])
-            for name, values in extra[key].items():
+            stated = json.loads(facts[place])
+            for name, values in zip(("names", "triples"), extra[key], strict=True):
                 stated[name] = [*stated.get(name, []), *values]
-            facts[row] = canonical(stated)
+            facts[place] = canonical(stated)
     return documents.set_column(
         documents.schema.get_field_index("facts"), "facts", pa.array(facts, pa.string())
     )
@@ -317,11 +289,8 @@ def remove_unused(store: RowStore) -> int:
     if not store.count("extractions"):
         return 0
     digests = {sha256_text(text) for text in scan_values(store, "doc_chunks", "text")}
-    stale = [
-        row["_key"]
-        for row in scan_rows(store, "extractions", columns=["sha256"])
-        if row["sha256"] not in digests
-    ]
+    rows = scan_rows(store, "extractions", columns=["sha256"])
+    stale = [row["_key"] for row in rows if row["sha256"] not in digests]
     return store.delete("extractions", keys=stale)
 
 

@@ -155,15 +155,14 @@ class FileTracker(Tracker):
 
 
 def _tags(record: RunRecord) -> dict[str, str]:
-    times = {
-        name: iso(at)
-        for name, at in (("began", record.began), ("ended", record.ended))
-        if at is not None
-    }
+    times = {}
+    for name, at in (("began", record.began), ("ended", record.ended)):
+        if at is not None:
+            times[name] = iso(at)
     inputs = {f"input.{dataset.name}": dataset.digest for dataset in record.inputs}
-    parts = {
-        f"part.{part.name}": json.dumps([_tags(part), dict(part.metrics)]) for part in record.parts
-    }
+    parts = {}
+    for part in record.parts:
+        parts[f"part.{part.name}"] = json.dumps([_tags(part), dict(part.metrics)])
     children = {"children": " ".join(record.children)} if record.children else {}
     status = {} if record.status == "FINISHED" else {"status": record.status}
     return {**record.tags, **times, **inputs, **parts, **children, **status}

@@ -47,7 +47,7 @@ class HashingEmbedder:
     def embed(self, texts: Sequence[str], *, progress: Progress | None = None) -> Vectors:
         """(n_texts, dimension) float32, rows unit length."""
         check_texts(texts)
-        vectors = np.empty((len(texts), self.model.dimension), dtype=np.float32)
+        vectors = np.empty((len(texts), self.model.dimension), np.float32)
         for first in range(0, len(texts), WINDOW_TEXTS):
             window = texts[first : first + WINDOW_TEXTS]
             sums = self._hasher.transform(map(_features, window)).toarray()

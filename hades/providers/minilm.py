@@ -26,6 +26,7 @@ from hades.files import write_whole
 from hades.ports.services import EmbeddingModel, Progress, ProviderError, Vectors, check_texts
 from hades.providers.tokens import check_pin, encodable, word_pieces
 from hades.settings.load import keep_libraries_quiet
+from models.arrays import Singles
 
 if TYPE_CHECKING:
     from hades.providers.minilm_gpu import GpuEncoder
@@ -106,10 +107,9 @@ def parse_quantised_onnx(content: bytes) -> Weights:
     """
     from onnx import load_model_from_string, numpy_helper
 
-    stored = {
-        tensor.name: numpy_helper.to_array(tensor)
-        for tensor in load_model_from_string(content).graph.initializer
-    }
+    stored = {}
+    for tensor in load_model_from_string(content).graph.initializer:
+        stored[tensor.name] = numpy_helper.to_array(tensor)
     inner_arrays = {
         name.removeprefix("inner."): array
         for name, array in stored.items()
@@ -282,7 +282,7 @@ class MiniLmEmbedder:
         """The vectors, and what is to be kept of the states of each text."""
         check_texts(texts)
         self.load()
-        vectors = np.empty((len(texts), DIMENSION), dtype=np.float32)
+        vectors = np.empty((len(texts), DIMENSION), np.float32)
         kept_states: list[Any] = [None] * len(texts)
         pool, done = ThreadPoolExecutor(self._threads), 0
         try:
@@ -305,9 +305,7 @@ class MiniLmEmbedder:
     def _embed_batch(
         self, keep: Callable[[Vectors], Any], ids: list[list[int]]
     ) -> tuple[Vectors, list[Any]]:
-        flat_states: Vectors = self._session.run(
-            ["states"], {"ids": np.array(ids, dtype=np.int64)}
-        )[0]
+        flat_states: Vectors = self._session.run(["states"], {"ids": np.array(ids, np.int64)})[0]
         states = flat_states.reshape(len(ids), -1, DIMENSION)
         return pool_states(states), [keep(text_states) for text_states in states]
 
@@ -319,14 +317,14 @@ class MiniLmEmbedder:
                 self._session = _open_session(load_graph(self._cache_dir, self._weights))
 
 
-def pool_states(states: NDArray[np.float32]) -> Vectors:
+def pool_states(states: Singles) -> Vectors:
     """Mean over the tokens of each text, unit length: (texts, tokens, 384) to (texts, 384).
 
     Not part of the graph: onnxruntime sums one text in another order than the same text in a batch,
     so the last bits of a vector would depend on the batch. Here each text adds its tokens in their
     order.
     """
-    sums = np.zeros((len(states), DIMENSION), dtype=np.float32)
+    sums = np.zeros((len(states), DIMENSION), np.float32)
     for token in range(states.shape[1]):
         sums += states[:, token]
     vectors: Vectors = sums / np.sqrt(np.square(sums).sum(axis=1, keepdims=True))
@@ -375,9 +373,7 @@ def open_gpu_encoder(weights: WeightsPackage, device: Device) -> GpuEncoder | No
     return None
 
 
-def as_integers(
-    matrix: NDArray[np.float32], axis: int
-) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
+def as_integers(matrix: Singles, axis: int) -> tuple[NDArray[np.int8], Singles]:
     """Whole numbers up to 127 either way, and what one of them stands for, by row (1) or column
     (0).
     """
@@ -478,9 +474,7 @@ class _Graph:
             "Concat", self.shape, np.array([3, HEADS, DIMENSION // HEADS]), axis=0
         )
         n_tokens = self.add("ReduceProd", self.shape, keepdims=1)
-        self.zeros = {
-            at: self.add("Expand", np.array([at], dtype=np.uint8), n_tokens) for at in (0, 128)
-        }
+        self.zeros = {at: self.add("Expand", np.array([at], np.uint8), n_tokens) for at in (0, 128)}
 
     def constant(self, value: NDArray[Any]) -> str:
         """Name of a stored array."""
@@ -541,22 +535,18 @@ class _Graph:
         context = self.add("MatMul", self.add("Softmax", scores, axis=-1), value)
         return self.add("Reshape", self.add("Transpose", context, perm=[0, 2, 1, 3]), self.flat)
 
-    def dense(self, name: str) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    def dense(self, name: str) -> tuple[Singles, Singles]:
         """Matrix (inputs, outputs) and bias of a layer."""
         return self.weights[name + ".weight"].T, self.weights[name + ".bias"]
 
-    def linear_of_states(
-        self, states: str, matrix: NDArray[np.float32], bias: NDArray[np.float32]
-    ) -> str:
+    def linear_of_states(self, states: str, matrix: Singles, bias: Singles) -> str:
         """States times a matrix, with the outlier channel made smaller before its rows are
         quantised.
         """
         relieved = self.add("Mul", states, 1 / RELIEF)
         return self.linear(self.quantise_signed(relieved), matrix * RELIEF[:, None], bias)
 
-    def linear(
-        self, states: _Quantised, matrix: NDArray[np.float32], bias: NDArray[np.float32]
-    ) -> str:
+    def linear(self, states: _Quantised, matrix: Singles, bias: Singles) -> str:
         """Quantised rows times a matrix with one scale for each column; the integer product is
         exact.
         """

@@ -118,10 +118,10 @@ class GpuEncoder:
         bits = (sums > 0.0).view(len(sums), DIMENSION // 8, 8)
         weights = torch.tensor(_BITS, dtype=torch.uint8, device=self.device)
         packed = (bits * weights).sum(dim=2, dtype=torch.uint8).cpu().numpy()
-        return [
-            base64.b64encode(packed[end - count : end].tobytes()).decode("ascii")
-            for end, count in zip(group_ends.tolist(), group_counts.tolist(), strict=True)
-        ]
+        signs: list[str] = []
+        for end, count in zip(group_ends.tolist(), group_counts.tolist(), strict=True):
+            signs.append(base64.b64encode(packed[end - count : end].tobytes()).decode("ascii"))
+        return signs
 
     def _layer(self, name: str) -> dict[str, Any]:
         """Matrices and biases of a layer; query, key and value as one product."""

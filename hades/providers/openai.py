@@ -28,6 +28,7 @@ from hades.ports.services import (
     check_texts,
 )
 from hades.providers.tokens import encodable
+from schemas.record import JsonObject
 
 if TYPE_CHECKING:
     import openai
@@ -80,7 +81,7 @@ class OpenAIEmbedder:
             if progress:
                 progress(first + len(batch), len(texts))
         if not batches:
-            return np.empty((0, self.model.dimension), dtype=np.float32)
+            return np.empty((0, self.model.dimension), np.float32)
         return np.concatenate(batches)
 
     def _embed_batch(self, texts: list[str]) -> Vectors:
@@ -94,7 +95,7 @@ class OpenAIEmbedder:
                 row.index if isinstance(row.index, int) else place
                 for place, row in enumerate(answer.data)
             ]
-            vectors = np.array([row.embedding for row in answer.data], dtype=np.float64)
+            vectors = np.array([row.embedding for row in answer.data], np.float64)
         except (AttributeError, TypeError, ValueError):
             raise self._bad_answer(
                 "an answer without one list of numbers of equal length for each text"
@@ -118,9 +119,7 @@ class OpenAIEmbedder:
                 f"a vector for row {int(np.argmin(usable))} that is zero or not finite"
             )
         self._dimension = vectors.shape[1]
-        return np.asarray(
-            vectors / np.linalg.norm(vectors, axis=1, keepdims=True), dtype=np.float32
-        )
+        return np.asarray(vectors / np.linalg.norm(vectors, axis=1, keepdims=True), np.float32)
 
     def _bad_answer(self, problem: str) -> ProviderError:
         where = f"{self._endpoint.url}/embeddings"
@@ -207,7 +206,7 @@ class OpenAILanguageModel:
                 if room <= 0:
                     return
 
-    def _question(self, prompt: str, max_tokens: int) -> dict[str, Any]:
+    def _question(self, prompt: str, max_tokens: int) -> JsonObject:
         if max_tokens < 1:
             raise ValueError(f"max_tokens is {max_tokens}; expected 1 or more")
         return {

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import fields
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hades.ports.graph import Csr, Expansion, Flags, Numbers, Validity
-from hades.snapshot.files import ranges
+from hades.snapshot.files import Arrays, ranges
 from models.arrays import Ints, Singles
 from schemas.ids import Mask, microseconds
 
@@ -31,7 +30,7 @@ def build(
     return Csr(starts, far[order], order.astype(np.int32), types[order], weights[order])
 
 
-def read(arrays: Mapping[str, NDArray[Any]], name: str) -> Csr:
+def read(arrays: Arrays, name: str) -> Csr:
     """One direction as it was written, mapped."""
     return Csr(*(arrays[f"{name}.{part.name}"] for part in fields(Csr)))
 

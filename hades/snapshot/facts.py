@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import cached_property, lru_cache
 from itertools import chain
@@ -38,6 +38,7 @@ from hades.snapshot.files import LABEL_SEPARATOR, NOWHERE, Columns, best, find, 
 from hades.snapshot.manifest import Manifest
 from hades.snapshot.rights import Rights, RightsFile
 from hades.text.words import fold, spans, words
+from models.arrays import rows_of
 from schemas.ids import Span, microseconds
 from schemas.nodes import ChunkKind
 from schemas.record import JsonObject
@@ -57,14 +58,12 @@ class Facts:
 
     def number(self, ids: Sequence[str]) -> Numbers:
         """The number of each `_id`, -1 where there is no such node."""
-        numbers = np.full(len(ids), -1, np.int64)
+        numbers = np.full(len(ids), -1)
         places, entries = find(self._arrays["node_id.hash"], hash_texts(ids))
         candidates = self._arrays["node_id.number"][entries].astype(np.int64)
-        for place, number, node_id in zip(
-            places.tolist(), candidates.tolist(), self.ids(candidates), strict=True
-        ):
-            if node_id == ids[place]:  # the hash alone could err
-                numbers[place] = number
+        for row, node_id in enumerate(self.ids(candidates)):
+            if node_id == ids[places[row]]:  # the hash alone could err
+                numbers[places[row]] = candidates[row]
         return numbers
 
     def ids(self, numbers: Numbers) -> list[str]:
@@ -74,9 +73,8 @@ class Facts:
 
     def kinds(self, numbers: Numbers) -> Codes:
         """What each node is, as a place in `KINDS`."""
-        return (np.searchsorted(self._bases, self._check(numbers), side="right") - 1).astype(
-            np.uint8
-        )
+        places = np.searchsorted(self._bases, self._check(numbers), "right") - 1
+        return places.astype(np.uint8)
 
     def nodes(self, numbers: Numbers) -> list[NodeFacts]:
         """Attributes of nodes, one read each; each column is read once for all of them."""
@@ -109,10 +107,9 @@ class Facts:
         documents, spans = self._cite("edge", handles)
         bodies = self._document_texts("body", documents)
         weights = self._read("edge.weight", handles)
-        snippets = [
-            "" if span is None else self._cut(body, document, *span)
-            for body, document, span in zip(bodies, documents, spans, strict=True)
-        ]
+        snippets = []
+        for body, document, span in zip(bodies, documents, spans, strict=True):
+            snippets.append("" if span is None else self._cut(body, document, *span))
         columns: dict[str, Sequence[Any]] = {
             "id": [f"{EDGES[code]}/{key}" for code, key in zip(collections, keys, strict=True)],
             "source": self.ids(self._arrays["edge.source"][handles]),
@@ -139,15 +136,15 @@ class Facts:
             raise BadQuery(
                 f"{ids[documents.index(NOWHERE)]} has no text of its own; ask for its facts"
             )
-        bodies = self._document_texts("body", documents)
-        spans = [span or (0, len(body)) for span, body in zip(cited, bodies, strict=True)]
-        texts = [
-            self._cut(body, document, *span)
-            for body, document, span in zip(bodies, documents, spans, strict=True)
-        ]
-        titles = zip(
-            self._read("node.name", numbers), self._document_texts("title", documents), strict=True
+        texts, spans = self._document_texts("body", documents), []
+        for number, (document, span) in enumerate(zip(documents, cited, strict=True)):
+            spans.append(span or (0, len(texts[number])))
+            texts[number] = self._cut(texts[number], document, *spans[number])
+        names, document_titles = (
+            self._read("node.name", numbers),
+            self._document_texts("title", documents),
         )
+        titles = zip(names, document_titles, strict=True)
         columns: dict[str, Sequence[Any]] = {
             "id": ids,
             "text": texts,
@@ -157,18 +154,16 @@ class Facts:
             "title": [name or title for name, title in titles],
             "kind": self._types_of(numbers),
         }
-        is_chunk = self.kinds(numbers) == KINDS.index(Kind.CHUNK)
-        chunk_facts = iter(
-            self._chunk_facts(numbers[is_chunk] - self._bases[KINDS.index(Kind.CHUNK)])
-        )
+        place = KINDS.index(Kind.CHUNK)
+        is_chunk = self.kinds(numbers) == place
+        chunk_facts = iter(self._chunk_facts(numbers[is_chunk] - self._bases[place]))
         passages = []
-        for row, has_more, document in zip(
-            _rows(columns), is_chunk.tolist(), documents, strict=True
-        ):
-            more = next(chunk_facts) if has_more else {}
+        for row, has_more, document in zip(_rows(columns), is_chunk, documents, strict=True):
+            if has_more:
+                row |= next(chunk_facts)
             if row["kind"] == ChunkKind.PASSAGE:
-                more["facts"] = self._read_stated(document, row["span"])
-            passages.append(Passage(**row, **more))
+                row["facts"] = self._read_stated(document, row["span"])
+            passages.append(Passage(**row))
         return passages
 
     def sources(self, document_ids: Sequence[str]) -> list[SourceFacts | None]:
@@ -183,11 +178,9 @@ class Facts:
         place = bisect_left(range(count), document_id, key=lambda row: ids[row].as_py())
         if place == count or ids[place].as_py() != document_id:
             return None
-        origin, title, text, sha256 = (
-            self._texts[f"document.{name}"][place].as_py()
-            for name in ("origin", "title", "body", "sha256")
-        )
-        return SourceFacts(id=document_id, origin=origin, title=title, text=text, sha256=sha256)
+        names = ("origin", "title", "body", "sha256")
+        stored = (self._texts[f"document.{name}"][place].as_py() for name in names)
+        return SourceFacts(document_id, *stored)
 
     def _of_level(self, level: int) -> Numbers:
         """Clusters of one level, as places among the clusters."""
@@ -201,9 +194,11 @@ class Facts:
         """What chunks have beside their text; path, symbol and lines where one was cut from a file
         of a workspace.
         """
-        lines = zip(
-            self._read("chunk.start_line", rows), self._read("chunk.end_line", rows), strict=True
+        first_lines, last_lines = (
+            self._read("chunk.start_line", rows),
+            self._read("chunk.end_line", rows),
         )
+        lines = zip(first_lines, last_lines, strict=True)
         columns: dict[str, Sequence[Any]] = {
             "headings": [tuple(headings or ()) for headings in self._read("chunk.headings", rows)],
             "token_count": self._read("chunk.tokens", rows),
@@ -230,10 +225,8 @@ class Facts:
         edges = handles[first:last]
         starts = self._arrays["edge.start"][edges]
         edges = edges[(span[0] <= starts) & (starts < span[1])]
-        tails, heads = (
-            self._read("node.name", self._arrays[f"edge.{end}"][edges])
-            for end in ("source", "target")
-        )
+        ends = (self._arrays[f"edge.{end}"][edges] for end in ("source", "target"))
+        tails, heads = (self._read("node.name", numbers) for numbers in ends)
         return tuple(map(" ".join, zip(tails, self._read("edge.label", edges), heads, strict=True)))
 
     @cached_property
@@ -254,23 +247,20 @@ class Facts:
 
     def _document_texts(self, name: str, documents: Sequence[int]) -> list[str]:
         """A text of each document, read once; empty where there is no document."""
-        known = {
-            document: self._texts[f"document.{name}"][document].as_py()
-            for document in {*documents} - {NOWHERE}
-        }
+        texts = self._texts[f"document.{name}"]
+        known = {document: texts[document].as_py() for document in {*documents} - {NOWHERE}}
         return [known.get(document, "") for document in documents]
 
     def _cite(self, record: str, places: Numbers) -> tuple[list[int], list[Span | None]]:
         """The document and the span that each node or edge was read from; -1 and None where it was
         from none.
         """
-        documents, starts, ends = (
-            self._read(f"{record}.{part}", places) for part in ("document", "start", "end")
-        )
-        cited = zip(documents, starts, ends, strict=True)
-        return documents, [
-            None if document < 0 or start < 0 else (start, end) for document, start, end in cited
-        ]
+        parts = ("document", "start", "end")
+        documents, starts, ends = (self._read(f"{record}.{part}", places) for part in parts)
+        cited: list[Span | None] = []
+        for document, start, end in zip(documents, starts, ends, strict=True):
+            cited.append(None if document < 0 or start < 0 else (start, end))
+        return documents, cited
 
     def _types_of(self, numbers: Numbers) -> list[str]:
         return [self._contents.node_types[code] for code in self._read("node.type", numbers)]
@@ -617,17 +607,18 @@ def runs_of_words(text: str, longest: int = LONGEST_RUN) -> list[tuple[int, int,
     return runs
 
 
-def outermost(starts: Sequence[int], ends: Sequence[int], numbers: Sequence[int]) -> NameMatches:
-    """The matches whose span lies inside no longer one, by start, then number."""
+def outermost(spelled: Iterable[tuple[int, int, int]]) -> NameMatches:
+    """The matches (start, end, number) whose span lies inside no longer one, by start, then
+    number.
+    """
     matches: list[tuple[int, int, int]] = []
     last_start, last_end = -1, -1  # of the last span that is among them
-    spans = zip(starts, ends, numbers, strict=True)
-    for start, end, number in sorted(spans, key=lambda span: (span[0], -span[1], span[2])):
+    for start, end, number in sorted(spelled, key=lambda span: (span[0], -span[1], span[2])):
         if end > last_end or (start == last_start and end == last_end):
             matches.append((number, start, end))
             last_start, last_end = start, end
     columns = np.array(matches, np.int64).reshape(-1, 3)
-    return NameMatches(columns[:, 0].copy(), columns[:, 1].copy(), columns[:, 2].copy())
+    return NameMatches(*np.ascontiguousarray(columns.T))
 
 
 class Names(Facts):
@@ -653,8 +644,7 @@ class Names(Facts):
             spelled: list[tuple[int, int, int]] = []
             for start, end, form in text_runs:
                 spelled += [(start, end, number) for number in known.get(form, ())]
-            columns = zip(*spelled, strict=True) if spelled else ((), (), ())
-            matches.append(outermost(*columns))
+            matches.append(outermost(spelled))
         return matches
 
     def match_whole(self, texts: Sequence[str]) -> list[Numbers]:
@@ -700,12 +690,10 @@ class Bridges(Facts):
             backward &= np.isin(tail[rows], ends)
         rows, forward = rows[forward | backward], forward[forward | backward]
         heaviest = best(self._arrays["bridge.weight"][rows], rows, limit)
-        return [
-            self._bridge(row) if is_forward else self._bridge(row).reversed()
-            for row, is_forward in zip(
-                rows[heaviest].tolist(), forward[heaviest].tolist(), strict=True
-            )
-        ]
+        bridges: list[BridgePath] = []
+        for row, is_forward in rows_of(rows[heaviest], forward[heaviest]):
+            bridges.append(self._bridge(row) if is_forward else self._bridge(row).reversed())
+        return bridges
 
     def _bridge(self, row: int) -> BridgePath:
         arrays = self._arrays

@@ -22,6 +22,7 @@ from models.arrays import Longs
 NOWHERE = -1
 LABEL_SEPARATOR = "\x1f"
 Hashes = NDArray[np.uint64]
+Arrays = Mapping[str, NDArray[Any]]  # the arrays of a snapshot, or of a file, by name
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ class SnapshotFile:
 class Columns:
     """Every column by `<file>.<column>`: numbers as read-only arrays, all else as Arrow arrays."""
 
-    arrays: Mapping[str, NDArray[Any]]
+    arrays: Arrays
     texts: Mapping[str, pa.Array]
 
 
@@ -55,7 +56,7 @@ class Folder:
         sync(path)
         self.files[path.name] = SnapshotFile(path.stat().st_size, hash_file(path))
 
-    def write_arrays(self, name: str, arrays: Mapping[str, NDArray[Any]]) -> None:
+    def write_arrays(self, name: str, arrays: Arrays) -> None:
         """Write arrays of any lengths as `<name>.arrow`: one row of lists."""
         self.write_rows(name, pa.table({key: _as_list(values) for key, values in arrays.items()}))
 

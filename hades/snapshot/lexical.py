@@ -9,13 +9,13 @@ from itertools import islice
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hades.ports.graph import Numbers, Weights
-from hades.snapshot.files import Folder, best, find, hash_texts
+from hades.snapshot.files import Arrays, Folder, Hashes, best, find, hash_texts
 from hades.text.words import Vocabulary, terms, with_search_words
 from models.arrays import Ints
 from models.bm25 import Bm25, fit_bm25, rarity
+from schemas.record import JsonObject
 
 _PARTS = ("starts", "row", "share", "rarity")
 
@@ -28,10 +28,10 @@ class WordCounts:
 
     texts: int
     mean_words: float
-    hashes: NDArray[np.uint64]
+    hashes: Hashes
     holders: Ints
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> JsonObject:
         """What `from_json` reads."""
         arrays = {"hashes": self.hashes.astype("<u8"), "holders": self.holders.astype("<i4")}
         packed = {name: b64encode(values.tobytes()).decode() for name, values in arrays.items()}
@@ -56,9 +56,9 @@ class PartWords:
     whole: WordCounts | None
     vocabulary: Vocabulary = field(default_factory=Vocabulary)
     read: dict[str, Ints] = field(default_factory=dict)
-    _hashes: NDArray[np.uint64] = field(default_factory=lambda: np.zeros(0, np.uint64))
+    _hashes: Hashes = field(default_factory=lambda: np.zeros(0, np.uint64))
 
-    def hashes(self) -> NDArray[np.uint64]:
+    def hashes(self) -> Hashes:
         """Of every term so far."""
         new = islice(self.vocabulary.terms, len(self._hashes), None)
         self._hashes = np.concatenate([self._hashes, hash_texts(new)])
@@ -100,13 +100,13 @@ def write_words(
     return counted
 
 
-def hash_words(text: str) -> NDArray[np.uint64]:
+def hash_words(text: str) -> Hashes:
     """What the words of a text are found by in an index."""
     return hash_texts(terms(with_search_words(text)))
 
 
 def search_words(
-    arrays: Mapping[str, NDArray[Any]], name: str, rows: int, text: str, limit: int
+    arrays: Arrays, name: str, rows: int, text: str, limit: int
 ) -> tuple[Numbers, Weights]:
     """Rows of an index that share a word with a text, and their scores, best first, then by row."""
     _, known = find(arrays[f"{name}.hash"], hash_words(text))

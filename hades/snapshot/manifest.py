@@ -53,10 +53,9 @@ class Manifest:
 
     def to_bytes(self) -> bytes:
         """Canonical JSON; what is hashed."""
-        ordered = {
-            name: list(counts.items())
-            for name, counts in (("nodes", self.nodes), ("edges", self.edges))
-        }
+        ordered = {}
+        for name, counts in (("nodes", self.nodes), ("edges", self.edges)):
+            ordered[name] = list(counts.items())
         body = {**asdict(self), **ordered, "format": FORMAT}
         return (json.dumps(body, sort_keys=True, ensure_ascii=True, indent=1) + "\n").encode()
 

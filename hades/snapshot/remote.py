@@ -35,7 +35,7 @@ from hades.snapshot.lexical import WordCounts, hash_words
 from hades.snapshot.manifest import Manifest
 from hades.snapshot.view import GraphView
 from models.arrays import Singles
-from schemas.ids import Mask
+from schemas.ids import Mask, key_of
 from schemas.nodes import ChunkKind
 
 HOPS = 5  # how far around a question everything is fetched, while there is room
@@ -114,10 +114,11 @@ class PartView(GraphView):
         rows = self._vectors_of(numbers)
         has_row = self._has_row[rows]
         fetched_passages = iter(super().passages(rows[has_row]))
-        passages = [
-            next(fetched_passages) if is_there else Passage(node_id, "", "", "", (0, 0))
-            for node_id, is_there in zip(self.ids(rows), has_row.tolist(), strict=True)
-        ]
+        passages = []
+        for node_id, is_there in zip(self.ids(rows), has_row.tolist(), strict=True):
+            passages.append(
+                next(fetched_passages) if is_there else Passage(node_id, "", "", "", (0, 0))
+            )
         stating = {passage.id for passage in passages if passage.kind == ChunkKind.PASSAGE}
         self._missing.stated.update(stating - self._fetched.stated)
         return passages
@@ -173,7 +174,7 @@ class PartView(GraphView):
         topics = (
             clusters_from if clusters_to is None else np.concatenate([clusters_from, clusters_to])
         )
-        keys = {topic_id.partition("/")[2] for topic_id in self.ids(topics)}
+        keys = {key_of(topic_id) for topic_id in self.ids(topics)}
         self._missing.topics.update(keys - self._fetched.topics)
         return super().bridges(clusters_from, clusters_to, limit=limit)
 

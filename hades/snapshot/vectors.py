@@ -5,7 +5,6 @@ many.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from functools import cached_property, lru_cache, partial
 from typing import Any
 
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 
 from hades.errors import BadQuery, SnapshotError
 from hades.ports.graph import Flags, Numbers, Weights
-from hades.snapshot.files import NOWHERE, Folder, best
+from hades.snapshot.files import NOWHERE, Arrays, Folder, best
 from models.arrays import Ints, Singles, blocks_of, unit_rows
 
 APPROXIMATE_FROM = 100_000  # vectors; an exact scan of fewer takes a few milliseconds
@@ -32,7 +31,7 @@ _FEW = 8  # fewer rows than one in this number are compared one by one
 class VectorSpace:
     """The vectors of one model in one collection; rows are places in the collection."""
 
-    def __init__(self, arrays: Mapping[str, NDArray[Any]], collection: str, number: int) -> None:
+    def __init__(self, arrays: Arrays, collection: str, number: int) -> None:
         prefix = f"vector.{collection}.{number}"
         self._value: Singles = arrays[f"{prefix}.value"]
         self._norm: Singles = arrays[f"{prefix}.norm"]

@@ -15,15 +15,13 @@ of a remote graph keep these promises; `tests/contract/test_views.py` holds both
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from hades.errors import BadQuery
 from hades.ports import graph as port
@@ -44,7 +42,7 @@ from hades.ports.store import Direction
 from hades.snapshot import adjacency
 from hades.snapshot.adjacency import Filter, follow, merge, visible
 from hades.snapshot.facts import BOUNDS, Bridges, Domains, Names, check_positive
-from hades.snapshot.files import Columns
+from hades.snapshot.files import Arrays, Columns
 from hades.snapshot.lexical import search_words
 from hades.snapshot.manifest import Manifest
 from hades.snapshot.rights import Rights
@@ -274,7 +272,7 @@ class GraphView(Domains, Names, Bridges):
     def clusters_of(self, numbers: Numbers) -> Numbers:
         """The L1 topic of each node, as a node; -1 where it has none."""
         nodes = self._rows_of(numbers)
-        topics = np.full(len(nodes), -1, np.int64)
+        topics = np.full(len(nodes), -1)
         entities = np.flatnonzero(nodes < self._contents.nodes[Kind.ENTITY])  # the first kind
         topics[entities] = self._arrays["entity.cluster"][nodes[entities]]
         return topics
@@ -351,7 +349,7 @@ class GraphView(Domains, Names, Bridges):
         return int(self._bases[place]), int(self._bases[place + 1])
 
 
-def _share_with_vectors(contents: Manifest, arrays: Mapping[str, NDArray[Any]]) -> float:
+def _share_with_vectors(contents: Manifest, arrays: Arrays) -> float:
     """Which share of the passages has a vector, of the model that made most."""
     chunks = contents.nodes[Kind.CHUNK]
     models = range(len(contents.models.get(Kind.CHUNK.value, ())))

@@ -41,6 +41,7 @@ from models.ranker.infer import (
     undirected,
 )
 from schemas.catalogue import columns_schema, declared
+from schemas.ids import key_of
 from schemas.record import TIME
 
 
@@ -98,21 +99,19 @@ class Documents:
                 "shift": pa.array(np.zeros(self.stored, np.int32)),
             }
         )
-        unknown = {"title": "", "sha256": "", "created": int(ALWAYS)}
-        added = [
-            {
-                "id": document_id,
-                "origin": document_id.partition("/")[2] or document_id,
-                "body": body,
-                "shift": shift,
-                **unknown,
-            }
-            for document_id, body, shift in self._added
-        ]
-        rows = pa.concat_tables([stored, pa.Table.from_pylist(added, schema=stored.schema)])
+        rows = pa.concat_tables([stored, self._added_rows(stored.schema)])
         for name in ("domains", "labels"):
             rows = rows.set_column(rows.schema.get_field_index(name), name, encode(rows[name]))
         folder.write_rows("document", rows)
+
+    def _added_rows(self, schema: pa.Schema) -> pa.Table:
+        """What is cited and not stored: its text is known, little else."""
+        unknown = {"title": "", "sha256": "", "created": int(ALWAYS)}
+        rows = []
+        for document_id, body, shift in self._added:
+            known = {"id": document_id, "origin": key_of(document_id) or document_id}
+            rows.append({**known, "body": body, "shift": shift, **unknown})
+        return pa.Table.from_pylist(rows, schema=schema)
 
     def find(self, column: pa.ChunkedArray) -> Longs:
         """The number of each document by `_id`, -1 where the column says nothing, a new number for
@@ -123,9 +122,7 @@ class Documents:
         for row in np.flatnonzero(is_cited).tolist():
             document = column[row].as_py()
             if document not in self._named:
-                self._named[document] = self._add(
-                    document, "", 0
-                )  # cited by that name, with no text
+                self._named[document] = self._add(document, "", 0)
             places[row] = self._named[document]
         return places
 
@@ -140,17 +137,15 @@ class Documents:
         for row in np.argsort(numbers, kind="stable").tolist():
             number, start, body = int(numbers[row]), int(starts[row]), bodies[row]
             if number == NOWHERE and body is None:  # of a part of a graph, without its row
-                numbers[row] = self._nothing = (
-                    self._add("", "", 0) if self._nothing is None else self._nothing
-                )
+                if self._nothing is None:
+                    self._nothing = self._add("", "", 0)
+                numbers[row] = self._nothing
                 starts[row] = ends[row] = 0
                 continue
             if number == NOWHERE:
-                starts[row] = max(0, start)
-                ends[row] = starts[row] + len(body)
-                numbers[row] = self._add(
-                    rows["document"][row].as_py() or "", body, int(starts[row])
-                )
+                start = max(0, start)
+                starts[row], ends[row] = start, start + len(body)
+                numbers[row] = self._add(rows["document"][row].as_py() or "", body, start)
                 continue
             if number != last:
                 last, text = number, self._bodies[number].as_py()
@@ -296,10 +291,8 @@ def _common_columns(kind: Kind, rows: pa.Table, documents: Documents) -> pa.Tabl
 
 
 def _cited_columns(cited: Sequence[Longs]) -> dict[str, pa.Array]:
-    return {
-        name: pa.array(values, pa.int32())
-        for name, values in zip(("document", "start", "end"), cited, strict=True)
-    }
+    arrays = [pa.array(values, pa.int32()) for values in cited]
+    return dict(zip(("document", "start", "end"), arrays, strict=True))
 
 
 def _types(kind: Kind, rows: pa.Table) -> pa.Array | pa.ChunkedArray:
@@ -312,41 +305,29 @@ def _types(kind: Kind, rows: pa.Table) -> pa.Array | pa.ChunkedArray:
 
 def _write_entities(folder: Folder, rows: pa.Table, ids: pa.Array) -> None:
     topics = pc.binary_join_element_wise(str(Kind.CLUSTER), rows["cluster_id"], "/")
-    folder.write_rows(
-        "entity",
-        pa.table(
-            {
-                "cluster_id": encode(rows["cluster_id"]),
-                "cluster": pa.array(places_of(topics, ids), pa.int32()),
-                "domain": encode(rows["domain"]),
-                "domains": encode(join_labels(rows["domains"])),
-                **{
-                    name: pa.array(integers(rows[name], 0), pa.int32())
-                    for name in ("deg_out", "frequency")
-                },
-            }
-        ),
-    )
+    columns = {
+        "cluster_id": encode(rows["cluster_id"]),
+        "cluster": pa.array(places_of(topics, ids), pa.int32()),
+        "domain": encode(rows["domain"]),
+        "domains": encode(join_labels(rows["domains"])),
+        "deg_out": pa.array(integers(rows["deg_out"], 0), pa.int32()),
+        "frequency": pa.array(integers(rows["frequency"], 0), pa.int32()),
+    }
+    folder.write_rows("entity", pa.table(columns))
 
 
 def _write_chunks(folder: Folder, rows: pa.Table) -> None:
-    numbers = {"tokens": "token_count", "start_line": "start_line", "end_line": "end_line"}
-    folder.write_rows(
-        "chunk",
-        pa.table(
-            {
-                "headings": rows["headings"],
-                "symbol": whole_texts(rows["symbol"]),
-                "path": whole_texts(rows["file_path"]),
-                "token_signs": whole_texts(rows["token_signs"]),
-                **{
-                    name: pa.array(integers(rows[column], 0), pa.int32())
-                    for name, column in numbers.items()
-                },
-                "moment": pa.array(integers(rows["timestamp"], int(ALWAYS))),
-            }
-        ),
-    )
+    columns = {
+        "headings": rows["headings"],
+        "symbol": whole_texts(rows["symbol"]),
+        "path": whole_texts(rows["file_path"]),
+        "token_signs": whole_texts(rows["token_signs"]),
+        "tokens": pa.array(integers(rows["token_count"], 0), pa.int32()),
+        "start_line": pa.array(integers(rows["start_line"], 0), pa.int32()),
+        "end_line": pa.array(integers(rows["end_line"], 0), pa.int32()),
+        "moment": pa.array(integers(rows["timestamp"], int(ALWAYS))),
+    }
+    folder.write_rows("chunk", pa.table(columns))
 
 
 def write_names(folder: Folder, entities: pa.Table) -> int:
@@ -354,23 +335,20 @@ def write_names(folder: Folder, entities: pa.Table) -> int:
     longest has.
     """
     numbers = np.arange(entities.num_rows, dtype=np.int64)
-    aliases = entities["aliases"].combine_chunks()
+    aliases = entities["aliases"]
     several = np.repeat(numbers, integers(pc.list_value_length(aliases), 0))
-    plain = [entities[name].combine_chunks() for name in ("name", "canonical_name")]
-    names = pa.concat_arrays(
-        [texts.cast(pa.large_string()) for texts in (*plain, pc.list_flatten(aliases))]
-    )
-    owners = np.concatenate([numbers, numbers, several])[np.asarray(names.is_valid())]
-    spelled = names.drop_null().dictionary_encode()
+    spellings = (entities["name"], entities["canonical_name"], pc.list_flatten(aliases))
+    names = pa.concat_arrays([whole_texts(texts) for texts in spellings])
+    owners = np.concatenate([numbers, numbers, several])
+    spelled = names.dictionary_encode()
     forms = [normalise(name) for name in spelled.dictionary.to_pylist()]
     form_of = integers(spelled.indices, 0)
-    hashes = hash_texts(forms)[form_of]
     is_name = np.array([bool(form) for form in forms], np.bool_)[form_of]
-    order = np.lexsort((owners[is_name], hashes[is_name]))
-    hashes, owners = hashes[is_name][order], owners[is_name][order]
-    is_new = np.append(True, (hashes[1:] != hashes[:-1]) | (owners[1:] != owners[:-1]))[
-        : len(hashes)
-    ]
+    hashes, owners = hash_texts(forms)[form_of][is_name], owners[is_name]
+    order = np.lexsort((owners, hashes))
+    hashes, owners = hashes[order], owners[order]
+    is_new = np.ones(len(hashes), np.bool_)
+    is_new[1:] = (hashes[1:] != hashes[:-1]) | (owners[1:] != owners[:-1])
     folder.write_arrays("name", {"hash": hashes[is_new], "number": owners[is_new].astype(np.int32)})
     return max((form.count(" ") + 1 for form in forms if form), default=0)
 
@@ -417,16 +395,13 @@ def write_edges(
     bounds = {name: edges[name].to_numpy() for name in _BOUNDS}
     has_validity = any((values != _BOUNDS[name]).any() for name, values in bounds.items())
     folder.write_rows("edge", edges if has_validity else edges.drop_columns(list(_BOUNDS)))
-    source, target, types, weight = (
-        edges[name].to_numpy() for name in ("source", "target", "type", "weight")
-    )
-    effective = np.where(np.isnan(weight), 1.0, weight).astype(
-        np.float32
-    )  # a missing weight counts 1.0
+    columns = edges.select(["source", "target", "type", "weight"])
+    source, target, types, weight = (column.to_numpy() for column in columns.itercolumns())
+    # A missing weight counts 1.0.
+    effective = np.where(np.isnan(weight), 1.0, weight).astype(np.float32)
     for side, near, far in (("out", source, target), ("into", target, source)):
-        folder.write_arrays(
-            side, vars(adjacency.build(near, far, types, effective, len(nodes.ids)))
-        )
+        rows = adjacency.build(near, far, types, effective, len(nodes.ids))
+        folder.write_arrays(side, vars(rows))
     has_ended = (bounds["valid_until"] != FOREVER) | (bounds["retracted_at"] != FOREVER)
     return EdgeSpace(
         counts, edges["key"].combine_chunks(), source, target, weight, has_ended, has_validity
@@ -440,29 +415,22 @@ def _edge_columns(store: RowStore, name: str, documents: Documents, nodes: NodeS
     nowhere = np.full(rows.num_rows, NOWHERE, np.int64)
     cited = (nowhere, nowhere, nowhere)
     if "provenance" in stored:
-        provenance = rows["provenance"]
-        cited = (
-            documents.find(pc.struct_field(provenance, "doc")),
-            *spans(pc.struct_field(provenance, "span")),
-        )
-    nothing = pa.nulls(rows.num_rows, pa.string())
-    return pa.table(
-        {
-            "key": whole_texts(rows["_key"]),
-            "label": whole_texts(rows["label"] if "label" in stored else nothing),
-            "source": pa.array(_number_ends(name, rows, "_from", nodes.ids), pa.int32()),
-            "target": pa.array(_number_ends(name, rows, "_to", nodes.ids), pa.int32()),
-            "type": pa.array(
-                places_of(rows["type"], pa.array(edge_types(), pa.large_string())), pa.uint8()
-            ),
-            "weight": pa.array(np.asarray(rows["weight"].cast(pa.float64()), np.float64)),
-            **_cited_columns(cited),
-            **{
-                bound: pa.array(integers(rows[bound], int(absent)))
-                for bound, absent in _BOUNDS.items()
-            },
-        }
-    )
+        document, span = (pc.struct_field(rows["provenance"], part) for part in ("doc", "span"))
+        cited = (documents.find(document), *spans(span))
+    label = rows["label"] if "label" in stored else pa.nulls(rows.num_rows, pa.string())
+    types = places_of(rows["type"], pa.array(edge_types(), pa.large_string()))
+    columns = {
+        "key": whole_texts(rows["_key"]),
+        "label": whole_texts(label),
+        "source": pa.array(_number_ends(name, rows, "_from", nodes.ids), pa.int32()),
+        "target": pa.array(_number_ends(name, rows, "_to", nodes.ids), pa.int32()),
+        "type": pa.array(types, pa.uint8()),
+        "weight": pa.array(np.asarray(rows["weight"].cast(pa.float64()), np.float64)),
+        **_cited_columns(cited),
+    }
+    for bound, absent in _BOUNDS.items():
+        columns[bound] = pa.array(integers(rows[bound], int(absent)))
+    return pa.table(columns)
 
 
 def _number_ends(name: str, rows: pa.Table, end: str, ids: pa.Array) -> Longs:
@@ -502,27 +470,24 @@ def write_bridges(
     """
     rows = read_rows(store, "bridge_cache", ("_key", *_COLUMNS))
     rows = rows.filter(pc.equal(rows["generation"], generation)) if generation else rows.slice(0, 0)
-    topics = [
-        places_of(identify(Kind.CLUSTER, rows[end]), nodes.ids)
-        for end in ("from_cluster", "to_cluster")
-    ]
+    from_ids, to_ids = (identify(Kind.CLUSTER, rows[end]) for end in ("from_cluster", "to_cluster"))
+    topics = np.column_stack([places_of(from_ids, nodes.ids), places_of(to_ids, nodes.ids)])
     numbers = places_of(pc.list_flatten(rows["nodes"]), nodes.ids)
     keys = pc.replace_substring_regex(pc.list_flatten(rows["edges"]), r"^[^/]*/", "")
     # Relations are the first collection of edges, so a place is a handle.
     handles = places_of(keys, edges.keys[: edges.counts["relations"]])
-    n_nodes, n_edges = (
-        integers(pc.list_value_length(rows[name]), 0) for name in ("nodes", "edges")
-    )
+    n_nodes = integers(pc.list_value_length(rows["nodes"]), 0)
+    n_edges = integers(pc.list_value_length(rows["edges"]), 0)
     node_row = np.repeat(np.arange(rows.num_rows), n_nodes)
     edge_row = np.repeat(np.arange(rows.num_rows), n_edges)
-    is_kept = np.minimum(*topics) != NOWHERE
+    is_kept = topics.min(axis=1) != NOWHERE
     is_kept[node_row[numbers == NOWHERE]] = False
     is_kept[edge_row[_are_stale(rows, handles, edges)]] = False
     numbers, handles = numbers[is_kept[node_row]], handles[is_kept[edge_row]]
     n_nodes, n_edges = n_nodes[is_kept], n_edges[is_kept]
     rows = rows.filter(pa.array(is_kept))
     _check_bridges(rows, (n_nodes, n_edges), numbers, handles, edges)
-    ends = np.column_stack([end_numbers[is_kept] for end_numbers in topics]).astype(np.int32)
+    ends = topics[is_kept].astype(np.int32)
     order = np.argsort(ends.ravel(), kind="stable")
     folder.write_arrays(
         "bridge",
@@ -547,12 +512,10 @@ def _are_stale(rows: pa.Table, handles: Longs, edges: EdgeSpace) -> Flags:
     found.
     """
     weights: list[float | None] = []  # as they were then
-    for edge_ids, provenance in zip(
-        rows["edges"].to_pylist(), rows["provenance"].to_pylist(), strict=True
-    ):
-        steps = orjson.loads(provenance).get("edges", ())
+    for row in rows.select(["edges", "provenance"]).to_pylist():
+        steps = orjson.loads(row["provenance"]).get("edges", ())
         weight_of = {step["id"]: step["weight"] for step in steps}
-        weights += map(weight_of.get, edge_ids)
+        weights += map(weight_of.get, row["edges"])
     is_there = handles != NOWHERE
     known = handles[is_there]
     has_moved = edges.weight[known] != np.array(weights, np.float64)[is_there]
@@ -598,9 +561,8 @@ def graph_of(view: GraphView, model: str) -> Graph:
     kinds = view.kinds(numbers)
     levels = np.zeros(len(numbers), np.uint8)
     topics = numbers[kinds == KINDS.index(Kind.CLUSTER)]
-    levels[topics] = [
-        int(fact.type[1:]) if fact.type[1:].isdigit() else 0 for fact in view.nodes(topics)
-    ]
+    types = [fact.type[1:] for fact in view.nodes(topics)]
+    levels[topics] = [int(level) if level.isdigit() else 0 for level in types]
     out, into = adjacency.out, adjacency.into
     features = node_features(vectors, kinds, levels, np.diff(out.starts), np.diff(into.starts))
     starts, targets = undirected(out.starts, out.target, into.starts, into.target)

@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import chain, groupby, pairwise
 
+from hades.text.word_lists import word_set
+
 
 class BlockKind(StrEnum):
     """What a block is on the page."""
@@ -91,9 +93,7 @@ _CONSOLE = re.compile(r"\s*(?:>>> |\$ |% |C:\\)")
 
 _ROLE = re.compile(r"(?::([\w:+.-]+):|\{([\w:+.-]+)\})`([^`]+)`")
 _TARGET = re.compile(r"\s*<[^<>]*>$")
-_SPOKEN_ROLES = frozenset(
-    ("ref", "doc", "term", "numref", "any", "abbr", "std:ref", "std:doc", "gh", "issue", "pr")
-)
+_SPOKEN_ROLES = word_set("ref doc term numref any abbr std:ref std:doc gh issue pr")
 _TAGS = (
     "a|b|br|center|code|details|div|em|figure|font|hr|i|img|kbd|li|ol|p|picture|pre|section"
     "|small|source|span|strong"

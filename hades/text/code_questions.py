@@ -8,6 +8,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from hades.text.word_lists import word_set
+
 
 @dataclass(frozen=True)
 class Frame:
@@ -222,7 +224,7 @@ _PROGRAMS = (
 )
 _COMMAND = re.compile(rf"^\s*(?:(?:\$|>(?!>)|%|PS [^>]*>)\s*)?(?:sudo\s+)?(?:{_PROGRAMS})\s+\S")
 _PROMPT = re.compile(r"^\s*\$\s+\S")
-_SHELL = frozenset({"sh", "bash", "shell", "console", "zsh", "shell-session", "powershell", "bat"})
+_SHELL = word_set("sh bash shell console zsh shell-session powershell bat")
 _INLINE = re.compile(r"(?<!`)`{1,2}([^`\n]{1,200}?)`{1,2}(?!`)")
 _ENDINGS = (
     r"py|pyi|pyx|js|jsx|ts|tsx|mjs|cjs|java|kt|scala|go|rs|c|h|cc|cpp|hpp|cxx|cs|rb|php|swift|m"

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 
 import Stemmer
 
-from hades.text.word_lists import COMMON_WORDS, FUNCTION_WORDS
+from hades.text.word_lists import COMMON_WORDS, FUNCTION_WORDS, word_set
 
 ENGLISH = "en"
 _SAMPLE = 4_000  # characters; enough to know a language by
@@ -28,7 +28,7 @@ _HAN, _KANA, _HANGUL = (
 )
 # ... Thai, Lao, Burmese, Khmer
 _UNSPACED = f"{_HAN}{_KANA}{_HANGUL}\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
-_UNSPACED_LANGUAGES = frozenset(("ja", "zh", "ko", "th"))
+_UNSPACED_LANGUAGES = word_set("ja zh ko th")
 _SCRIPTS = {
     "ja": re.compile(f"[{_KANA}]"),
     "zh": re.compile(f"[{_HAN}]"),

@@ -10,8 +10,24 @@ from itertools import takewhile
 import numpy as np
 
 from hades.text.blocks import CODE_SIGN
-from hades.text.word_lists import ABBREVIATIONS, CONNECTORS, FUNCTION_WORDS, HONORIFICS
-from hades.text.words import CAPITAL, DOT, LINK, QUOTE, SINGLE, SPACE, STOP, Tokens
+from hades.text.word_lists import (
+    ABBREVIATIONS,
+    CONNECTORS,
+    FUNCTION_WORDS,
+    HONORIFICS,
+    word_set,
+)
+from hades.text.words import (
+    CAPITAL,
+    DOT,
+    LINK,
+    QUOTE,
+    SINGLE,
+    SPACE,
+    STOP,
+    Tokens,
+    match_spans,
+)
 from models.arrays import Flags
 from schemas.ids import Span
 
@@ -77,18 +93,17 @@ def _is_abbreviation(text: str, start: int, stop: int) -> bool:
 
 def sentence_starts(tokens: Tokens) -> Flags:
     """Which words open a sentence, a line or a quotation after a stop."""
-    gap = tokens.gap
-    dot = ((gap & DOT) != 0) & ((gap & (SPACE | QUOTE)) != 0)
+    dot = tokens.parted(DOT) & tokens.parted(SPACE | QUOTE)
     is_short = tokens.among(ABBREVIATIONS) | (
         (tokens.shape & (SINGLE | CAPITAL)) == (SINGLE | CAPITAL)
     )
-    starts: Flags = ((gap & STOP) != 0) | (dot & ~np.append(False, is_short)[:-1])
+    starts: Flags = tokens.parted(STOP) | (dot & ~np.append(False, is_short)[:-1])
     return starts
 
 
 def join_to_last(tokens: Tokens, starts: Flags) -> Flags:
     """Which words may continue a name that the word before began."""
-    joined: Flags = ((tokens.gap & ~np.uint16(SPACE | LINK | DOT)) == 0) & ~starts
+    joined: Flags = ~tokens.parted(~np.uint16(SPACE | LINK | DOT)) & ~starts
     return joined
 
 
@@ -97,8 +112,8 @@ def fragments(tokens: Tokens, starts: Flags) -> Flags:
     Andreas Thiel".
     """
     joined = join_to_last(tokens, starts)
-    capital = ((tokens.shape & CAPITAL) != 0) & ~tokens.among(FUNCTION_WORDS)
-    piece = np.zeros(len(tokens), dtype=np.bool_)
+    capital = tokens.written(CAPITAL) & ~tokens.among(FUNCTION_WORDS)
+    piece = np.zeros(len(tokens), np.bool_)
     if len(tokens) < 2:
         return piece
     continued = capital[1:] & joined[1:]
@@ -160,7 +175,7 @@ def code_spans(text: str) -> list[Span]:
 
 def address_spans(text: str) -> list[Span]:
     """Spans of a text that are addresses, paths, targets of links or marks of a role."""
-    return [match.span() for match in _ADDRESS.finditer(text)]
+    return match_spans(_ADDRESS, text)
 
 
 def _is_spoken(code: str) -> bool:
@@ -250,7 +265,7 @@ _EMPTY = """
     a an and are as at be been but by for from had has have in is it its no not now of on or so than
     that the their then there these they this to was we were which will with
 """
-_WITHOUT_MEANING = frozenset(_EMPTY.split())
+_WITHOUT_MEANING = word_set(_EMPTY)
 
 
 def words_of(text: str) -> frozenset[str]:

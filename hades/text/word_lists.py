@@ -10,12 +10,17 @@ from schemas.nodes import NameType
 _LISTS = tomllib.loads(files(__package__).joinpath("word_lists.toml").read_text("utf-8"))
 
 
+def word_set(text: str) -> frozenset[str]:
+    """The words of a text that lists them, with blanks between."""
+    return frozenset(text.split())
+
+
 def _words(name: str) -> frozenset[str]:
-    return frozenset(_LISTS[name].split())
+    return word_set(_LISTS[name])
 
 
 def _cues(name: str) -> dict[NameType, frozenset[str]]:
-    return {NameType[kind]: frozenset(words.split()) for kind, words in _LISTS[name].items()}
+    return {NameType[kind]: word_set(words) for kind, words in _LISTS[name].items()}
 
 
 FUNCTION_WORDS = _words("function_words")
@@ -35,5 +40,5 @@ OPENERS = _words("openers")
 NEUTRAL_TITLES = _words("neutral_titles")
 NAME_CUES, IS_A_CUES = _cues("name_cues"), _cues("is_a_cues")
 COMMON_WORDS: dict[str, frozenset[str]] = {
-    language: frozenset(words.split()) for language, words in _LISTS["common"].items()
+    language: word_set(words) for language, words in _LISTS["common"].items()
 }

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hades.text.languages import detect_language, language_words, stemmer_named
-from hades.text.word_lists import FUNCTION_WORDS
+from hades.text.word_lists import FUNCTION_WORDS, word_set
 from models.arrays import Flags, Floats, Ints, Longs
 from schemas.ids import Span
 
@@ -30,17 +30,18 @@ def strongest(first_ends: Longs, right: Longs, worth: Floats, most: int) -> Flag
     """
     end, partner = np.concatenate([first_ends, right]), np.concatenate([right, first_ends])
     order = np.lexsort((partner, -np.concatenate([worth, worth]), end))
-    rank = np.empty(len(end), dtype=np.int64)
+    rank = np.empty(len(end), np.int64)
     rank[order] = np.arange(len(end)) - np.searchsorted(end[order], end[order])
     strong: Flags = rank < most
-    return strong[: len(first_ends)] & strong[len(first_ends) :]
+    of_first, of_right = np.split(strong, 2)
+    return of_first & of_right
 
 
 def running(flags: Flags) -> Ints:
     """How many flags are set before each place and before the end, so that a difference counts
     those in a span.
     """
-    counts = np.zeros(len(flags) + 1, dtype=np.int32)
+    counts = np.zeros(len(flags) + 1, np.int32)
     np.cumsum(flags, out=counts[1:])
     return counts
 
@@ -50,17 +51,7 @@ def running(flags: Flags) -> Ints:
 
 # What may stand between a word and the one before it.
 SPACE, LINK, DOT, COMMA, OPEN, CLOSE, QUOTE, STOP, NEWLINE = 1, 2, 4, 8, 16, 32, 64, 128, 256
-_UNDECOMPOSED = {
-    "ł": "l",
-    "ø": "o",
-    "đ": "d",
-    "ı": "i",
-    "ð": "d",
-    "þ": "t",
-    "æ": "a",
-    "œ": "o",
-    "ß": "s",
-}
+_UNDECOMPOSED = dict(zip("łøđıðþæœß", "lodidtaos", strict=True))
 _GAPS = {
     SPACE: " \t\u00a0\u2009\u202f",
     LINK: "-'’‘&/–‐‑+",
@@ -137,24 +128,41 @@ class Tokens:
         """Which rows hold a word that satisfies the test, given in its folded form; asked once a
         distinct word.
         """
-        answers = np.fromiter(map(holds, self.folded), dtype=np.bool_, count=len(self.folded))
+        answers = np.fromiter(map(holds, self.folded), np.bool_, count=len(self.folded))
         return answers[self.word]
+
+    def count_words(self, chosen: Flags) -> Longs:
+        """How often each word of the vocabulary stands in the chosen rows."""
+        return np.bincount(self.word[chosen], minlength=len(self.vocabulary))
+
+    def written(self, ways: int) -> Flags:
+        """Which rows hold a word that is written in one of these ways."""
+        flags: Flags = (self.shape & ways) != 0
+        return flags
+
+    def parted(self, kinds: int | np.uint16) -> Flags:
+        """Before which rows stands one of these kinds of sign."""
+        flags: Flags = (self.gap & kinds) != 0
+        return flags
 
     def only(self, is_kept: Flags) -> Tokens:
         """These words; what is left out before a word parts it from the one before, and ends a
         sentence if it did.
         """
         rows = np.flatnonzero(is_kept)
-        gap = (
-            np.bitwise_or.reduceat(self.gap, np.append(0, rows[:-1] + 1))
-            if len(rows)
-            else self.gap[rows]
-        )
+        gap = self.gap[rows]
+        if len(rows):
+            gap = np.bitwise_or.reduceat(self.gap, np.append(0, rows[:-1] + 1))
         gap[np.diff(rows, prepend=-1) > 1] |= COMMA
-        columns = {
-            name: getattr(self, name)[rows] for name in ("text", "start", "end", "word", "shape")
-        }
-        return replace(self, gap=gap, **columns)
+        return replace(
+            self,
+            text=self.text[rows],
+            start=self.start[rows],
+            end=self.end[rows],
+            word=self.word[rows],
+            shape=self.shape[rows],
+            gap=gap,
+        )
 
 
 def tokenize(texts: Sequence[str]) -> Tokens:
@@ -200,7 +208,7 @@ def span_hashes(tokens: Tokens, first: Longs, last: Longs) -> Hashes:
     """One hash for each run of words [first, last); equal runs of folded words have equal
     hashes.
     """
-    hashes, sums = tokens.vocabulary, np.zeros(len(first), dtype=np.uint64)
+    hashes, sums = tokens.vocabulary, np.zeros(len(first), np.uint64)
     width = int((last - first).max(initial=0))
     power = 1
     for step in range(width):
@@ -220,12 +228,14 @@ def _shape(word: str) -> int:
     is_capital = word[0].isupper()
     is_full = is_capital and inner == len(word) - 1 > 0
     is_code = word[0] in "-_" or "_" in word[1:] or (inner and not is_full)
-    shape = (
-        (CAPITAL if is_capital else 0)
-        | (ALL_CAPS if is_full else 0)
-        | (CODE_LIKE if is_code else 0)
+    ways = (
+        (is_capital, CAPITAL),
+        (is_full, ALL_CAPS),
+        (is_code, CODE_LIKE),
+        (word[0].isdigit(), DIGIT_FIRST),
+        (len(word) == 1, SINGLE),
     )
-    return shape | (DIGIT_FIRST if word[0].isdigit() else 0) | (SINGLE if len(word) == 1 else 0)
+    return sum(way for holds, way in ways if holds)
 
 
 @lru_cache(1 << 12)
@@ -236,11 +246,10 @@ def _gap(between: str, shape: int) -> int:
     bits = STOP if len(between) > _WIDEST_GAP else 0
     for sign in between[:_WIDEST_GAP]:
         bits |= _GAP_BITS.get(sign, STOP)
-    if (
-        bits & NEWLINE
-    ):  # a wrapped line goes on in lower case; anything else on a new line is a new sentence
-        return STOP if shape & CAPITAL else (bits ^ NEWLINE) | SPACE
-    return bits
+    if not bits & NEWLINE:
+        return bits
+    # A wrapped line goes on in lower case; anything else on a new line is a new sentence.
+    return STOP if shape & CAPITAL else (bits ^ NEWLINE) | SPACE
 
 
 def stem(word: str) -> str:
@@ -277,7 +286,12 @@ def words(text: str) -> list[str]:
 
 def spans(text: str) -> list[Span]:
     """Where the words of a text stand, in characters of it as written."""
-    return [match.span() for match in _WORD.finditer(text)]
+    return match_spans(_WORD, text)
+
+
+def match_spans(pattern: re.Pattern[str], text: str) -> list[Span]:
+    """Where a pattern stands in a text."""
+    return [match.span() for match in pattern.finditer(text)]
 
 
 def terms(text: str) -> list[str]:
@@ -316,7 +330,7 @@ class Vocabulary(dict[str, int]):
 _NAME = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")
 _COMPOUND = re.compile(r"[a-z\d][A-Z]|[A-Z]{2}[a-z]|[^_]_+[^_]|[^\W\d_]\d|\w\.\w")
 _PART = re.compile(r"[A-Z]+(?![^\W\d_A-Z])|[A-Z]?[^\W\d_A-Z]+|\d+")
-_RECEIVERS = frozenset({"self", "cls", "this", "super"})
+_RECEIVERS = word_set("self cls this super")
 _SHORTEST = 2  # of a part; a single letter finds everything
 _MAX_NAME = 200  # longer runs are data
 
@@ -328,14 +342,14 @@ def identifier_words(text: str) -> list[str]:
     if not _COMPOUND.search(text):
         return []
     seen_names: set[str] = set()
-    result_words: list[str] = []
+    found_words: list[str] = []
     for name in _NAME.findall(text):
         joined, parts = _words_of_name(name)
         if name not in seen_names:
             seen_names.add(name)
-            result_words += joined
-        result_words += parts
-    return result_words
+            found_words += joined
+        found_words += parts
+    return found_words
 
 
 def split_identifier(name: str) -> list[str]:
@@ -371,9 +385,11 @@ def _words_of_name(name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     parts = tuple(chain.from_iterable(map(split_identifier, components)))
     if len(components) == 1:
         return (), parts
-    names = [
-        component.strip("_").lower() for component in components if component not in _RECEIVERS
-    ]
-    names = [name for name in names if len(name) >= _SHORTEST]
-    joined = ["_".join(names)] if len(names) > 1 else []
-    return (*joined, *names), parts
+    names = []
+    for component in components:
+        name = component.strip("_").lower()
+        if component not in _RECEIVERS and len(name) >= _SHORTEST:
+            names.append(name)
+    if len(names) > 1:
+        names.insert(0, "_".join(names))
+    return tuple(names), parts

@@ -10,17 +10,18 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from hades.ingest.entities.describe import MAX_CHARS
+from hades.ingest.entities.tables import values_of
 from hades.ingest.nodes import func_keys
 from hades.ingest.stated_edges import find_symbol
 from hades.text.sentences import first_sentence
-from schemas.ids import node_id
+from schemas.ids import key_of, node_id
 from schemas.record import JsonObject
 
 _TEST_PATH = re.compile(
@@ -56,9 +57,8 @@ class CodeDocument:
         scope: dict[str, str] = {}
         for module, name, alias, *_ in self.code.get("imports", ()):
             if name is None:
-                scope[alias or module.partition(".")[0]] = (
-                    module if alias else module.partition(".")[0]
-                )
+                package = module if alias else module.partition(".")[0]
+                scope[alias or package] = package
             elif name != "*":
                 scope[alias or name] = f"{module}.{name}"
         return scope
@@ -92,11 +92,11 @@ def read_documents(
 ) -> Iterator[ReadDocument]:
     """All documents in order of their keys; `file_of`: document key -> file key."""
     pieces: dict[str, list[Piece]] = defaultdict(list)
-    for owner, *piece in _by_owner(chunks, ("_key", "text", "span", "symbol", "kind")):
-        pieces[owner].append(Piece(*piece))
+    for owner, *piece in values_of(chunks, "document", "_key", "text", "span", "symbol", "kind"):
+        pieces[key_of(owner)].append(Piece(*piece))
     spans: dict[str, dict[str, Sequence[int]]] = defaultdict(dict)
-    for owner, key, span in _by_owner(funcs, ("_key", "span")):
-        spans[owner][key] = span
+    for owner, key, span in values_of(funcs, "document", "_key", "span"):
+        spans[key_of(owner)][key] = span
     for row in documents.select(["_key", "facts"]).sort_by("_key").to_pylist():
         key, code = row["_key"], None
         if key in file_of:
@@ -105,12 +105,6 @@ def read_documents(
             keyed = list(zip(func_keys(key, names), names, strict=True))
             code = CodeDocument(key, file_of[key], stated, keyed, spans[key])
         yield ReadDocument(key, code, sorted(pieces[key]))
-
-
-def _by_owner(table: pa.Table, columns: Sequence[str]) -> Iterator[tuple[Any, ...]]:
-    """The key of the document of each row, and these columns."""
-    owners = (owner.partition("/")[2] for owner in table.column("document").to_pylist())
-    return zip(owners, *(table.column(name).to_pylist() for name in columns), strict=True)
 
 
 _VISIBLE = re.compile(r"\S")
@@ -124,9 +118,9 @@ def blank_code(chunks: pa.Table, documents: pa.Table) -> pa.Table:
     prose = _prose_of(documents)
     if not prose:
         return chunks
-    texts = chunks.column("text").to_pylist()
-    owners = chunks.column("document").to_pylist()
-    begins = pc.list_element(chunks.column("span"), 0).to_pylist()
+    texts = chunks["text"].to_pylist()
+    owners = chunks["document"].to_pylist()
+    begins = pc.list_element(chunks["span"], 0).to_pylist()
     for row, (owner, begin) in enumerate(zip(owners, begins, strict=True)):
         spans = prose.get(owner)
         if spans is not None:
@@ -139,12 +133,8 @@ def blank_code(chunks: pa.Table, documents: pa.Table) -> pa.Table:
 def _prose_of(documents: pa.Table) -> dict[str, list[list[int]]]:
     """The spans of prose of each document that has code, by its id."""
     prose: dict[str, list[list[int]]] = {}
-    marked = documents.select(["_key", "facts"]).filter(
-        pc.match_substring(documents.column("facts"), _MARK)
-    )
-    for key, text in zip(
-        marked.column("_key").to_pylist(), marked.column("facts").to_pylist(), strict=True
-    ):
+    marked = documents.filter(pc.match_substring(documents["facts"], _MARK))
+    for key, text in values_of(marked, "_key", "facts"):
         facts = orjson.loads(text)
         spans = (facts.get("code") or facts.get("commit") or {}).get("prose")
         if spans is not None:
@@ -179,25 +169,16 @@ def with_docstrings(
     those of documents.
     """
     summaries: dict[str, str] = {}
-    columns = (
-        funcs.column(name).to_pylist() for name in ("qualified_name", "document", "docstring")
-    )
-    for name, document, docstring in zip(*columns, strict=True):
+    for name, document, docstring in values_of(funcs, "qualified_name", "document", "docstring"):
         summary = summarise_docstring(docstring) if docstring else ""
-        entity = find_symbol(symbols, name, paths.get(document.partition("/")[2], ""))
+        entity = find_symbol(symbols, name, paths.get(key_of(document), ""))
         if entity and summary:
-            summaries.setdefault(entity.partition("/")[2], summary)
+            summaries.setdefault(key_of(entity), summary)
     if not summaries:
         return entities
-    rows = zip(
-        entities.column("_key").to_pylist(), entities.column("summary").to_pylist(), strict=True
-    )
-    column_index = entities.schema.get_field_index("summary")
-    return entities.set_column(
-        column_index,
-        "summary",
-        pa.array([summaries.get(key, stored) for key, stored in rows], pa.string()),
-    )
+    rows = values_of(entities, "_key", "summary")
+    texts = pa.array([summaries.get(key, stored) for key, stored in rows], pa.string())
+    return entities.set_column(entities.schema.get_field_index("summary"), "summary", texts)
 
 
 def summarise_docstring(docstring: str) -> str:

@@ -17,13 +17,13 @@ import pyarrow.compute as pc
 
 from hades.ingest.code_graph.corpus import CodeDocument, Piece, ReadDocument, read_documents
 from hades.ingest.code_graph.names import CodeNames
-from hades.ingest.entities.tables import edge_columns, fill
+from hades.ingest.entities.tables import edge_columns, edge_row, fill, values_of
 from hades.ingest.nodes import document_key
 from hades.ingest.stated_edges import find_symbol
 from hades.ports.store import Row
 from schemas.catalogue import columns_schema
 from schemas.edges import MentionType
-from schemas.ids import edge_key, node_id
+from schemas.ids import key_of, node_id
 from schemas.nodes import ChunkKind, CodeEdgeType, RelationType
 from schemas.sources import SourceKind
 
@@ -54,17 +54,17 @@ def derive_code(
     """
     if not files.num_rows:  # every edge of code ends at a file or a symbol
         documents, chunks = documents.slice(0, 0), chunks.slice(0, 0)
-    owned = [
-        (row["document"].partition("/")[2], row["_key"], row["path"]) for row in files.to_pylist()
-    ]
-    file_of = {document: file for document, file, _ in owned}
+    file_of: dict[str, str] = {}
+    paths: dict[str, str] = {}
+    for document_id, file, path in values_of(files, "document", "_key", "path"):
+        file_of[key_of(document_id)] = file
+        paths[key_of(document_id)] = path
     corpus = list(read_documents(documents, chunks, funcs, file_of))
     first_chunk: dict[str, str] = {}
     for document in corpus:
         if document.pieces:
-            first_chunk[document.key] = min(
-                (piece.span[0], piece.key) for piece in document.pieces
-            )[1]
+            opening = min(document.pieces, key=lambda piece: (piece.span[0], piece.key))
+            first_chunk[document.key] = opening.key
     commits = commit_rows(documents, first_chunk)
     commit_of = {commit.document: commit for commit in commits}
     names = CodeNames(document.code for document in corpus if document.code)
@@ -77,9 +77,7 @@ def derive_code(
         name: pa.Table.from_pylist(edges, schema=columns_schema(name, _COLUMNS)).sort_by("_key")
         for name, edges in rows.items()
     }
-    return CodeDerivation(
-        tables, funcs.sort_by("_key"), {document: path for document, _, path in owned}
-    )
+    return CodeDerivation(tables, funcs.sort_by("_key"), paths)
 
 
 def _edges_of(
@@ -137,10 +135,9 @@ def symbol_at(document: CodeDocument) -> Callable[[int], str | None]:
     symbol_spans = sorted((span[0], -span[1], key) for key, span in document.spans.items())
 
     def find(position: int) -> str | None:
-        for start, end, key in reversed(
-            symbol_spans[: bisect_right(symbol_spans, (position, 1, ""))]
-        ):
-            if start <= position < -end:
+        begun = bisect_right(symbol_spans, (position, 1, ""))
+        for _, end, key in reversed(symbol_spans[:begun]):
+            if position < -end:
                 return key
         return None
 
@@ -150,14 +147,8 @@ def symbol_at(document: CodeDocument) -> Callable[[int], str | None]:
 def code_edge(tail: str, head: str, kind: CodeEdgeType, place: _Place, count: int = 1) -> Row:
     """One row between two ids; `place` is the document key and the span it was read in."""
     document, span = place
-    return {
-        "_key": edge_key(tail, str(kind), head),
-        "_from": tail,
-        "_to": head,
-        "type": str(kind),
-        "count": count,
-        "provenance": {"doc": node_id("documents", document), "span": list(span)},
-    }
+    provenance = {"doc": node_id("documents", document), "span": list(span)}
+    return edge_row(tail, kind, head) | {"count": count, "provenance": provenance}
 
 
 def _all_edges(document: CodeDocument, names: CodeNames) -> Iterator[tuple[_Ends, _Place]]:
@@ -215,10 +206,11 @@ def _class_edges(
 def _find_overridden(key: str, qualified: str, names: CodeNames) -> str | None:
     """The nearest method of the same name in a base class."""
     owner, _, method = qualified.rpartition(".")
-    candidates = (names.find(f"{base}.{method}") for base in names.ancestors(owner))
-    return next(
-        (candidate for candidate in candidates if candidate is not None and candidate != key), None
-    )
+    for base in names.ancestors(owner):
+        overridden = names.find(f"{base}.{method}")
+        if overridden not in (None, key):
+            return overridden
+    return None
 
 
 def _place(document: CodeDocument, key: str) -> _Place:
@@ -251,19 +243,16 @@ class CommitRow:
 
 def commit_rows(documents: pa.Table, first_chunk: Mapping[str, str]) -> list[CommitRow]:
     """The commits among the documents, by their moment; `first_chunk` is that of each document."""
-    columns = (
-        documents.column(name).to_pylist()
-        for name in ("_key", "origin", "created", "length", "facts")
-    )
     rows = []
-    for key, origin, moment, length, facts in zip(*columns, strict=True):
+    columns = ("_key", "origin", "created", "length", "facts")
+    for key, origin, moment, length, facts in values_of(documents, *columns):
         if origin.startswith(COMMIT_ORIGIN) and moment is not None and key in first_chunk:
             stated = orjson.loads(facts)["commit"]
-            files = [
-                (document_key(SourceKind.WORKSPACE, path, stated["corpus"]), names)
-                for path, names in stated["files"]
-            ]
-            rows.append(CommitRow(key, first_chunk[key], length, moment, files))
+            touched = []
+            for path, names in stated["files"]:
+                file = document_key(SourceKind.WORKSPACE, path, stated["corpus"])
+                touched.append((file, names))
+            rows.append(CommitRow(key, first_chunk[key], length, moment, touched))
     return sorted(rows, key=lambda row: (row.moment, row.document))
 
 
@@ -371,12 +360,9 @@ def symbol_entities(code: CodeDerivation, symbols: Mapping[str, str]) -> dict[st
     """The entity of each symbol, by `_id`; `symbols` are entity ids by the name they are shown
     with.
     """
-    columns = (
-        code.funcs.column(name).to_pylist() for name in ("_key", "qualified_name", "document")
-    )
     entity_by_func: dict[str, str] = {}
-    for key, name, document in zip(*columns, strict=True):
-        entity = find_symbol(symbols, name, code.paths[document.partition("/")[2]])
+    for key, name, document in values_of(code.funcs, "_key", "qualified_name", "document"):
+        entity = find_symbol(symbols, name, code.paths[key_of(document)])
         if entity:
             entity_by_func[node_id("funcs", key)] = entity
     return entity_by_func
@@ -384,32 +370,31 @@ def symbol_entities(code: CodeDerivation, symbols: Mapping[str, str]) -> dict[st
 
 def code_mentions(code: CodeDerivation, entity_of: Mapping[str, str]) -> pa.Table:
     """Each unit of code mentions the entity of its own symbol."""
-    edges = _ends_of(code, "chunk_code_edges", CodeEdgeType.DESCRIBES)
-    known = [(chunk, entity_of[func]) for chunk, func in edges if func in entity_of]
-    chunks = pa.array([chunk for chunk, _ in known], pa.string())
-    entities = pa.array([entity for _, entity in known], pa.string())
-    return fill("mentions", len(known), edge_columns(MentionType.MENTIONS, chunks, entities))
+    chunks: list[str] = []
+    entities: list[str] = []
+    for chunk, func in _ends_of(code, "chunk_code_edges", CodeEdgeType.DESCRIBES):
+        if func in entity_of:
+            chunks.append(chunk)
+            entities.append(entity_of[func])
+    ends = (pa.array(ids, pa.string()) for ids in (chunks, entities))
+    return fill("mentions", len(chunks), edge_columns(MentionType.MENTIONS, *ends))
 
 
 def code_relations(code: CodeDerivation, entity_of: Mapping[str, str]) -> Iterator[Row]:
     """Code that calls or extends code, as `read_links` gives relations, in order of the symbols
     that state them.
     """
-    stating = {
-        node_id("funcs", row["_key"]): row
-        for row in code.funcs.select(["_key", "document", "span"]).to_pylist()
-    }
+    stating = {}
+    for row in code.funcs.select(["_key", "document", "span"]).to_pylist():
+        stating[node_id("funcs", row["_key"])] = row
     for kind, relation, label in _STATED:
         for tail, head in sorted(_ends_of(code, "imports", kind)):
             source, target = entity_of.get(tail), entity_of.get(head)
             if source and target and source != target:
-                yield {
-                    "_key": edge_key(source, relation, target),
-                    "_from": source,
-                    "_to": target,
-                    "type": str(relation),
+                place = stating[tail]
+                yield edge_row(source, relation, target) | {
                     "created": None,
-                    "provenance": {"doc": stating[tail]["document"], "span": stating[tail]["span"]},
+                    "provenance": {"doc": place["document"], "span": place["span"]},
                     "label": label,
                     "evidence_count": 1,
                 }
@@ -419,5 +404,5 @@ def _ends_of(
     code: CodeDerivation, collection: str, kind: CodeEdgeType
 ) -> Iterator[tuple[str, str]]:
     edges = code.tables[collection]
-    edges = edges.filter(pc.equal(edges.column("type"), str(kind)))
-    return zip(edges.column("_from").to_pylist(), edges.column("_to").to_pylist(), strict=True)
+    edges = edges.filter(pc.equal(edges["type"], str(kind)))
+    return values_of(edges, "_from", "_to")

@@ -93,10 +93,8 @@ class CodeNames:
 
     def find_short(self, name: str) -> str | None:
         """The key of the symbol whose qualified name ends so; None where several names do."""
-        qualified_names = self._short.get(name, ())
-        return (
-            min(self._symbols[next(iter(qualified_names))]) if len(qualified_names) == 1 else None
-        )
+        qualified_names = [*self._short.get(name, ())]
+        return min(self._symbols[qualified_names[0]]) if len(qualified_names) == 1 else None
 
     def ancestors(self, class_name: str) -> tuple[str, ...]:
         """Qualified names of the known base classes of a class, nearest first."""
@@ -114,15 +112,15 @@ class CodeNames:
             return self._member([owner, *self._above(owner, hops)], tail) if tail else None
         if head == "super()":
             return self._member(self._above(owner, hops), tail) if tail else None
-        enclosing = around.split(".")
-        candidates = [
-            ".".join([*enclosing[:depth], name]) for depth in range(len(enclosing), 0, -1)
-        ]
+        candidates = [f"{imported}.{tail}" if tail else imported] if imported is not None else []
+        while around:
+            candidates.append(f"{around}.{name}")
+            around = around.rpartition(".")[0]
         candidates.append(f"{module}.{name}" if module else name)
-        if imported is not None:
-            candidates.insert(0, f"{imported}.{tail}" if tail else imported)
-        meanings = (self._keys(candidate, hops) for candidate in candidates)
-        return _only(next(filter(None, meanings), None))
+        for candidate in candidates:
+            if keys := self._keys(candidate, hops):
+                return _only(keys)
+        return None
 
     def _walk_up(self, class_name: str, hops: int) -> tuple[str, ...]:
         ancestors: dict[str, None] = {}
@@ -137,11 +135,12 @@ class CodeNames:
     def _find_bases(self, class_name: str, hops: int) -> tuple[str, ...]:
         """Qualified names of the known classes that a class names as its bases."""
         module, bases = self._stated_bases.get(class_name, ("", []))
-        keys = [
-            self._resolve(base, class_name, module, imported, hops - 1) for base, imported in bases
-        ]
-        names = dict.fromkeys(self._qualified[key] for key in keys if key is not None)
-        return tuple(name for name in names if name != class_name)
+        names: dict[str, None] = {}
+        for base, imported in bases:
+            key = self._resolve(base, class_name, module, imported, hops - 1)
+            if key is not None and self._qualified[key] != class_name:
+                names[self._qualified[key]] = None
+        return tuple(names)
 
     def _search(self, qualified: str, hops: int) -> list[str]:
         """The symbols of a qualified name, bases and re-exports followed."""
@@ -166,12 +165,10 @@ class CodeNames:
         return None
 
     def _member(self, classes: Iterable[str], name: str) -> str | None:
-        return _only(
-            next(
-                filter(None, (self._symbols.get(f"{class_name}.{name}") for class_name in classes)),
-                None,
-            )
-        )
+        for class_name in classes:
+            if keys := self._symbols.get(f"{class_name}.{name}"):
+                return _only(keys)
+        return None
 
 
 def _only(meanings: Sequence[str] | None) -> str | None:

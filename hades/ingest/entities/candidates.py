@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from enum import IntFlag
 
 import numpy as np
 
-from hades.text import words
 from hades.text.sentences import address_spans, code_spans, fragments, join_to_last, sentence_starts
 from hades.text.word_lists import (
     CALENDAR,
@@ -17,9 +15,29 @@ from hades.text.word_lists import (
     FUNCTION_WORDS,
     TERM_BREAKERS,
     WEAK_CONNECTORS,
+    word_set,
 )
-from hades.text.words import Hashes, Tokens, running, span_hashes, tokenize
-from models.arrays import Flags, Longs
+from hades.text.words import (
+    ALL_CAPS,
+    CAPITAL,
+    CLOSE,
+    CODE_LIKE,
+    DIGIT_FIRST,
+    DOT,
+    LINK,
+    OPEN,
+    QUOTE,
+    SINGLE,
+    SPACE,
+    STOP,
+    Hashes,
+    Tokens,
+    match_spans,
+    running,
+    span_hashes,
+    tokenize,
+)
+from models.arrays import Flags, Longs, rows_of
 from schemas.ids import Span
 
 # Noun phrases in lower case: "machine learning", "support vector machine", "Markov chain". A light
@@ -29,19 +47,17 @@ from schemas.ids import Span
 MAX_TERM_WORDS = 4
 _SHORTEST = 3
 _NOT_LAST = ("ed", "ly", "ous", "ful", "ive", "ible", "able", "ical", "less", "ize", "ise")
-_LAST_ANYWAY = frozenset(
-    ("adjective", "archive", "bed", "exercise", "feed", "need", "noise", "premise", "seed", "speed")
-)
+_LAST_ANYWAY = word_set("adjective archive bed exercise feed need noise premise seed speed")
 
 
 def term_spans(tokens: Tokens, starts: Flags, in_heading: Flags) -> tuple[Longs, Longs]:
     """Every run of two to four words that could be a term, as rows [first, last) of the tokens."""
-    capital, shape = (tokens.shape & words.CAPITAL) != 0, tokens.shape
-    inner = tokens.where(_may_be_inside) & ((shape & (words.DIGIT_FIRST | words.CODE_LIKE)) == 0)
+    capital = tokens.written(CAPITAL)
+    inner = tokens.where(_may_be_inside) & ~tokens.written(DIGIT_FIRST | CODE_LIKE)
     # Inside a sentence a capital is no accident of position; a heading begins like its sentence.
     inner &= ~(capital & starts & ~in_heading)
-    final = tokens.where(_may_be_last) & ((shape & (words.CAPITAL | words.ALL_CAPS)) == 0)
-    follows = ((tokens.gap & ~np.uint16(words.SPACE | words.LINK)) == 0) & ~starts
+    final = tokens.where(_may_be_last) & ~tokens.written(CAPITAL | ALL_CAPS)
+    follows = ~tokens.parted(~np.uint16(SPACE | LINK)) & ~starts
     firsts: list[Longs] = []
     lasts: list[Longs] = []
     run = np.flatnonzero(inner)
@@ -57,13 +73,9 @@ def term_spans(tokens: Tokens, starts: Flags, in_heading: Flags) -> tuple[Longs,
 
 
 # What stands before and behind the name of a tool in lower case, and before other nouns.
-_TOOL_CUES = frozenset(
-    ("use", "uses", "using", "install", "installs", "installing", "import", "with", "via")
-)
-_AFTER_TOOL = frozenset(("to", "and", "or", "for", "is", "as"))
-_DETERMINERS = frozenset(
-    ("a", "an", "the", "this", "that", "its", "your", "each", "every", "any", "no", "our", "their")
-)
+_TOOL_CUES = word_set("use uses using install installs installing import with via")
+_AFTER_TOOL = word_set("to and or for is as")
+_DETERMINERS = word_set("a an the this that its your each every any no our their")
 _FEWEST_USES = 2
 
 
@@ -71,17 +83,17 @@ def tool_spans(tokens: Tokens, starts: Flags) -> tuple[Longs, Longs]:
     """Single words in lower case that texts use as the name of a tool, as rows [first, last): "use
     pandas to", "with pandas and", several times, and never with an article.
     """
-    size, none = len(tokens.folded), np.zeros(min(1, len(tokens)), dtype=np.bool_)
-    is_close = ((tokens.gap & ~np.uint16(words.SPACE)) == 0) & ~starts
+    size, none = len(tokens.folded), np.zeros(min(1, len(tokens)), np.bool_)
+    is_close = ~tokens.parted(~np.uint16(SPACE)) & ~starts
     after_cue = np.append(none, tokens.among(_TOOL_CUES)[:-1]) & is_close
     after_article = np.append(none, tokens.among(_DETERMINERS)[:-1]) & is_close
     ends = np.append(~is_close[1:] | tokens.among(_AFTER_TOOL)[1:], ~none)
     uses = np.bincount(tokens.word[after_cue & ends], minlength=size)
     determined = np.bincount(tokens.word[after_article], minlength=size)
     is_tool = (uses >= _FEWEST_USES) & (determined == 0)
-    odd = words.CAPITAL | words.ALL_CAPS | words.DIGIT_FIRST | words.CODE_LIKE
+    odd = CAPITAL | ALL_CAPS | DIGIT_FIRST | CODE_LIKE
     is_plain = tokens.where(lambda word: _may_be_inside(word) and _may_be_tool(word))
-    rows = np.flatnonzero(is_tool[tokens.word] & is_plain & ((tokens.shape & odd) == 0))
+    rows = np.flatnonzero(is_tool[tokens.word] & is_plain & ~tokens.written(odd))
     return rows, rows + 1
 
 
@@ -114,8 +126,8 @@ _MAX_CONNECTORS = 3
 _MAX_NAME_WORDS = 8
 
 
-class Mark(IntFlag):
-    """What made a span a candidate."""
+class Mark:
+    """What made a span a candidate, as bits of a plain number."""
 
     NAME = 1
     CODE = 2
@@ -135,45 +147,52 @@ class Spans:
     last: Longs
     mark: Longs
 
+    def marked(self, marks: int) -> Flags:
+        """Which spans have one of these marks."""
+        flags: Flags = (self.mark & marks) != 0
+        return flags
+
+    def only(self, rows: Longs) -> Spans:
+        """Some of the spans, in this order."""
+        return Spans(self.first[rows], self.last[rows], self.mark[rows])
+
 
 def candidate_spans(tokens: Tokens, starts: Flags, in_heading: Flags) -> Spans:
     """Every candidate span of every text, names before terms; `starts` are the words that open
     sentences, `in_heading` those of headings.
     """
     joined = join_to_last(tokens, starts)
-    terms, tools = term_spans(tokens, starts, in_heading), tool_spans(tokens, starts)
-    parts = [
+    firsts: list[Longs] = []
+    lasts: list[Longs] = []
+    marks: list[Longs] = []
+    for first, last, mark in (
         *_name_spans(tokens, starts, joined),
-        _quote_spans(tokens),
-        _find_dotted_spans(tokens),
-        (terms[0], terms[1], int(Mark.TERM)),
-        (tools[0], tools[1], int(Mark.TERM)),
-    ]
-    first = np.concatenate([part[0] for part in parts]).astype(np.int64)
-    last = np.concatenate([part[1] for part in parts]).astype(np.int64)
-    marks = np.concatenate([np.full(len(part[0]), part[2], dtype=np.int64) for part in parts])
-    is_single = last - first == 1
-    code = (tokens.shape[first] & words.CODE_LIKE) != 0
-    is_name = (marks & int(Mark.NAME)) != 0
-    marks |= np.where(is_single & code & is_name, int(Mark.CODE), 0)
-    marks |= np.where(starts[first] & is_name, int(Mark.INITIAL), 0)
-    marks |= np.where(in_heading[first], int(Mark.HEADING), 0)
-    return Spans(first, last, marks)
+        (*_quote_spans(tokens), Mark.QUOTED | Mark.NAME),
+        (*_find_dotted_spans(tokens), Mark.CODE | Mark.NAME),
+        (*term_spans(tokens, starts, in_heading), Mark.TERM),
+        (*tool_spans(tokens, starts), Mark.TERM),
+    ):
+        firsts.append(first)
+        lasts.append(last)
+        marks.append(np.full(len(first), mark))
+    spans = Spans(np.concatenate(firsts), np.concatenate(lasts), np.concatenate(marks))
+    is_name, is_single = spans.marked(Mark.NAME), spans.last - spans.first == 1
+    is_code = is_single & is_name & tokens.written(CODE_LIKE)[spans.first]
+    spans.mark[is_code] |= Mark.CODE
+    spans.mark[is_name & starts[spans.first]] |= Mark.INITIAL
+    spans.mark[in_heading[spans.first]] |= Mark.HEADING
+    return spans
 
 
-def _name_spans(tokens: Tokens, starts: Flags, joined: Flags) -> list[tuple[Longs, Longs, int]]:
+def _name_spans(tokens: Tokens, starts: Flags, joined: Flags) -> Iterator[tuple[Longs, Longs, int]]:
     """Maximal runs of capitalised words across connectors, and their parts where a weak one may
     join two names.
     """
-    shape = tokens.shape
-    function = tokens.among(FUNCTION_WORDS)
-    is_all_caps = (shape & words.ALL_CAPS) != 0
-    is_marked = (shape & (words.CAPITAL | words.CODE_LIKE)) != 0
-    capital = is_marked & (~function | is_all_caps)
+    function, is_capital = tokens.among(FUNCTION_WORDS), tokens.written(CAPITAL)
+    capital = tokens.written(CAPITAL | CODE_LIKE) & (~function | tokens.written(ALL_CAPS))
     strong = tokens.among(CONNECTORS)
-    capital_function = function & ((shape & words.CAPITAL) != 0)
-    bridge = joined & (strong | tokens.among(WEAK_CONNECTORS) | capital_function)
-    number = ((shape & words.DIGIT_FIRST) != 0) & joined
+    bridge = joined & (tokens.among(CONNECTORS | WEAK_CONNECTORS) | (function & is_capital))
+    number = tokens.written(DIGIT_FIRST) & joined
     number[1:] &= capital[:-1]
     heads = np.flatnonzero(capital | number)
     linked, weak = _link_heads(heads, bridge, strong, joined)
@@ -181,28 +200,26 @@ def _name_spans(tokens: Tokens, starts: Flags, joined: Flags) -> list[tuple[Long
     # A run that opens a sentence is also proposed without its first word: "Director John Huston".
     opening = starts[first] & single
     part_first, part_last, whole = _segments(heads, linked & ~weak, linked)
-    spans = [
-        (first[single], last[single], int(Mark.NAME)),
-        (first[~single], last[~single], int(Mark.NAME | Mark.JOINED)),
-        (first[opening] + 1, last[opening], int(Mark.NAME)),
-        (part_first[~whole], part_last[~whole], int(Mark.NAME)),
-    ]
-    is_dull = tokens.among(CALENDAR) | ((shape & (words.DIGIT_FIRST | words.SINGLE)) != 0)
-    return [(*_select_spans(first, last, is_dull, capital), mark) for first, last, mark in spans]
+    is_dull = tokens.among(CALENDAR) | tokens.written(DIGIT_FIRST | SINGLE)
+    for run_first, run_last, mark in (
+        (first[single], last[single], Mark.NAME),
+        (first[~single], last[~single], Mark.NAME | Mark.JOINED),
+        (first[opening] + 1, last[opening], Mark.NAME),
+        (part_first[~whole], part_last[~whole], Mark.NAME),
+    ):
+        yield *_select_spans(run_first, run_last, is_dull, capital), mark
 
 
 def _link_heads(heads: Longs, bridge: Flags, strong: Flags, joined: Flags) -> tuple[Flags, Flags]:
     """Whether each head is one name with the head before it, and whether only a weak connector says
     so.
     """
-    blocked = running(~bridge)
-    feeble = running(~strong)
-    previous, current = heads[:-1], heads[1:]
-    linked = np.zeros(len(heads), dtype=np.bool_)
-    weak = np.zeros(len(heads), dtype=np.bool_)
-    between = blocked[current] - blocked[previous + 1]
-    linked[1:] = (between == 0) & joined[current] & (current - previous - 1 <= _MAX_CONNECTORS)
-    weak[1:] = (feeble[current] - feeble[previous + 1]) > 0
+    blocked, feeble = running(~bridge), running(~strong)
+    previous, current = heads[:-1] + 1, heads[1:]
+    linked, weak = np.zeros((2, len(heads)), np.bool_)
+    is_bridged = blocked[current] == blocked[previous]
+    linked[1:] = is_bridged & joined[current] & (current - previous <= _MAX_CONNECTORS)
+    weak[1:] = feeble[current] > feeble[previous]
     return linked, weak
 
 
@@ -210,13 +227,17 @@ def _segments(heads: Longs, linked: Flags, other_links: Flags) -> tuple[Longs, L
     """The first and past-the-last word of each run of linked heads, and whether the other links
     make the same run.
     """
-    edge = np.ones(min(1, len(heads)), dtype=np.bool_)
     opens = np.flatnonzero(~linked)
-    closes = np.flatnonzero(np.concatenate([~linked[1:], edge]))
+    closes = np.flatnonzero(_before(linked))
     steps = running(other_links)
     inner = steps[closes + 1] - steps[opens + 1] == closes - opens
-    ends = np.concatenate([~other_links[1:], edge])
-    return heads[opens], heads[closes] + 1, ~other_links[opens] & ends[closes] & inner
+    is_same = ~other_links[opens] & _before(other_links)[closes] & inner
+    return heads[opens], heads[closes] + 1, is_same
+
+
+def _before(linked: Flags) -> Flags:
+    """Which places stand before one that is not linked, or at the end."""
+    return np.append(~linked, True)[1:]
 
 
 def _select_spans(first: Longs, last: Longs, is_dull: Flags, capital: Flags) -> tuple[Longs, Longs]:
@@ -231,40 +252,38 @@ def _select_spans(first: Longs, last: Longs, is_dull: Flags, capital: Flags) -> 
     return first[is_name], last[is_name]
 
 
-def _quote_spans(tokens: Tokens) -> tuple[Longs, Longs, int]:
+def _quote_spans(tokens: Tokens) -> tuple[Longs, Longs]:
     """What stands between two quotation marks, when it begins with a capital and is short enough
     for a title.
     """
-    marks = np.flatnonzero((tokens.gap & words.QUOTE) != 0)
+    marks = np.flatnonzero(tokens.parted(QUOTE))
     first, last = marks[:-1], marks[1:]
-    stops = running((tokens.gap & words.STOP) != 0)
+    stops = running(tokens.parted(STOP))
     has_stop = stops[last] > stops[np.minimum(first + 1, len(tokens))]
     short = (last - first <= _MAX_NAME_WORDS) & ~has_stop
-    capital = (tokens.shape[first] & words.CAPITAL) != 0
+    capital = tokens.written(CAPITAL)[first]
     alone = (last - first == 1) & tokens.among(FUNCTION_WORDS)[first]
     is_title = short & capital & ~alone & (tokens.text[first] == tokens.text[last])
-    return first[is_title], last[is_title], int(Mark.QUOTED | Mark.NAME)
+    return first[is_title], last[is_title]
 
 
-def _find_dotted_spans(tokens: Tokens) -> tuple[Longs, Longs, int]:
+def _find_dotted_spans(tokens: Tokens) -> tuple[Longs, Longs]:
     """Names of code such as `sklearn.svm.SVC`: words joined by full stops without a space."""
-    tied = np.flatnonzero(tokens.gap == words.DOT)
-    plain = (tokens.shape & (words.DIGIT_FIRST | words.SINGLE)) == 0
+    tied = np.flatnonzero(tokens.gap == DOT)
+    plain = ~tokens.written(DIGIT_FIRST | SINGLE)
     tied = tied[plain[tied] & plain[tied - 1]]
     apart = np.diff(tied) > 1
-    edge = np.ones(min(1, len(tied)), dtype=np.bool_)
+    edge = np.ones(min(1, len(tied)), np.bool_)
     first = tied[np.concatenate([edge, apart])] - 1
     last = tied[np.concatenate([apart, edge])] + 1
     is_short = last - first <= _MAX_NAME_WORDS
-    return first[is_short], last[is_short], int(Mark.CODE | Mark.NAME)
+    return first[is_short], last[is_short]
 
 
 # Acronyms that a text itself explains: "support vector machine (SVM)". The letters must be the
 # initials of the words before it, small words skipped: the algorithm of Schwartz and Hearst (2003),
 # restricted to initials. A definition is the best evidence there is that the long form is a name.
-_SKIPPED = frozenset(
-    ["of", "the", "and", "for", "in", "on", "to", "a", "an", "with", "by", "de", "la"]
-)
+_SKIPPED = word_set("of the and for in on to a an with by de la")
 _LONGEST = 8
 
 
@@ -273,34 +292,32 @@ def find_definitions(tokens: Tokens, starts: Flags) -> tuple[Longs, Longs]:
     they are.
     """
     rows = _find_bracketed(tokens)
-    sentence = (
-        np.maximum.accumulate(np.where(starts, np.arange(len(tokens)), 0)) if len(tokens) else rows
-    )
-    short: list[int] = []
-    first: list[int] = []
-    for row, begin in zip(rows.tolist(), sentence[np.maximum(rows - 1, 0)].tolist(), strict=True):
+    sentence = np.maximum.accumulate(np.where(starts, np.arange(len(tokens)), 0))
+    explained: list[tuple[int, int]] = []
+    for row, begin in rows_of(rows, sentence[rows - 1]):
         letters = tokens.folded[tokens.word[row]]
-        plural = letters.endswith("s") and not tokens.shape[row] & words.ALL_CAPS
-        long_start = _long_form(tokens, row, begin, letters[:-1] if plural else letters)
+        if letters.endswith("s") and not tokens.shape[row] & ALL_CAPS:  # a plural
+            letters = letters[:-1]
+        long_start = _long_form(tokens, row, begin, letters)
         if long_start is not None:
-            short.append(row)
-            first.append(long_start)
-    return np.array(short, dtype=np.int64), np.array(first, dtype=np.int64)
+            explained.append((row, long_start))
+    short, first = np.array(explained, np.int64).reshape(-1, 2).T
+    return short, first
 
 
 def _find_bracketed(tokens: Tokens) -> Longs:
     """Rows of single words in parentheses that are written as acronyms."""
     if len(tokens) < 2:
-        return np.zeros(0, dtype=np.int64)
-    opened = (tokens.gap & words.OPEN) != 0
+        return np.zeros(0, np.int64)
+    opened = tokens.parted(OPEN)
     # Whatever stands after the last word of a text closes it.
     is_last = np.append(tokens.text[1:] != tokens.text[:-1], True)
-    closed = is_last | np.append((tokens.gap[1:] & words.CLOSE) != 0, True)
-    mixed = ((tokens.shape & words.CODE_LIKE) != 0) & ((tokens.shape & words.CAPITAL) != 0)
-    acronym = ((tokens.shape & words.ALL_CAPS) != 0) | mixed
+    closed = is_last | np.append(tokens.parted(CLOSE)[1:], True)
+    mixed = tokens.written(CODE_LIKE) & tokens.written(CAPITAL)
+    acronym = tokens.written(ALL_CAPS) | mixed
     size = tokens.end - tokens.start
-    rows: Longs = np.flatnonzero(opened & closed & acronym & (size >= 2) & (size <= _LONGEST))
-    return rows[rows > 0]
+    opened[0] = False
+    return np.flatnonzero(opened & closed & acronym & (size >= 2) & (size <= _LONGEST))
 
 
 def _long_form(tokens: Tokens, row: int, begin: int, letters: str) -> int | None:
@@ -342,27 +359,17 @@ def read_texts(texts: Sequence[str]) -> TextReadings:
     tokens = tokenize(texts)
     tokens = tokens.only(~_find_words(tokens, texts, address_spans))
     is_prose = ~_find_words(tokens, texts, code_spans)
-    rows, starts, prose = np.flatnonzero(is_prose), sentence_starts(tokens), tokens.only(is_prose)
-    prose_starts = sentence_starts(prose)
-    in_heading = _find_words(prose, texts, _heading_spans)
-    spans = candidate_spans(prose, prose_starts, in_heading)
-    short, long = find_definitions(prose, prose_starts)
-    whole = np.flatnonzero(rows[spans.last - 1] - rows[spans.first] == spans.last - 1 - spans.first)
-    whole_definitions = np.flatnonzero(rows[short] - rows[long] == short - long)
-    short, long = rows[short[whole_definitions]], rows[long[whole_definitions]]
-    first = np.concatenate([rows[spans.first[whole]], long, short])
-    last = np.concatenate([rows[spans.last[whole] - 1] + 1, short, short + 1])
-    mark = np.concatenate(
-        [spans.mark[whole], np.full(2 * len(short), int(Mark.NAME | Mark.DEFINED))]
-    )
+    starts, prose = sentence_starts(tokens), tokens.only(is_prose)
+    rows = np.flatnonzero(is_prose)
+    spans, short = _prose_spans(prose, texts, rows)
     return TextReadings(
         n_texts=len(texts),
         tokens=tokens,
         is_prose=is_prose,
         starts=starts,
         pieces=fragments(tokens, starts),
-        spans=Spans(first, last, mark),
-        identity=span_hashes(tokens, first, last),
+        spans=spans,
+        identity=span_hashes(tokens, spans.first, spans.last),
         acronyms=short,
     )
 
@@ -370,15 +377,33 @@ def read_texts(texts: Sequence[str]) -> TextReadings:
 _HEADING = re.compile(r"^#{1,6} +\S[^\n]*", re.MULTILINE)
 
 
-def _heading_spans(text: str) -> list[Span]:
-    return [match.span() for match in _HEADING.finditer(text)]
+def _prose_spans(prose: Tokens, texts: Sequence[str], rows: Longs) -> tuple[Spans, Longs]:
+    """The candidates of words of prose and the acronyms that these explain, as `rows` of all words;
+    what code interrupts is left out.
+    """
+    starts = sentence_starts(prose)
+    in_heading = _find_words(prose, texts, lambda text: match_spans(_HEADING, text))
+    spans = candidate_spans(prose, starts, in_heading)
+    first, last = rows[spans.first], rows[spans.last - 1] + 1
+    whole = np.flatnonzero(last - first == spans.last - spans.first)
+    acronyms, explaining = find_definitions(prose, starts)
+    short, long = rows[acronyms], rows[explaining]
+    is_whole = short - long == acronyms - explaining
+    short, long = short[is_whole], long[is_whole]
+    defined = np.full(2 * len(short), Mark.NAME | Mark.DEFINED)
+    all_spans = Spans(
+        np.concatenate([first[whole], long, short]),
+        np.concatenate([last[whole], short, short + 1]),
+        np.concatenate([spans.mark[whole], defined]),
+    )
+    return all_spans, short
 
 
 def _find_words(
     tokens: Tokens, texts: Sequence[str], spans_of: Callable[[str], list[Span]]
 ) -> Flags:
     """Which words stand in such spans of their texts."""
-    is_inside = np.zeros(len(tokens), dtype=np.bool_)
+    is_inside = np.zeros(len(tokens), np.bool_)
     begins = np.searchsorted(tokens.text, np.arange(len(texts) + 1))
     for number, text in enumerate(texts):
         rows = slice(begins[number], begins[number + 1])

@@ -70,7 +70,7 @@ class Corpus:
     @cached_property
     def opening_chunks(self) -> Longs:
         """The first chunk of each document, -1 where it has none."""
-        opening = np.full(len(self.documents), -1, dtype=np.int64)
+        opening = np.full(len(self.documents), -1)
         opening[self.document_of[::-1]] = np.arange(len(self.texts))[::-1]
         return opening
 
@@ -90,7 +90,7 @@ class Corpus:
         chunk = self.opening_chunks[document]
         begin = np.append(self.begins, 0)[chunk]
         sizes = [len(self.texts[row]) if row >= 0 else 0 for row in chunk.tolist()]
-        return begin, begin + np.array(sizes, dtype=np.int64)
+        return begin, begin + np.array(sizes, np.int64)
 
 
 def read_corpus(chunks: pa.Table, documents: pa.Table) -> Corpus:
@@ -103,27 +103,27 @@ def read_corpus(chunks: pa.Table, documents: pa.Table) -> Corpus:
     "external": true}).
     """
     table = documents.sort_by("_key")
-    columns = (table.column(name).to_pylist() for name in _COLUMNS)
+    columns = (table[name].to_pylist() for name in _COLUMNS)
     ordered = _separate_symbols(list(map(_read_document, *columns)))
     keys = pa.array([document.key for document in ordered], pa.string())
-    owners = pc.replace_substring_regex(chunks.column("document"), "^.*/", "")
+    owners = pc.replace_substring_regex(chunks["document"], "^.*/", "")
     chunks = pa.table(
         {
             "document": pc.index_in(owners, value_set=keys),
-            "begin": pc.list_element(chunks.column("span"), 0),
-            "_key": chunks.column("_key"),
-            "text": chunks.column("text"),
+            "begin": pc.list_element(chunks["span"], 0),
+            "_key": chunks["_key"],
+            "text": chunks["text"],
         }
     )
-    chunks = chunks.filter(pc.is_valid(chunks.column("document")))
+    chunks = chunks.filter(pc.is_valid(chunks["document"]))
     chunks = chunks.sort_by([(name, "ascending") for name in ("document", "begin", "_key")])
     return Corpus(
         documents=tuple(ordered),
-        created=table.column("created").combine_chunks(),
-        chunk_keys=tuple(chunks.column("_key").to_pylist()),
-        texts=tuple(chunks.column("text").to_pylist()),
-        document_of=chunks.column("document").to_numpy().astype(np.int32),
-        begins=chunks.column("begin").to_numpy().astype(np.int64),
+        created=table["created"].combine_chunks(),
+        chunk_keys=tuple(chunks["_key"].to_pylist()),
+        texts=tuple(chunks["text"].to_pylist()),
+        document_of=chunks["document"].to_numpy().astype(np.int32),
+        begins=chunks["begin"].to_numpy().astype(np.int64),
     )
 
 
@@ -146,10 +146,10 @@ def _separate_symbols(documents: list[Document]) -> list[Document]:
     for document in documents:
         stated.update({qualified for _, qualified in document.facts.symbols})
     for row, document in enumerate(documents):
-        symbols = [
-            (short, name_in_file(name, document.origin) if stated[name] > 1 else name)
-            for short, name in document.facts.symbols
-        ]
+        symbols = []
+        for short, name in document.facts.symbols:
+            is_shared = stated[name] > 1
+            symbols.append((short, name_in_file(name, document.origin) if is_shared else name))
         facts = document.facts._replace(symbols=tuple(symbols))
         documents[row] = document._replace(facts=facts)
     return documents
@@ -174,21 +174,17 @@ def _read_document(
 
 def _read_facts(text: str) -> Facts:
     facts = orjson.loads(text)
-    names = [
-        (" ".join(name.split()), NameType(kind) if kind else None)
-        for name, kind in facts.get("names") or ()
-    ]
+    names = []
+    for name, kind in facts.get("names") or ():
+        names.append((" ".join(name.split()), NameType(kind) if kind else None))
     triples: list[tuple[str, str, str]] = []
     for triple in facts.get("triples") or ():
         subject, relation, target = (" ".join(str(part).split()) for part in triple)
         triples.append((subject, relation, target))
-    symbols = [
-        (str(symbol["name"]), str(symbol["qualified_name"]))
-        for symbol in (facts.get("code") or {}).get("symbols") or ()
-    ]
-    repositories = [
-        str(link["target"]) for link in facts.get("links") or () if link.get("external")
-    ]
+    stated = (facts.get("code") or {}).get("symbols") or ()
+    symbols = [(str(symbol["name"]), str(symbol["qualified_name"])) for symbol in stated]
+    links = facts.get("links") or ()
+    repositories = [str(link["target"]) for link in links if link.get("external")]
     return Facts(
         names=tuple(dict.fromkeys(names)),
         triples=tuple(dict.fromkeys(triples)),

@@ -20,7 +20,7 @@ from hades.ingest.entities.links import DocumentNames, LinkedCorpus
 from hades.ingest.entities.meanings import NameMeanings
 from hades.ingest.entities.tables import fill
 from hades.text.sentences import sentences
-from models.arrays import Flags, Longs
+from models.arrays import Flags, Longs, rows_of
 from schemas.ids import content_key
 
 MAX_CHARS = 400
@@ -46,12 +46,11 @@ def entity_summaries(linked: LinkedCorpus) -> list[str]:
     """The summary of each entity, empty where no whole sentence of the corpus names it."""
     all_sentences = _read_sentences(linked)
     summaries = _openings(linked, all_sentences)
-    needs_summary = np.array([not summary for summary in summaries], dtype=np.bool_)
+    needs_summary = np.array([not summary for summary in summaries], np.bool_)
     sentence, subject, first = _rank_sentences(linked, all_sentences, needs_summary)
     for entity in np.flatnonzero(np.diff(first)).tolist():
         rows = slice(first[entity], min(first[entity + 1], first[entity] + _CANDIDATES))
-        candidates = zip(sentence[rows].tolist(), subject[rows].tolist(), strict=True)
-        summaries[entity] = _choose(all_sentences, candidates)
+        summaries[entity] = _choose(all_sentences, rows_of(sentence[rows], subject[rows]))
     return summaries
 
 
@@ -74,16 +73,12 @@ class _Sentences:
 
 def _read_sentences(linked: LinkedCorpus) -> _Sentences:
     texts, reading = linked.corpus.texts, linked.reading
-    chunk, begin, end, first = np.fromiter(_places(texts), dtype=np.int64).reshape(-1, 4).T
+    chunk, begin, end, first = np.fromiter(_places(texts), np.int64).reshape(-1, 4).T
     width = 1 + max(map(len, texts), default=0)
-    of_mention = (
-        np.searchsorted(
-            chunk * width + begin, reading.chunk * np.int64(width) + reading.start, "right"
-        )
-        - 1
-    )
+    places = reading.chunk * np.int64(width) + reading.start
+    of_mention = np.searchsorted(chunk * width + begin, places, "right") - 1
     is_subject = reading.start == first[of_mention]
-    subject_end = np.zeros(len(chunk), dtype=np.int64)
+    subject_end = np.zeros(len(chunk), np.int64)
     subject_end[of_mention[is_subject]] = reading.end[is_subject]
     return _Sentences(
         texts=texts,
@@ -110,12 +105,10 @@ def _openings(linked: LinkedCorpus, all_sentences: _Sentences) -> list[str]:
     """
     opening = linked.corpus.opening_chunks
     document = np.flatnonzero((linked.title >= 0) & (opening >= 0))
-    begins, ends = (
-        np.searchsorted(all_sentences.chunk, opening[document], side=side).tolist()
-        for side in ("left", "right")
-    )
+    begins = np.searchsorted(all_sentences.chunk, opening[document])
+    ends = np.searchsorted(all_sentences.chunk, opening[document], "right")
     openings = [""] * linked.n_entities
-    for entity, first, last in zip(linked.title[document].tolist(), begins, ends, strict=True):
+    for entity, first, last in rows_of(linked.title[document], begins, ends):
         if not openings[entity]:
             quotes = map(all_sentences.quote, range(first, min(last, first + _OPENING)))
             openings[entity] = next(filter(None, quotes), "")
@@ -128,18 +121,13 @@ def _rank_sentences(
     """Sentences that name each wanted entity, best first; whether the entity begins them; where
     each entity's begin.
     """
-    fits = (all_sentences.end - all_sentences.begin <= MAX_CHARS)[all_sentences.of_mention]
-    mention = (
-        np.flatnonzero(needs_summary[linked.entity] & fits)
-        if len(fits)
-        else np.zeros(0, dtype=np.int64)
-    )
+    sentence = all_sentences.of_mention
+    fits = (all_sentences.end - all_sentences.begin <= MAX_CHARS)[sentence]
+    mention = np.flatnonzero(needs_summary[linked.entity] & fits)
     size = max(1, len(all_sentences.chunk))
-    codes, row = np.unique(
-        linked.entity[mention] * size + all_sentences.of_mention[mention], return_inverse=True
-    )
-    count = np.bincount(row, minlength=len(codes))
-    subject = np.zeros(len(codes), dtype=np.bool_)
+    mentioned = linked.entity[mention] * size + sentence[mention]
+    codes, row, count = np.unique(mentioned, return_inverse=True, return_counts=True)
+    subject = np.zeros(len(codes), np.bool_)
     subject[row[all_sentences.is_subject[mention]]] = True
     entity = codes // size
     order = np.lexsort((codes, -count, ~subject, entity))
@@ -166,15 +154,11 @@ def _choose(all_sentences: _Sentences, candidates: Iterable[tuple[int, bool]]) -
 
 def quote_sentence(sentence: str) -> str:
     """The sentence on one line; empty when it is no prose, too short or too long."""
-    if not MIN_CHARS <= len(sentence) <= MAX_CHARS or sentence.rstrip(_CLOSES)[-1:] not in tuple(
-        _ENDS
-    ):
+    if not MIN_CHARS <= len(sentence) <= MAX_CHARS:
         return ""
-    if (
-        "\n\n" in sentence
-        or sentence.lstrip(_OPENS)[:1].islower()
-        or sentence.count("(") != sentence.count(")")
-    ):
+    if not sentence.rstrip(_CLOSES).endswith(tuple(_ENDS)) or "\n\n" in sentence:
+        return ""
+    if sentence.lstrip(_OPENS)[:1].islower() or sentence.count("(") != sentence.count(")"):
         return ""
     if (
         sentence.count('"') % 2
@@ -239,13 +223,10 @@ def merge_log_table(meanings: NameMeanings) -> pa.Table:
         if alias != canonical:
             scores[alias, canonical, rule] = max(score, scores.get((alias, canonical, rule), score))
     rows = sorted(scores)
-    columns = {
-        "_key": pa.array([content_key("merge", *row) for row in rows], pa.string()),
-        "alias": pa.array([alias for alias, _, _ in rows], pa.string()),
-        "canonical": pa.array([canonical for _, canonical, _ in rows], pa.string()),
-        "rule": pa.array([rule for _, _, rule in rows], pa.string()),
-        "score": pa.array([scores[row] for row in rows], pa.float64()),
-    }
+    merges = zip(*rows, strict=True) if rows else ((), (), ())
+    columns = dict(zip(("alias", "canonical", "rule"), map(pa.array, merges), strict=True))
+    columns["_key"] = pa.array([content_key("merge", *row) for row in rows])
+    columns["score"] = pa.array([scores[row] for row in rows])
     return fill("merge_log", len(rows), columns)
 
 

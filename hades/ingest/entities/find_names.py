@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, count
 
 import numpy as np
 
@@ -16,7 +16,9 @@ from hades.ingest.entities.candidates import Mark, TextReadings, read_texts
 from hades.ingest.entities.corpus import Corpus, Document
 from hades.ingest.entities.known_names import Gazetteer, Names, Origin, build_gazetteer
 from hades.text.words import CAPITAL, Bits, Tokens, running
-from models.arrays import Flags, Ints, Longs
+from models.arrays import Flags, Ints, Longs, rows_of
+
+Definition = tuple[int, int, int]  # a document that explains a short name, that, the long one
 
 
 @dataclass(frozen=True)
@@ -37,8 +39,7 @@ class Reading:
     sentence_end: Longs
     sentence_chunk: Longs
     row_of: Mapping[str, int]  # the name row of every stated string, -1 for one without a letter
-    # (document, short name, long name) explained in texts
-    definitions: tuple[tuple[int, int, int], ...]
+    definitions: tuple[Definition, ...]
 
     @property
     def pairs(self) -> Longs:
@@ -54,6 +55,10 @@ class MentionMatches:
     first: Longs
     last: Longs
 
+    def only(self, rows: Longs) -> MentionMatches:
+        """Some of the mentions, in this order."""
+        return MentionMatches(self.name[rows], self.first[rows], self.last[rows])
+
 
 def read_names(corpus: Corpus, stated: Mapping[str, int]) -> Reading:
     """Finds every known name in the corpus; `stated` says of every text that documents state as a
@@ -66,10 +71,8 @@ def read_names(corpus: Corpus, stated: Mapping[str, int]) -> Reading:
     names, number = _drop_unused(gazetteer, matches, chunk)
     begins = np.flatnonzero(readings.starts)
     ends = np.append(begins[1:], len(tokens))[: len(begins)] - 1
-    row_of = {
-        text: int(number[row]) if row >= 0 else -1
-        for text, row in zip(stated, gazetteer.stated, strict=True)
-    }
+    # The number behind the last one is for strings that are no name.
+    stated_rows = np.append(number, -1)[list(gazetteer.stated)].tolist()
     return Reading(
         names=names,
         common=gazetteer.common,
@@ -82,7 +85,7 @@ def read_names(corpus: Corpus, stated: Mapping[str, int]) -> Reading:
         sentence_begin=tokens.start[begins].astype(np.int64),
         sentence_end=tokens.end[ends].astype(np.int64),
         sentence_chunk=tokens.text[begins].astype(np.int64),
-        row_of=row_of,
+        row_of=dict(zip(stated, stated_rows, strict=True)),
         definitions=_explained_acronyms(readings, names, corpus),
     )
 
@@ -99,28 +102,24 @@ def read_statements(documents: Sequence[Document]) -> dict[str, int]:
 
 def show_names(
     reading: Reading, stated: Mapping[str, int], texts: Sequence[str]
-) -> tuple[list[str], dict[int, dict[str, int]]]:
+) -> tuple[list[str], dict[int, Counter[str]]]:
     """How each name is shown, and all its spellings: as a title has it, else as stated, else as
     most texts write it.
     """
-    written: dict[int, dict[str, int]] = defaultdict(dict)
-    places = zip(reading.chunk.tolist(), reading.start.tolist(), reading.end.tolist(), strict=True)
-    surfaces = [" ".join(texts[chunk][begin:end].split()) for chunk, begin, end in places]
-    for (row, surface), count in Counter(zip(reading.name.tolist(), surfaces, strict=True)).items():
-        written[row][surface] = count
-    stated_form: dict[int, tuple[bool, str]] = {}
-    for text, row in reading.row_of.items():
+    written: dict[int, Counter[str]] = defaultdict(Counter)
+    for row, chunk, begin, end in rows_of(reading.name, reading.chunk, reading.start, reading.end):
+        written[row][" ".join(texts[chunk][begin:end].split())] += 1
+    stated_form: dict[int, str] = {}
+    for text in sorted(stated, key=lambda text: (not stated[text] & Origin.TITLE, text)):
+        row = reading.row_of[text]
         if row >= 0:
-            candidate = (not stated[text] & Origin.TITLE, text)
-            stated_form[row] = min(candidate, stated_form.get(row, candidate))
+            stated_form.setdefault(row, text)
             written[row].setdefault(text, 0)
     shown = []
     for row in range(len(reading.names)):
         spellings = written[row]
-        if row in stated_form:
-            shown.append(stated_form[row][1])
-        else:
-            shown.append(min((-count, text) for text, count in spellings.items())[1])
+        most_written = min(spellings, key=lambda text: (-spellings[text], text))
+        shown.append(stated_form.get(row, most_written))
     return shown, written
 
 
@@ -135,7 +134,7 @@ def find_mentions(
     length, name = _longest(tokens, names, how, starts)
     length[(length == 1) & pieces] = 0
     first = np.flatnonzero(length)
-    return _without_overlap(name[first], first, first + length[first])
+    return _without_overlap(MentionMatches(name[first], first, first + length[first]))
 
 
 def _stated_names(document: Document) -> Iterator[tuple[str, int]]:
@@ -145,8 +144,8 @@ def _stated_names(document: Document) -> Iterator[tuple[str, int]]:
     facts = document.facts
     yield document.title, Origin.TITLE
     yield document.bare, Origin.TITLE
-    yield from ((name, Origin.GIVEN) for name, _ in facts.names)
-    yield from ((name, Origin.GIVEN) for name in facts.repositories)
+    for name in (*(name for name, _ in facts.names), *facts.repositories):
+        yield name, Origin.GIVEN
     for subject, _, target in facts.triples:
         yield subject, Origin.PHRASE
         yield target, Origin.PHRASE
@@ -170,44 +169,40 @@ def _find_all(readings: TextReadings, gazetteer: Gazetteer) -> MentionMatches:
         readings.pieces,
     )
     matches = MentionMatches(sought_rows[matches.name], matches.first, matches.last)
-    proposed = np.flatnonzero((spans.mark & int(Mark.NAME | Mark.DEFINED)) == int(Mark.NAME))
+    proposed = np.flatnonzero(spans.marked(Mark.NAME) & ~spans.marked(Mark.DEFINED))
     row = names.numbers(readings.identity[proposed])
-    rare = np.flatnonzero(np.append((gazetteer.how & known_names.RARE) != 0, False)[row])
-    chosen = proposed[rare]
-    return _add_proposals(
-        matches, row[rare], spans.first[chosen], spans.last[chosen], len(readings.tokens)
-    )
+    is_rare = np.append(gazetteer.how & known_names.RARE, 0)[row] != 0
+    chosen = proposed[is_rare]
+    rare = MentionMatches(row[is_rare], spans.first[chosen], spans.last[chosen])
+    return _add_proposals(matches, rare, len(readings.tokens))
 
 
 def _add_proposals(
-    matches: MentionMatches, name: Longs, first: Longs, last: Longs, n_rows: int
+    matches: MentionMatches, proposed: MentionMatches, n_rows: int
 ) -> MentionMatches:
-    """The mentions and, where none of them stands, the longest of the proposed spans [first,
-    last).
-    """
-    changes = np.zeros(n_rows + 1, dtype=np.int32)
+    """The mentions and, where none of them stands, the longest of the proposed ones."""
+    changes = np.zeros(n_rows + 1, np.int32)
     changes[matches.first] = 1
     changes[matches.last] -= 1
-    covered = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(np.cumsum(changes[:-1]))])
-    free = np.flatnonzero(covered[last] == covered[first])
-    order = free[np.lexsort((-last[free], first[free]))]
-    extra = _without_overlap(name[order], first[order], last[order])
-    name = np.concatenate([matches.name, extra.name])
-    first = np.concatenate([matches.first, extra.first])
-    last = np.concatenate([matches.last, extra.last])
-    by_place = np.argsort(first, kind="stable")
-    return MentionMatches(name[by_place], first[by_place], last[by_place])
+    covered = running(np.cumsum(changes[:-1]))
+    free = proposed.only(np.flatnonzero(covered[proposed.last] == covered[proposed.first]))
+    extra = _without_overlap(free.only(np.lexsort((-free.last, free.first))))
+    every = MentionMatches(
+        np.concatenate([matches.name, extra.name]),
+        np.concatenate([matches.first, extra.first]),
+        np.concatenate([matches.last, extra.last]),
+    )
+    return every.only(np.argsort(every.first, kind="stable"))
 
 
-def _without_overlap(name: Longs, first: Longs, last: Longs) -> MentionMatches:
+def _without_overlap(matches: MentionMatches) -> MentionMatches:
     """Reads spans in order and keeps each that begins after the last one kept has ended."""
     indices, free = [], 0
-    for index, (begin, end) in enumerate(zip(first.tolist(), last.tolist(), strict=True)):
+    for index, (begin, end) in enumerate(rows_of(matches.first, matches.last)):
         if begin >= free:
             indices.append(index)
             free = end
-    rows = np.array(indices, dtype=np.int64)
-    return MentionMatches(name[rows], first[rows], last[rows])
+    return matches.only(np.array(indices, np.int64))
 
 
 def _longest(
@@ -219,24 +214,24 @@ def _longest(
     The names are a trie of words that is built level by level; all places in the texts take their
     next step together.
     """
-    length, name = np.zeros(len(tokens), dtype=np.int64), np.full(len(tokens), -1, dtype=np.int64)
-    number = {word: place for place, word in enumerate(tokens.folded)}
-    used = [row for row, words in enumerate(names) if all(map(number.__contains__, words))]
-    sizes = np.array([len(names[row]) for row in used], dtype=np.int64)
-    used_words = chain.from_iterable(names[row] for row in used)
-    words = np.array([number[word] for word in used_words], dtype=np.int64)
+    length, name = np.zeros(len(tokens), np.int64), np.full(len(tokens), -1)
+    number = dict(zip(tokens.folded, count()))
+    used = [row for row, words in enumerate(names) if number.keys() >= set(words)]
+    used_names = [names[row] for row in used]
+    sizes = np.fromiter(map(len, used_names), np.int64)
+    words = np.fromiter(map(number.__getitem__, chain.from_iterable(used_names)), np.int64)
     offsets = np.cumsum(sizes) - sizes
-    of_name, numbers = np.zeros(len(used), dtype=np.int64), np.array(used)
-    capitals = running((tokens.shape & CAPITAL) != 0)
+    of_name, numbers = np.zeros(len(used), np.int64), np.array(used, np.int64)
+    capitals = running(tokens.written(CAPITAL))
     is_inside_sentence = np.append(~starts, False)
     # Places that are still on a path of the trie, and the node that each has reached.
-    row, state = np.arange(len(tokens)), np.zeros(len(tokens), dtype=np.int64)
+    row, state = np.arange(len(tokens)), np.zeros(len(tokens), np.int64)
     for depth in range(int(sizes.max(initial=0))):
         alive = np.flatnonzero(sizes > depth)
         keys, of_name[alive] = np.unique(
             of_name[alive] * len(number) + words[offsets[alive] + depth], return_inverse=True
         )
-        ended = np.full(len(keys), -1, dtype=np.int64)
+        ended = np.full(len(keys), -1)
         complete = alive[sizes[alive] == depth + 1]
         ended[of_name[complete]] = numbers[complete]
         steps = state * len(number) + tokens.word[row + depth]
@@ -262,24 +257,22 @@ def _drop_unused(gazetteer: Gazetteer, matches: MentionMatches, chunk: Ints) -> 
     """
     names = gazetteer.names
     n_chunks = int(chunk.max(initial=0)) + 1
-    texts = np.bincount(
-        np.unique(matches.name * n_chunks + chunk) // n_chunks, minlength=len(names)
-    ).astype(np.int32)
+    pairs = np.unique(matches.name * n_chunks + chunk)
+    texts = np.bincount(pairs // n_chunks, minlength=len(names)).astype(np.int32)
     is_used = np.append(texts > 0, False)  # the last place is for strings that are no name
     is_used[list(gazetteer.stated)] = True
     rows = np.flatnonzero(is_used[:-1])
     number = np.full(len(names), -1, dtype=np.int32)
-    number[rows] = np.arange(len(rows), dtype=np.int32)
+    number[rows] = np.arange(len(rows))
     return names.only(rows, texts[rows]), number
 
 
 def _explained_acronyms(
     readings: TextReadings, names: Names, corpus: Corpus
-) -> tuple[tuple[int, int, int], ...]:
+) -> tuple[Definition, ...]:
     """(document, short name, long name) of every acronym that a text explains."""
-    acronym, n_explained = readings.acronyms, len(readings.acronyms)
-    explained = readings.identity[len(readings.identity) - 2 * n_explained :]
-    long, short = names.numbers(explained[:n_explained]), names.numbers(explained[n_explained:])
-    document = corpus.document_of[readings.tokens.text[acronym]]
-    rows = zip(document.tolist(), short.tolist(), long.tolist(), strict=True)
-    return tuple(sorted({row for row in rows if min(row) >= 0}))
+    acronyms = readings.acronyms
+    explained = readings.identity[len(readings.identity) - 2 * len(acronyms) :]
+    long, short = np.split(names.numbers(explained), 2)
+    document = corpus.document_of[readings.tokens.text[acronyms]]
+    return tuple(sorted({row for row in rows_of(document, short, long) if min(row) >= 0}))

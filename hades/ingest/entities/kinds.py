@@ -12,9 +12,9 @@ from itertools import takewhile
 import numpy as np
 
 from hades.ingest.entities.find_names import Reading
-from hades.ingest.entities.known_names import Origin
 from hades.text import word_lists
 from hades.text.words import fold_letters
+from models.arrays import rows_of
 from schemas.nodes import EntityType, NameType
 
 _WORD = re.compile(r"[^\W_]+")
@@ -98,13 +98,8 @@ def entity_type_of(name: str, kind: NameType) -> EntityType:
     """The traversal's type for a name: a person, a method by its head word, else a concept."""
     if kind is NameType.PERSON:
         return EntityType.PERSON
-    if (
-        kind is NameType.CONCEPT
-        and " " in name
-        and name.rsplit(None, 1)[-1].lower() in word_lists.METHOD_CUES
-    ):
-        return EntityType.METHOD
-    return EntityType.CONCEPT
+    is_method = " " in name and name.rsplit(None, 1)[-1].lower() in word_lists.METHOD_CUES
+    return EntityType.METHOD if kind is NameType.CONCEPT and is_method else EntityType.CONCEPT
 
 
 def _first_cue(words: list[str]) -> NameType | None:
@@ -187,17 +182,11 @@ def kinds_in_context(
     leads.
     """
     names = reading.names
-    is_candidate = (
-        names.has(Origin.CAPITAL) & names.has(Origin.NAME | Origin.STATED) & ~names.has(Origin.TERM)
-    )
-    rows = np.flatnonzero(is_candidate[reading.name]) if len(names) else reading.start
+    rows = np.flatnonzero(np.append(names.may_be_people(), False)[reading.name])
+    columns = (reading.name, reading.chunk, reading.start, reading.end)
     votes: dict[int, Counter[NameType]] = defaultdict(Counter)
     places: set[int] = set()
-    columns = (
-        column[rows].tolist()
-        for column in (reading.name, reading.chunk, reading.start, reading.end)
-    )
-    for name, chunk, start, end in zip(*columns, strict=True):
+    for name, chunk, start, end in rows_of(*(column[rows] for column in columns)):
         text, is_long = texts[chunk], len(names.plain[name]) > 1
         row = canonical[name]
         if len(names.plain[row]) == 1 and _is_literal(text, start, end):
@@ -247,10 +236,8 @@ def _context_kinds(preceding: str, following: str, is_long: bool) -> list[NameTy
         kinds += _kinds_before(match.lastgroup, following, is_long)
     if match := _AFTER.match(following):
         group = match.lastgroup or ""
-        kind = (
-            _kind_of_predicate(following[match.end() :])
-            if group in ("predicate", "apposition")
-            else NameType(group)
-        )
-        kinds += [kind] if kind else []
+        if group not in ("predicate", "apposition"):
+            kinds.append(NameType(group))
+        elif kind := _kind_of_predicate(following[match.end() :]):
+            kinds.append(kind)
     return kinds

@@ -8,16 +8,17 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import compress, count
 
 import numpy as np
 
 from hades.ingest.entities.candidates import Mark, TextReadings
 from hades.text.word_lists import CALENDAR, FUNCTION_WORDS, NEUTRAL_TITLES, OPENERS, WEAK_CONNECTORS
 from hades.text.words import CAPITAL, QUOTE, Bits, Hashes, Tokens, running, span_hashes, tokenize
-from models.arrays import Flags, Floats, Ints, Longs
+from models.arrays import Flags, Floats, Ints, Longs, rows_of
 
 _CLOSED_CLASS = FUNCTION_WORDS | CALENDAR | OPENERS
-_AND = frozenset(("and",))
+_AND = frozenset({"and"})
 _IDENTIFIER = re.compile(r"--.+|[a-z]{2,}(?:_[a-z]{2,})+")
 _NO_NAMES = _CLOSED_CLASS | NEUTRAL_TITLES
 ANY_CASE, CAPITALISED, INSIDE_SENTENCE, SOUGHT, RARE = 0, 1, 2, 4, 8  # how a name is sought
@@ -67,11 +68,11 @@ class Names:
     @cached_property
     def sizes(self) -> Longs:
         """How many words each name has."""
-        return np.fromiter(map(len, self.plain), dtype=np.int64, count=len(self.plain))
+        return np.fromiter(map(len, self.plain), np.int64, count=len(self.plain))
 
     @cached_property
     def _row_of(self) -> dict[tuple[str, ...], int]:
-        return {words: row for row, words in enumerate(self.plain)}
+        return dict(zip(self.plain, count()))
 
     def find(self, words: tuple[str, ...]) -> int:
         """The row of the name with these folded words, -1 where it is not known."""
@@ -80,7 +81,7 @@ class Names:
     def numbers(self, identity: Hashes) -> Longs:
         """The row of each name by its identity, -1 where it is not known."""
         if not len(self.identity):
-            return np.full(len(identity), -1, dtype=np.int64)
+            return np.full(len(identity), -1)
         place = np.minimum(np.searchsorted(self.identity, identity), len(self.identity) - 1)
         return np.where(self.identity[place] == identity, place, -1)
 
@@ -89,18 +90,19 @@ class Names:
         known: Flags = (self.origin & reasons) != 0
         return known
 
+    def may_be_people(self) -> Flags:
+        """Which names may be those of people: stated or found, in capitals, no terms."""
+        is_name = self.has(Origin.NAME | Origin.STATED)
+        return is_name & self.has(Origin.CAPITAL) & ~self.has(Origin.TERM)
+
     def where(self, holds: Callable[[tuple[str, ...]], bool]) -> Flags:
         """Which names satisfy a test of their words."""
-        return np.fromiter(map(holds, self.plain), dtype=np.bool_, count=len(self.plain))
+        return np.fromiter(map(holds, self.plain), np.bool_, count=len(self.plain))
 
     def only(self, rows: Longs, texts: Ints) -> Names:
         """Some of the names, in the same order, with the number of texts that hold each."""
-        return Names(
-            self.identity[rows],
-            [self.plain[row] for row in rows.tolist()],
-            self.origin[rows],
-            texts,
-        )
+        plain = [self.plain[row] for row in rows.tolist()]
+        return Names(self.identity[rows], plain, self.origin[rows], texts)
 
 
 @dataclass(frozen=True)
@@ -114,15 +116,26 @@ class Place:
 
     def spell(self) -> list[tuple[str, ...]]:
         """Each name as folded words."""
-        word, folded = self.tokens.word, self.tokens.folded
-        spans = zip(self.first.tolist(), self.last.tolist(), strict=True)
-        return [tuple(map(folded.__getitem__, word[first:last].tolist())) for first, last in spans]
+        names = []
+        for first, last in rows_of(self.first, self.last):
+            words = self.tokens.word[first:last].tolist()
+            names.append(tuple(map(self.tokens.folded.__getitem__, words)))
+        return names
 
     def any_capital(self) -> Flags:
         """Which names are written with a capital there."""
-        counts = running((self.tokens.shape & CAPITAL) != 0)
+        counts = running(self.tokens.written(CAPITAL))
         capital: Flags = counts[self.last] > counts[self.first]
         return capital
+
+    def is_single(self) -> Flags:
+        """Which names are one word."""
+        single: Flags = self.last - self.first == 1
+        return single
+
+    def only(self, rows: Longs) -> Place:
+        """Some of the names, in this order."""
+        return Place(self.tokens, self.identity[rows], self.first[rows], self.last[rows])
 
 
 def read_whole(names: Sequence[str]) -> tuple[Place, Longs]:
@@ -169,28 +182,24 @@ def build_gazetteer(readings: TextReadings, stated: Sequence[tuple[str, int]]) -
     proposed = _propose(readings, common)
     origin = _origin_of(proposed, common, readings.n_texts)
     keep = np.flatnonzero(origin)
-    place = proposed.place
-    proposed_place = Place(tokens, place.identity[keep], place.first[keep], place.last[keep])
+    proposed_place = proposed.place.only(keep)
     stated_place, string_rows = read_whole([name for name, _ in stated])
-    stated_origin = np.array([reason for _, reason in stated], dtype=np.int32)[string_rows]
-    stated_origin |= np.where(stated_place.any_capital(), Origin.CAPITAL, 0).astype(np.int32)
-    identity = np.unique(np.concatenate([proposed_place.identity, stated_place.identity]))
+    stated_origin = np.array([reason for _, reason in stated], np.int32)[string_rows]
+    stated_origin[stated_place.any_capital()] |= Origin.CAPITAL
+    identity = np.union1d(proposed_place.identity, stated_place.identity)
     proposed_rows = np.searchsorted(identity, proposed_place.identity)
     stated_rows = np.searchsorted(identity, stated_place.identity)
-    merged = np.zeros(len(identity), dtype=np.int32)
+    merged, texts = np.zeros((2, len(identity)), np.int32)
     merged[proposed_rows] = origin[keep]
-    texts = np.zeros(len(identity), dtype=np.int32)
     texts[proposed_rows] = np.maximum(proposed.name_texts, proposed.term_texts)[keep]
     np.bitwise_or.at(merged, stated_rows, stated_origin)
     merged[(merged & Origin.STATED) != 0] &= ~Origin.RARE
     merged[(merged & (Origin.STATED | Origin.NAME | Origin.TERM)) != 0] &= ~Origin.PHRASE
-    plain: list[tuple[str, ...]] = [()] * len(identity)
-    for spelled, rows in ((proposed_place, proposed_rows), (stated_place, stated_rows)):
-        for row, words in zip(rows.tolist(), spelled.spell(), strict=True):
-            plain[row] = words
-    names = Names(identity, plain, merged, texts)
-    ordinary = frozenset(tokens.folded[index] for index in np.flatnonzero(common).tolist())
-    rows = np.full(len(stated), -1, dtype=np.int64)
+    plain = dict(zip(proposed_rows.tolist(), proposed_place.spell(), strict=True))
+    plain |= zip(stated_rows.tolist(), stated_place.spell(), strict=True)
+    names = Names(identity, [plain[row] for row in range(len(identity))], merged, texts)
+    ordinary = frozenset(compress(tokens.folded, common))
+    rows = np.full(len(stated), -1)
     rows[string_rows] = stated_rows
     return Gazetteer(names, _ways_to_seek(names, ordinary), ordinary, tuple(rows.tolist()))
 
@@ -201,18 +210,13 @@ def _common_words(readings: TextReadings) -> Flags:
 
     The capital of a word that opens a sentence, or is a piece of a name, may come from that.
     """
-    tokens, size = readings.tokens, len(readings.tokens.vocabulary)
-    capital = (tokens.shape & CAPITAL) != 0
-    upper = np.bincount(
-        tokens.word[readings.is_prose & capital & ~(readings.starts | readings.pieces)],
-        minlength=size,
-    )
-    is_quoted = (tokens.gap & QUOTE) != 0  # `tidemark sync` says nothing of how Tidemark is written
-    lower = np.bincount(tokens.word[readings.is_prose & ~capital & ~is_quoted], minlength=size)
-    closed = np.fromiter(map(_CLOSED_CLASS.__contains__, tokens.folded), dtype=np.bool_, count=size)
-    identifier = np.fromiter(
-        (bool(_IDENTIFIER.fullmatch(word)) for word in tokens.folded), dtype=np.bool_, count=size
-    )
+    tokens, is_capital = readings.tokens, readings.tokens.written(CAPITAL)
+    is_by_choice = readings.is_prose & is_capital & ~(readings.starts | readings.pieces)
+    upper = tokens.count_words(is_by_choice)
+    # `tidemark sync` says nothing of how Tidemark is written.
+    lower = tokens.count_words(readings.is_prose & ~is_capital & ~tokens.parted(QUOTE))
+    closed = np.array([word in _CLOSED_CLASS for word in tokens.folded], np.bool_)
+    identifier = np.array([bool(_IDENTIFIER.fullmatch(word)) for word in tokens.folded], np.bool_)
     common: Flags = closed | ((lower > upper) & ~identifier)
     return common
 
@@ -224,74 +228,65 @@ def _propose(readings: TextReadings, common: Flags) -> _NameProposals:
     An example of such a span is "Director John Huston".
     """
     spans, tokens = readings.spans, readings.tokens
-    accident = ((spans.mark & int(Mark.INITIAL)) != 0) & common[tokens.word[spans.first]]
-    deliberate = np.flatnonzero(~accident)
-    first, last, mark = spans.first[deliberate], spans.last[deliberate], spans.mark[deliberate]
-    identity, proposal = np.unique(readings.identity[deliberate], return_inverse=True)
-    size = len(identity)
-    example = np.zeros(size, dtype=np.int64)
-    example[proposal[::-1]] = np.arange(len(proposal) - 1, -1, -1)
-    defined, joined = np.zeros(size, dtype=np.bool_), np.zeros(size, dtype=np.bool_)
-    defined[proposal[(mark & int(Mark.DEFINED)) != 0]] = True
-    joined[proposal[(mark & int(Mark.JOINED)) != 0]] = True
-    codes = proposal.astype(np.int64) * readings.n_texts + tokens.text[first]
-
-    def count_texts(kind: Mark) -> Ints:
-        pairs = np.unique(codes[(mark & int(kind)) != 0])
-        return np.bincount(pairs // max(1, readings.n_texts), minlength=size).astype(np.int32)
-
-    place = Place(tokens, identity, first[example], last[example])
-    repeated = np.zeros(size, dtype=np.bool_)
-    pairs, times = np.unique(codes[(mark & int(Mark.TERM)) != 0], return_counts=True)
-    repeated[pairs[times > 1] // max(1, readings.n_texts)] = True
-    is_heading = (mark & int(Mark.TERM)) != 0
-    is_heading &= (mark & int(Mark.HEADING)) != 0
-    count = np.bincount(proposal, minlength=size)
-    repeated[proposal[is_heading & (count[proposal] > 1)]] = True
-    of_word = np.bincount(tokens.word[readings.is_prose], minlength=len(tokens.vocabulary))
+    is_accident = spans.marked(Mark.INITIAL) & common[tokens.word[spans.first]]
+    deliberate = np.flatnonzero(~is_accident)
+    spans = spans.only(deliberate)
+    identity, example, proposal, count = np.unique(
+        readings.identity[deliberate], return_index=True, return_inverse=True, return_counts=True
+    )
+    size, n_texts = len(identity), max(1, readings.n_texts)
+    defined, joined, repeated = np.zeros((3, size), np.bool_)
+    defined[proposal[spans.marked(Mark.DEFINED)]] = True
+    joined[proposal[spans.marked(Mark.JOINED)]] = True
+    codes = proposal.astype(np.int64) * n_texts + tokens.text[spans.first]
+    is_term = spans.marked(Mark.TERM)
+    named = np.unique(codes[spans.marked(Mark.NAME)]) // n_texts
+    pairs, times = np.unique(codes[is_term], return_counts=True)
+    repeated[pairs[times > 1] // n_texts] = True
+    repeated[proposal[is_term & spans.marked(Mark.HEADING) & (count[proposal] > 1)]] = True
     return _NameProposals(
-        place=place,
-        name_texts=count_texts(Mark.NAME),
-        term_texts=count_texts(Mark.TERM),
+        place=Place(tokens, identity, spans.first[example], spans.last[example]),
+        name_texts=np.bincount(named, minlength=size).astype(np.int32),
+        term_texts=np.bincount(pairs // n_texts, minlength=size).astype(np.int32),
         defined=defined,
         joined=joined,
         repeated=repeated,
         count=count,
-        of_word=of_word,
+        of_word=tokens.count_words(readings.is_prose),
     )
 
 
 def _origin_of(proposed: _NameProposals, common: Flags, n_texts: int) -> Ints:
     """Why each proposed name is known, 0 where it is not."""
-    place = proposed.place
+    place, tokens, texts = proposed.place, proposed.place.tokens, proposed.name_texts
     cap = max(_MAX_TEXTS, int(_MAX_SHARE * n_texts))
-    ordinary = (place.last - place.first == 1) & common[place.tokens.word[place.first]]
-    is_frequent_enough = (proposed.name_texts > 0) & (proposed.name_texts <= cap)
-    is_name = is_frequent_enough & ~(ordinary & ~proposed.defined)
-    rare = is_name & (proposed.name_texts < _MIN_TEXTS) & ~proposed.defined
-    ands = running(place.tokens.among(_AND))
+    head = tokens.word[place.first]
+    ordinary = place.is_single() & common[head] & ~proposed.defined
+    is_name = (texts > 0) & (texts <= cap) & ~ordinary
+    rare = is_name & (texts < _MIN_TEXTS) & ~proposed.defined
+    ands = running(tokens.among(_AND))
     is_sum = rare & proposed.joined & (ands[place.last] > ands[place.first])
     is_name, rare = is_name & ~is_sum, rare & ~is_sum
-    is_frequent = proposed.term_texts >= _TERM_MIN_TEXTS
-    odd = running(~common[place.tokens.word])
+    odd = running(~common[tokens.word])
     is_ordinary = odd[place.last] == odd[place.first]  # no word of it is a name by itself
-    is_repeated = proposed.repeated & is_ordinary
-    is_frequent |= is_repeated & (_share_together(proposed) >= _REPEATED_MIN_SHARE)
+    is_frequent = proposed.term_texts >= _TERM_MIN_TEXTS
+    is_together = _share_together(proposed) >= _REPEATED_MIN_SHARE
+    is_frequent |= proposed.repeated & is_ordinary & is_together
     is_term = is_frequent & (proposed.term_texts <= cap)
     is_term &= _association(proposed) >= _TERM_MIN_ASSOCIATION
     # A term that begins with a proper noun must be that noun's usual company: Markov chain, not
     # German composer.
-    tokens, head = place.tokens, place.first
-    is_usual = proposed.count >= _TERM_MIN_SHARE * proposed.of_word[tokens.word[head]]
-    is_term &= is_usual | ((tokens.shape[head] & CAPITAL) == 0)
+    is_usual = proposed.count >= _TERM_MIN_SHARE * proposed.of_word[head]
+    is_term &= is_usual | ~tokens.written(CAPITAL)[place.first]
     lower = proposed.defined & ~place.any_capital()
-    is_term |= lower & (proposed.name_texts <= cap)
-    written = place.any_capital() | (place.last - place.first == 1)
-    origin = np.where(is_name & ~lower, Origin.NAME, 0)
-    origin |= np.where(is_name & ~lower & written, Origin.CAPITAL, 0)
-    origin |= np.where(rare & ~is_term, Origin.RARE, 0)
-    origin |= np.where(is_term, Origin.TERM, 0)
-    return origin.astype(np.int32)
+    is_term |= lower & (texts <= cap)
+    is_name &= ~lower
+    origin = np.zeros(len(texts), np.int32)
+    origin[is_name] |= Origin.NAME
+    origin[is_name & (place.any_capital() | place.is_single())] |= Origin.CAPITAL
+    origin[rare & ~is_term] |= Origin.RARE
+    origin[is_term] |= Origin.TERM
+    return origin
 
 
 def _share_together(proposed: _NameProposals) -> Floats:
@@ -317,22 +312,20 @@ def _association(proposed: _NameProposals) -> Floats:
 
 def _ways_to_seek(names: Names, common: frozenset[str]) -> Bits:
     """How each name is sought: names worth looking for say how they must be written to be meant."""
-    known = zip(names.plain, names.origin.tolist(), strict=True)
-    how = [_way_to_seek(words, origin, common) for words, origin in known]
-    for row in np.flatnonzero(~names.has(Origin.STATED | Origin.TERM)).tolist():
-        if how[row] & SOUGHT and _is_sum(names, names.plain[row]):
+    how = np.zeros(len(names), np.uint8)
+    may_be_sum = ~names.has(Origin.STATED | Origin.TERM)
+    for row, (words, origin) in enumerate(zip(names.plain, names.origin.tolist(), strict=True)):
+        how[row] = _way_to_seek(words, origin, common)
+        if how[row] & SOUGHT and may_be_sum[row] and _is_sum(names, words):
             how[row] = 0
-    return np.array(how, dtype=np.uint8)
+    return how
 
 
 def _way_to_seek(words: tuple[str, ...], origin: int, common: frozenset[str]) -> int:
     if origin & Origin.RARE:
         return RARE
-    if (
-        origin & Origin.PHRASE
-        or len(words) > LONGEST_SOUGHT
-        or all(len(word) == 1 or word.isdigit() for word in words)
-    ):
+    says_nothing = all(len(word) == 1 or word.isdigit() for word in words)
+    if origin & Origin.PHRASE or len(words) > LONGEST_SOUGHT or says_nothing:
         return 0
     ordinary, is_capital = common.issuperset(words), bool(origin & Origin.CAPITAL)
     if len(words) > 1:
@@ -351,7 +344,8 @@ def _way_to_seek(words: tuple[str, ...], origin: int, common: frozenset[str]) ->
 def _is_sum(names: Names, words: tuple[str, ...]) -> bool:
     """Whether a name only joins two known ones, as "India and Pakistan" does."""
     for place in range(1, len(words) - 1):
-        parts = (words[:place], words[place + 1 :])
-        if words[place] in WEAK_CONNECTORS and all(names.find(part) >= 0 for part in parts):
-            return True
+        if words[place] in WEAK_CONNECTORS:
+            left, right = names.find(words[:place]), names.find(words[place + 1 :])
+            if left >= 0 and right >= 0:
+                return True
     return False

@@ -29,7 +29,7 @@ from hades.ingest.entities.tables import (
 from hades.text.dates import times_in
 from hades.text.word_lists import GIVEN_NAMES
 from hades.text.words import fold_letters, strongest
-from models.arrays import Floats, Longs
+from models.arrays import Floats, Longs, rows_of
 from schemas.edges import MentionType, Provenance, allows
 from schemas.ids import microseconds, node_id
 from schemas.nodes import EntityType, NameType, RelationType
@@ -54,22 +54,29 @@ def link_companions(linked: LinkedCorpus) -> pa.Table:
 
     Each pair is cited by the first sentence that holds both.
     """
-    entity, sentence, size = linked.entity, linked.reading.sentence, max(1, linked.n_entities)
+    entity, sentence, size = linked.entity, linked.reading.sentence, linked.size
     parts = []
     for step in range(1, _WINDOW):
         mention = np.flatnonzero(sentence[step:] == sentence[: max(0, len(sentence) - step)])
-        mention = mention[entity[mention] != entity[mention + step]]
-        earlier, later = entity[mention], entity[mention + step]
-        smaller, larger = np.minimum(earlier, later), np.maximum(earlier, later)
-        parts.append((smaller, larger, sentence[mention], mention, linked.since[mention]))
-    columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
-    meetings = pa.table(columns, names=["left", "right", "sentence", "mention", "since"])
+        ends = np.sort([entity[mention], entity[mention + step]], axis=0)
+        is_pair = ends[0] != ends[1]
+        parts.append(np.vstack([ends, mention])[:, is_pair])
+    left, right, mention = np.concatenate(parts, axis=1)
+    columns = {
+        "left": left,
+        "right": right,
+        "sentence": sentence[mention],
+        "mention": mention,
+        "since": linked.since[mention],
+    }
     aggregates = [("sentence", "count_distinct"), ("mention", "min"), ("since", "min")]
-    pairs = meetings.group_by(["left", "right"]).aggregate(aggregates)
-    pairs = pairs.filter(pc.greater_equal(pairs.column("sentence_count_distinct"), _MIN_TOGETHER))
+    pairs = pa.table(columns).group_by(["left", "right"]).aggregate(aggregates)
+    pairs = pairs.filter(pc.greater_equal(pairs["sentence_count_distinct"], _MIN_TOGETHER))
     pairs = pairs.sort_by([("left", "ascending"), ("right", "ascending")])
-    names = ("left", "right", "sentence_count_distinct", "mention_min", "since_min")
-    source, target, count, first, oldest = (pairs.column(name).to_numpy() for name in names)
+    names = ["left", "right", "sentence_count_distinct", "mention_min", "since_min"]
+    source, target, count, first, oldest = (
+        column.to_numpy() for column in pairs.select(names).itercolumns()
+    )
     alone = np.bincount(np.unique(sentence * size + entity) % size, minlength=size)
     total = nearest_step(len(np.unique(sentence)))
     strength = _strength(count, alone[source], alone[target], total)
@@ -98,10 +105,9 @@ def _strength(count: Longs, source_count: Longs, target_count: Longs, total: flo
     apart.
     """
     together = np.minimum(count / total, 1.0)
+    by_chance = source_count * target_count.astype(np.float64)
     with np.errstate(divide="ignore", invalid="ignore"):
-        score = np.log(count * total / (source_count * target_count.astype(np.float64))) / -np.log(
-            together
-        )
+        score = np.log(count * total / by_chance) / -np.log(together)
     return np.clip(np.where(together >= 1.0, 1.0, score), 0.0, 1.0)
 
 
@@ -126,6 +132,11 @@ class LinkedCorpus:
         """How many entities there are."""
         return len(self.entity_ids)
 
+    @property
+    def size(self) -> int:
+        """What the first of two entities is multiplied by to number a pair of them."""
+        return max(1, self.n_entities)
+
     @cached_property
     def document_ids(self) -> pa.Array:
         """The `_id` of each document."""
@@ -142,10 +153,11 @@ class LinkedCorpus:
         first = np.searchsorted(reading.sentence_chunk, np.arange(len(self.corpus.texts) + 1))
         for chunk, text in enumerate(self.corpus.texts):
             for match in _AS_OF.finditer(text):
-                times = times_in(text[match.end() : match.end() + _DATE_CHARS])
+                place = match.end()
+                times = times_in(text[place : place + _DATE_CHARS])
                 if times and times[0].at == 0 and times[0].start is not None:
                     begins = reading.sentence_begin[first[chunk] : first[chunk + 1]]
-                    sentence = first[chunk] + np.searchsorted(begins, match.end(), side="right") - 1
+                    sentence = first[chunk] + np.searchsorted(begins, place, "right") - 1
                     rows = slice(*np.searchsorted(reading.sentence, [sentence, sentence + 1]))
                     since[rows] = microseconds(times[0].start)
         return since
@@ -180,18 +192,17 @@ class LinkedCorpus:
         where = pa.array(document)
         tail, head = (self.entity_ids.take(pa.array(ends)) for ends in (source, target))
         spanned = np.arange(len(source)).repeat(2)  # the relation of each end of a span
-        cited = [
-            self.document_ids.take(where),
-            lists_array(np.stack(span, axis=1).ravel(), spanned, len(source)),
-        ]
+        spans = lists_array(np.stack(span, axis=1).ravel(), spanned, len(source))
+        cited = [self.document_ids.take(where), spans]
         columns = {
             **edge_columns(kind, tail, head, more.get("label")),
             "created": self.corpus.created.take(where),
             "provenance": pa.StructArray.from_arrays(cited, fields=list(arrow_schema(Provenance))),
             "evidence_count": pa.array(evidence),
             "valid_from": moments_array(since),
-            **{name: pa.array(values) for name, values in more.items()},
         }
+        for name, values in more.items():
+            columns[name] = pa.array(values)
         return fill("relations", len(source), columns)
 
 
@@ -207,31 +218,29 @@ def link_chunks(linked: LinkedCorpus, stated_names: DocumentNames) -> tuple[pa.T
     What a document without title states beside its text counts in its first chunk, since no title
     can carry it.
     """
-    size = max(1, linked.n_entities)
+    corpus, starts, size = linked.corpus, linked.reading.start, linked.size
     text_codes = linked.reading.chunk.astype(np.int64) * size + linked.entity
-    title = linked.title[linked.corpus.document_of]
+    title = linked.title[corpus.document_of]
     titled = np.flatnonzero(title >= 0)
     documents, entities = stated_names
-    opening = linked.corpus.opening_chunks[documents]
+    opening = corpus.opening_chunks[documents]
     bare = np.flatnonzero((linked.title[documents] < 0) & (opening >= 0))
     stated_codes = np.setdiff1d(opening[bare] * size + entities[bare], text_codes)
     title_codes = titled * size + title[titled]
     mentioned = np.concatenate([text_codes, title_codes, stated_codes])
-    codes, row = np.unique(mentioned, return_inverse=True)
-    count = np.bincount(row, minlength=len(codes))
+    codes, row, count = np.unique(mentioned, return_inverse=True, return_counts=True)
     text_row = row[: len(text_codes)]
-    order = np.lexsort((linked.reading.start, text_row))
-    positions = lists_array(linked.reading.start[order], text_row[order], len(codes))
+    order = np.lexsort((starts, text_row))
     chunk, entity = codes // size, codes % size
-    ids = pa.array([node_id("doc_chunks", key) for key in linked.corpus.chunk_keys], pa.string())
+    ids = pa.array([node_id("doc_chunks", key) for key in corpus.chunk_keys], pa.string())
     tail, head = ids.take(pa.array(chunk)), linked.entity_ids.take(pa.array(entity))
     columns = {
         **edge_columns(MentionType.MENTIONS, tail, head),
         "count": pa.array(count),
-        "positions": positions,
-        "valid_from": moments_array(linked.corpus.dates[linked.corpus.document_of[chunk]]),
+        "positions": lists_array(starts[order], text_row[order], len(codes)),
+        "valid_from": moments_array(corpus.dates[corpus.document_of[chunk]]),
     }
-    frequency = np.bincount(entity, weights=count, minlength=linked.n_entities).astype(np.int64)
+    frequency = np.bincount(entity, count, linked.n_entities).astype(np.int64)
     return fill("mentions", len(codes), columns), frequency
 
 
@@ -239,7 +248,7 @@ def link_titles(linked: LinkedCorpus, stated_names: DocumentNames) -> pa.Table:
     """From the entity of a title to what its text names, and to what its source states beside the
     text.
     """
-    size, (documents, entities) = max(1, linked.n_entities), stated_names
+    size, (documents, entities) = linked.size, stated_names
     source, stating = linked.title[linked.reading.document], linked.title[documents]
     mentions = np.flatnonzero((source >= 0) & (source != linked.entity))
     statements = np.flatnonzero((stating >= 0) & (stating != entities))
@@ -250,10 +259,8 @@ def link_titles(linked: LinkedCorpus, stated_names: DocumentNames) -> pa.Table:
     codes, first, row = np.unique(
         np.concatenate([text_codes, stated_codes]), return_index=True, return_inverse=True
     )
-    places = zip(
-        linked.sentence_span(mentions), (where, *linked.corpus.opening_spans(where)), strict=True
-    )
-    document, begin, end = (np.concatenate(place)[first] for place in places)
+    spans = linked.sentence_span(mentions), (where, *linked.corpus.opening_spans(where))
+    document, begin, end = np.concatenate(spans, axis=1)[:, first]
     count = np.maximum(np.bincount(row[: len(mentions)], minlength=len(codes)), 1)
     written = np.concatenate([linked.since[mentions], linked.corpus.dates[where]])
     return linked.relations(
@@ -293,7 +300,7 @@ def link_triples(
             mention = best(first, source, target)
             rows.append((source, target, first, len(documents), mention, oldest))
             labels.append(label)
-        columns = np.array(rows, dtype=np.int64).reshape(-1, 6).T
+        columns = np.array(rows, np.int64).reshape(-1, 6).T
         sources, targets, where, counts, mentions, since = columns
         begin, end = linked.corpus.opening_spans(where)
         with_sentence = np.flatnonzero(mentions >= 0)
@@ -317,31 +324,30 @@ def _find_sentences(
     That is the first that names both ends, else the target, else the source; -1 for none. Only the
     wanted documents are read.
     """
+    reading = linked.reading
     # By document and sentence.
     entities_of: dict[int, dict[int, set[int]]] = defaultdict(lambda: defaultdict(set))
     first: dict[int, int] = {}
-    columns = (linked.reading.document, linked.reading.sentence, linked.entity)
-    chosen = np.flatnonzero(np.isin(columns[0], np.array(documents, dtype=np.int64)))
-    for mention, document, sentence, entity in zip(
-        chosen.tolist(), *(column[chosen].tolist() for column in columns), strict=True
-    ):
+    chosen = np.flatnonzero(np.isin(reading.document, np.array(documents, np.int64)))
+    columns = (reading.document[chosen], reading.sentence[chosen], linked.entity[chosen])
+    for mention, document, sentence, entity in rows_of(chosen, *columns):
         entities_of[document][sentence].add(entity)
         first.setdefault(sentence, mention)
 
     def best(document: int, source: int, target: int) -> int:
-        worth = {
-            where: 2 * (target in entities) + (source in entities)
-            for where, entities in entities_of[document].items()
-        }
-        top = max(worth.values(), default=0)
-        return first[min(where for where, value in worth.items() if value == top)] if top else -1
+        most, chosen_sentence = 0, -1
+        for sentence, entities in sorted(entities_of[document].items()):
+            worth = 2 * (target in entities) + (source in entities)
+            if worth > most:
+                most, chosen_sentence = worth, sentence
+        return first[chosen_sentence] if most else -1
 
     return best
 
 
 # How texts say that one thing was made from another: both words and article of each type.
 _WAS = r"(?:is|was|are|were)(?: \w+ly)?"
-_MADE_FROM: dict[RelationType, str] = {
+_MADE_FROM = {
     RelationType.DERIVES_FROM: (
         rf"{_WAS} (?:derived from|based on|adapted from|an? (?:variant|fork|adaptation) of)"
         r"|derives from|builds on"
@@ -378,9 +384,8 @@ def link_derivations(linked: LinkedCorpus, senses: Sequence[Sense]) -> Iterator[
     """
     reading, entity = linked.reading, linked.entity
     gap = reading.start[1:] - reading.end[:-1]
-    near = (reading.sentence[1:] == reading.sentence[:-1]) & (gap > 0) & (gap <= _MAX_BETWEEN)
-    near &= entity[1:] != entity[:-1]
-    rows = np.flatnonzero(near).tolist()
+    near = (np.diff(reading.sentence) == 0) & (gap > 0) & (gap <= _MAX_BETWEEN)
+    rows = np.flatnonzero(near & (np.diff(entity) != 0)).tolist()
     for kind, between in _BETWEEN.items():
         places = []
         for row in rows:
@@ -388,12 +393,12 @@ def link_derivations(linked: LinkedCorpus, senses: Sequence[Sense]) -> Iterator[
             is_said = between.fullmatch(text, reading.end[row], reading.start[row + 1])
             if is_said and may_be_made(kind, senses[entity[row]], senses[entity[row + 1]]):
                 places.append(row)
-        yield _relate_neighbours(linked, kind, np.array(places, dtype=np.int64))
+        yield _relate_neighbours(linked, kind, np.array(places, np.int64))
 
 
 def _relate_neighbours(linked: LinkedCorpus, kind: RelationType, mentions: Longs) -> pa.Table:
     """Relations from the entity of each mention to that of the next one."""
-    entity, size = linked.entity, max(1, linked.n_entities)
+    entity, size = linked.entity, linked.size
     codes, first, row, count = np.unique(
         entity[mentions] * size + entity[mentions + 1],
         return_index=True,
@@ -434,21 +439,17 @@ def link_short_forms(linked: LinkedCorpus, plain: Longs, senses: Sequence[Sense]
     (-1: none); `senses` are those of the entities. A short form with several referents in the
     corpus has no edge: it is ambiguous.
     """
-    size, n_documents = max(1, linked.n_entities), max(1, len(linked.corpus.documents))
+    size, n_documents = linked.size, max(1, len(linked.corpus.documents))
     mentions = np.flatnonzero((plain >= 0) & (plain != linked.entity))
     codes, first, row = np.unique(
         plain[mentions] * size + linked.entity[mentions], return_index=True, return_inverse=True
     )
-    pair_of_document = (
-        np.unique(row * n_documents + linked.reading.document[mentions]) // n_documents
-    )
-    documents = np.bincount(pair_of_document, minlength=len(codes))
+    stating = np.unique(row * n_documents + linked.reading.document[mentions])
+    documents = np.bincount(stating // n_documents, minlength=len(codes))
     short, full = codes // size, codes % size
-    alone = np.flatnonzero(np.bincount(short, minlength=size)[short] == 1)
-    selected = np.array(
-        [pair for pair in alone.tolist() if _stands_for(senses[short[pair]], senses[full[pair]])],
-        dtype=np.int64,
-    )
+    alone = np.flatnonzero(np.bincount(short)[short] == 1)
+    is_selected = [_stands_for(senses[short[pair]], senses[full[pair]]) for pair in alone]
+    selected = alone[np.array(is_selected, np.bool_)]
     return linked.relations(
         RelationType.COREF,
         short[selected],

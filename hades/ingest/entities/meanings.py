@@ -9,20 +9,20 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import combinations, count
+from itertools import chain, combinations, count
 
 import numpy as np
 import pyarrow as pa
 from rapidfuzz.distance import DamerauLevenshtein
 
 from hades.ingest.entities.corpus import Corpus
-from hades.ingest.entities.find_names import Reading, show_names
+from hades.ingest.entities.find_names import Definition, Reading, show_names
 from hades.ingest.entities.kinds import kinds_in_context
 from hades.ingest.entities.known_names import Names, Origin
 from hades.ingest.entities.resolve import Sense, SenseResolution, resolve_mentions, state_senses
 from hades.ingest.entities.tables import fill
-from hades.text.word_lists import HONORIFICS
-from models.arrays import Flags, Ints, Longs
+from hades.text.word_lists import HONORIFICS, word_set
+from models.arrays import Flags, Ints, Longs, rows_of
 from schemas.ids import entity_key
 from schemas.nodes import EntityType
 from schemas.record import canonical_json
@@ -87,7 +87,7 @@ def resolve_meanings(corpus: Corpus, reading: Reading, origins: Mapping[str, int
 
     context = kinds_in_context(reading, merged.canonical, corpus.texts)
     stated = state_senses(corpus, canonical_of, context)
-    canonical = np.array(merged.canonical, dtype=np.int32)
+    canonical = np.array(merged.canonical, np.int32)
     resolved = resolve_mentions(
         reading.names,
         canonical,
@@ -100,7 +100,7 @@ def resolve_meanings(corpus: Corpus, reading: Reading, origins: Mapping[str, int
     statements = _read_stated_meanings(corpus, reading, resolved)
     used = np.concatenate([resolved.meaning, statements.sense]).astype(np.int64)
     keyed = _give_keys(resolved.senses, np.unique(used))
-    of_sense = np.full(len(resolved.senses), -1, dtype=np.int64)
+    of_sense = np.full(len(resolved.senses), -1)
     of_sense[[row for _, row in keyed]] = np.arange(len(keyed))
     return NameMeanings(
         reading=reading,
@@ -154,10 +154,7 @@ def _merge(corpus: Corpus, reading: Reading) -> AliasMerge:
     names = reading.names
     titles = [reading.row_of.get(document.bare, -1) for document in corpus.documents]
     holding: dict[int, set[int]] = defaultdict(set)
-    for row, document in (
-        *zip(reading.name.tolist(), reading.document.tolist(), strict=True),
-        *zip(titles, count()),
-    ):
+    for row, document in chain(rows_of(reading.name, reading.document), zip(titles, count())):
         holding[row].add(document)
     proposed = propose_aliases(names, reading.common)
     middle_names = propose_middle_names(names, holding)
@@ -179,11 +176,11 @@ def _read_stated_meanings(
         if index in title_of:
             statements.append((index, document.bare, True))
         statements += [(index, text, False) for text in document.facts.all_names()]
-    places = np.array([index for index, _, _ in statements], dtype=np.int64)
-    names = np.array([reading.row_of.get(text, -1) for _, text, _ in statements], dtype=np.int64)
-    is_title = np.array([is_title for _, _, is_title in statements], dtype=np.bool_)
+    places = np.array([index for index, _, _ in statements], np.int64)
+    names = np.array([reading.row_of.get(text, -1) for _, text, _ in statements], np.int64)
+    is_title = np.array([is_title for _, _, is_title in statements], np.bool_)
     meant = resolved.means(places, names)
-    exact = np.array([symbols.get(text, -1) for _, text, _ in statements], dtype=np.int64)
+    exact = np.array([symbols.get(text, -1) for _, text, _ in statements], np.int64)
     sense = np.where(exact >= 0, exact, meant)
     sense[is_title] = [title_of[index] for index in places[is_title].tolist()]
     known = np.flatnonzero(sense >= 0)
@@ -205,11 +202,10 @@ def _give_keys(senses: Sequence[Sense], used: Longs) -> list[tuple[str, int]]:
     ordered = []
     for row in used.tolist():
         sense = senses[row]
-        key = entity_key(sense.stem, sense.type, sense.qualifier)
-        ordered.append((key, sense[:5], row))
+        ordered.append((entity_key(sense.stem, sense.type, sense.qualifier), sense[:5], row))
     for key, _, row in sorted(ordered):
-        sense = senses[row]
         if key in keys:  # the first by name keeps the short one
+            sense = senses[row]
             key = entity_key(sense.stem, sense.type, f"{sense.qualifier}|{sense.name}|{sense.kind}")
         keys[key] = row
     return sorted(keys.items())
@@ -233,7 +229,7 @@ def _find_spellings(
         # The end of a triple is no spelling to go by: "state" must not find every State.
         if origins[text] != Origin.PHRASE or not texts[entity]:
             texts[entity].add(text)
-    origin = np.zeros(len(meanings.keys), dtype=np.int64)
+    origin = np.zeros(len(meanings.keys), np.int64)
     np.bitwise_or.at(origin, stated_entities, names.origin[stated.name])
     np.bitwise_or.at(origin, mentioned, names.origin[resolved.pairs % size])
     return texts, origin
@@ -246,17 +242,15 @@ def _short_symbols(senses: Sequence[Sense]) -> dict[int, str]:
     People ask for `EmailMessage`, not for `email.message.EmailMessage`; a plain word such as `get`
     would match prose.
     """
-    short = {
-        row: sense.name.rpartition(".")[2]
-        for row, sense in enumerate(senses)
-        if sense.type == EntityType.CODE_SYMBOL and "." in sense.name
-    }
-    shared = Counter(short.values())
-    return {
-        row: name
-        for row, name in short.items()
-        if _IDENTIFIER.search(name) and shared[name] <= SYMBOLS_SHARING
-    }
+    rows: dict[str, list[int]] = defaultdict(list)
+    for row, sense in enumerate(senses):
+        if sense.type == EntityType.CODE_SYMBOL and "." in sense.name:
+            rows[sense.name.rpartition(".")[2]].append(row)
+    short: dict[int, str] = {}
+    for name, sharing in rows.items():
+        if _IDENTIFIER.search(name) and len(sharing) <= SYMBOLS_SHARING:
+            short |= dict.fromkeys(sharing, name)
+    return short
 
 
 @cache
@@ -267,9 +261,7 @@ def _reasons(origin: int) -> str:
 # Which known names are other ways to write another: proposals by rule, and their union with a log.
 # Every rule looks only at the names themselves and proposes (alias, canonical, rule, score). A
 # union is refused where both sides are titles of documents, since two pages are two things.
-_SUFFIXES = frozenset(
-    ["inc", "ltd", "corp", "co", "company", "corporation", "fc", "plc", "llc", "gmbh", "ag"]
-)
+_SUFFIXES = word_set("inc ltd corp co company corporation fc plc llc gmbh ag")
 _ARTICLES = frozenset(("the", "a", "an"))
 PRIORITY = (
     "article",
@@ -335,25 +327,19 @@ def merge_names(names: Names, proposals: Iterable[Alias]) -> AliasMerge:
     )
     alias_of: dict[int, Alias] = {}
     for alias in ordered:
-        alias_root, canonical_root = _root(parent, alias.alias), _root(parent, alias.canonical)
-        if alias_root == canonical_root or (titles[alias_root] and titles[canonical_root]):
+        child, top = _root(parent, alias.alias), _root(parent, alias.canonical)
+        if child == top or (titles[child] and titles[top]):
             continue
-        child, top = (
-            (alias_root, canonical_root)
-            if _rank(names, canonical_root) <= _rank(names, alias_root)
-            else (canonical_root, alias_root)
-        )
+        if _rank(names, top) > _rank(names, child):
+            child, top = top, child
         parent[child] = top
-        alias_of[child] = Alias(child, top, alias.rule, alias.score)
-    canonical = np.arange(len(names), dtype=np.int32)
-    for row in alias_of:
+        alias_of[child] = alias
+    canonical = list(range(len(names)))
+    log = []
+    for row, alias in sorted(alias_of.items()):
         canonical[row] = _root(parent, row)
-    canonical_rows = canonical.tolist()
-    log = tuple(
-        Alias(alias.alias, canonical_rows[alias.alias], alias.rule, alias.score)
-        for _, alias in sorted(alias_of.items())
-    )
-    return AliasMerge(tuple(canonical_rows), log)
+        log.append(Alias(row, canonical[row], alias.rule, alias.score))
+    return AliasMerge(tuple(canonical), tuple(log))
 
 
 def _rank(names: Names, row: int) -> tuple[bool, bool, int, tuple[str, ...]]:
@@ -409,10 +395,10 @@ def _plurals(names: Names, common: frozenset[str]) -> Iterator[Alias]:
         words = names.plain[row]
         for singular in _singulars(words[-1]):
             singular_row = names.find((*words[:-1], singular))
-            ordinary = singular in common or words[-1] in common
-            if singular_row >= 0 and (
-                terms[row] or terms[singular_row] or (len(words) > 1 and ordinary)
-            ):
+            if singular_row < 0:
+                continue
+            is_ordinary = len(words) > 1 and not common.isdisjoint((singular, words[-1]))
+            if terms[row] or terms[singular_row] or is_ordinary:
                 yield Alias(row, singular_row, "plural", 0.98)
                 break
 
@@ -476,9 +462,7 @@ def _near_pairs(block: list[tuple[str, int]], names: Names) -> Iterator[Alias]:
             yield Alias(row, other_row, "fuzzy", round(score, 6))
 
 
-def propose_acronyms(
-    definitions: Sequence[tuple[int, int, int]], canonical: Sequence[int]
-) -> list[Alias]:
+def propose_acronyms(definitions: Sequence[Definition], canonical: Sequence[int]) -> list[Alias]:
     """Acronyms that stand for one thing wherever the corpus explains them, by the share of
     explaining documents.
     """
@@ -499,13 +483,10 @@ def propose_middle_names(names: Names, holding: Mapping[int, set[int]]) -> list[
     """Taylor Eric Kemp is Taylor Kemp where one document holds both; `holding` are the documents of
     each name.
     """
-    people = (
-        names.has(Origin.NAME | Origin.STATED) & ~names.has(Origin.TERM) & names.has(Origin.CAPITAL)
-    )
+    people = names.may_be_people()
     aliases: list[Alias] = []
-    for row in np.flatnonzero(
-        people & (names.sizes > 2) & (names.sizes <= _LONGEST_PERSON)
-    ).tolist():
+    is_long_enough = (names.sizes > 2) & (names.sizes <= _LONGEST_PERSON)
+    for row in np.flatnonzero(people & is_long_enough).tolist():
         words = names.plain[row]
         short = names.find((words[0], words[-1]))
         is_person = short >= 0 and people[short] and all(map(str.isalpha, words))

@@ -14,11 +14,12 @@ from typing import NamedTuple
 import numpy as np
 
 from hades.ingest.entities.corpus import Corpus, Document
+from hades.ingest.entities.find_names import Definition
 from hades.ingest.entities.kinds import entity_type_of, kind_of, kind_of_page, kind_of_qualifier
 from hades.ingest.entities.known_names import Names, Origin
 from hades.text.word_lists import CONNECTORS, GIVEN_NAMES, NEUTRAL_TITLES, WEAK_CONNECTORS
 from hades.text.words import fold_letters
-from models.arrays import Flags, Ints, Longs
+from models.arrays import Flags, Ints, Longs, rows_of
 from schemas.nodes import EntityType, NameType
 from schemas.sources import SourceKind
 
@@ -53,9 +54,8 @@ class StatedSenses:
 
     def doubtful(self) -> Longs:
         """Names (canonical rows) that may mean more than one thing."""
-        return np.array(
-            sorted(row for row, claimed in self.claims.items() if len(claimed) > 1), dtype=np.int64
-        )
+        rows = [row for row, claimed in self.claims.items() if len(claimed) > 1]
+        return np.array(sorted(rows), np.int64)
 
 
 class _Evidence(NamedTuple):
@@ -241,7 +241,7 @@ def find_short_forms(
     meaning: Ints,
     senses: Sequence[Sense],
     title_of: Mapping[int, int],
-    definitions: Iterable[tuple[int, int, int]],
+    definitions: Iterable[Definition],
 ) -> Iterator[ShortForm]:
     """Every pair of (document, name) that is a short form, explained acronyms first."""
     document, name = pairs
@@ -249,44 +249,36 @@ def find_short_forms(
         names, document * max(1, len(names)) + name, meaning, definitions
     )
     # Names found in texts, of one word or of initials and a word: a stated name is no short form.
-    is_short = (
-        names.has(Origin.NAME) & ~names.has(Origin.STATED | Origin.TERM) & names.where(_is_short)
-    )
-    is_full = (
-        names.has(Origin.NAME | Origin.STATED) & names.has(Origin.CAPITAL) & ~names.has(Origin.TERM)
-    )
-    is_full &= names.where(_may_be_person)
+    is_found = names.has(Origin.NAME) & ~names.has(Origin.STATED | Origin.TERM)
+    is_short = is_found & names.where(_is_short)
+    is_full = names.may_be_people() & names.where(_may_be_person)
     fits: dict[tuple[int, str], set[int]] = defaultdict(set)
     full = np.flatnonzero(is_full[name])
-    for document_row, row, sense in zip(
-        document[full].tolist(), name[full].tolist(), meaning[full].tolist(), strict=True
-    ):
+    for document_row, row, sense in rows_of(document[full], name[full], meaning[full]):
         _add_short_forms(fits, document_row, names.plain[row], sense, senses)
     for document_row, sense in sorted(title_of.items()):
         words = tuple(fold_letters(senses[sense].stem).split())
         if _may_be_person(words):
             _add_short_forms(fits, document_row, words, sense, senses)
     short = np.flatnonzero(is_short[name])
-    for index, document_row, row in zip(
-        short.tolist(), document[short].tolist(), name[short].tolist(), strict=True
-    ):
+    for index, document_row, row in rows_of(short, document[short], name[short]):
         words = names.plain[row]
         if len(words) > 1:
             handles = [(f"{words[0]} {words[-1]}", "initials")]
         else:
             handles = [(f"* {words[0]}", "family_name"), (f"{words[0]} *", "given_name")]
         for handle, rule in handles:
-            full_forms = fits.get((document_row, handle), ())
+            full_forms = [*fits.get((document_row, handle), ())]
             if len(full_forms) == 1:
-                yield index, next(iter(full_forms)), rule
+                yield index, full_forms[0], rule
                 break
 
 
 def _explained_acronyms(
-    names: Names, codes: Longs, meaning: Ints, definitions: Iterable[tuple[int, int, int]]
+    names: Names, codes: Longs, meaning: Ints, definitions: Iterable[Definition]
 ) -> Iterator[ShortForm]:
     """Acronyms in documents that explain them mean what is explained."""
-    rows = np.array(sorted(set(definitions)), dtype=np.int64).reshape(-1, 3)
+    rows = np.array(sorted(set(definitions)), np.int64).reshape(-1, 3)
     if not len(rows) or not len(codes):
         return
     explained = rows[:, :1] * len(names) + rows[:, 1:]
@@ -351,7 +343,7 @@ class SenseResolution:
         it.
         """
         known = np.flatnonzero(name >= 0)
-        sense = np.full(len(name), -1, dtype=np.int64)
+        sense = np.full(len(name), -1)
         sense[known] = self.of_name[name[known]]
         code = document[known] * len(self.of_name) + name[known]
         if len(self.pairs):
@@ -375,7 +367,7 @@ def resolve_mentions(
     display: Sequence[str],
     stated: StatedSenses,
     pairs: Longs,
-    definitions: Iterable[tuple[int, int, int]],
+    definitions: Iterable[Definition],
     context: Mapping[int, NameType],
 ) -> SenseResolution:
     """The meaning of every pair. `definitions` are (document, short name, long name) that texts
@@ -453,9 +445,8 @@ def _resolve_homonyms(
         document_row = int(document[index])
         own_claims = [sense for sense in claims if document_row in senses[sense].documents]
         if len(own_claims) > 1:  # code that differs in capitals only
-            own_claims = [
-                sense for sense in own_claims if senses[sense].name == display[row[index]]
-            ]
+            shown = display[row[index]]
+            own_claims = [sense for sense in own_claims if senses[sense].name == shown]
         if len(own_claims) == 1:
             chosen.append((index, own_claims[0]))
             continue
@@ -474,16 +465,12 @@ def _compare_documents(
     count more.
     """
     speaks_of: dict[int, set[int]] = defaultdict(set)
-    chosen = np.isin(document, np.array(sorted(concerned), dtype=np.int64))
-    for document_row, sense in zip(
-        document[chosen].tolist(), meaning[chosen].tolist(), strict=True
-    ):
+    chosen = np.isin(document, list(concerned))
+    for document_row, sense in rows_of(document[chosen], meaning[chosen]):
         speaks_of[document_row].add(sense)
     total = max(2, int(document.max(initial=0)) + 1)
-    rarity = [
-        math.log(total / count) if count else 0.0
-        for count in np.bincount(meaning, minlength=1).tolist()
-    ]
+    counts = np.bincount(meaning, minlength=1).tolist()
+    rarity = [math.log(total / max(1, count)) for count in counts]
 
     def shared(document_row: int, documents: Sequence[int]) -> float:
         neighbours = documents[:_NEIGHBOUR_DOCUMENTS]

@@ -4,16 +4,29 @@ declared default.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from hades.ports.graph import ALWAYS, FOREVER
+from hades.ports.store import Row
 from models.arrays import Ints, Longs
 from schemas.catalogue import declared
 from schemas.ids import edge_key
 from schemas.record import TIME, repeated
+
+
+def values_of(table: pa.Table, *columns: str) -> Iterator[tuple[Any, ...]]:
+    """The values of some columns, row by row."""
+    return zip(*(table[name].to_pylist() for name in columns), strict=True)
+
+
+def edge_row(source: str, kind: str, target: str) -> Row:
+    """Key, ends and type of one edge, as a row."""
+    key = edge_key(source, kind, target)
+    return {"_key": key, "_from": source, "_to": target, "type": str(kind)}
 
 
 def edge_columns(
@@ -47,12 +60,8 @@ def fill(
 
 def lists_array(values: Longs | Ints, row: Longs, n_rows: int) -> pa.Array:
     """Values gathered by row, as a list column; rows come in order."""
-    offsets = np.concatenate(
-        [np.zeros(1, dtype=np.int64), np.cumsum(np.bincount(row, minlength=n_rows))]
-    )
-    return pa.ListArray.from_arrays(
-        pa.array(offsets.astype(np.int32)), pa.array(values.astype(np.int64))
-    )
+    offsets = np.append(0, np.cumsum(np.bincount(row, minlength=n_rows)))
+    return pa.ListArray.from_arrays(offsets.astype(np.int32), values.astype(np.int64))
 
 
 def oldest_dates(row: Longs, written: Longs, n_rows: int) -> Longs:

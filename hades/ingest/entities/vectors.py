@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import combinations_with_replacement
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -11,7 +13,7 @@ from hades.ingest.entities.tables import edge_columns, fill
 from hades.ports.services import Embedder, ProgressReport, silent
 from hades.ports.store import RowStore, Term
 from hades.text.words import strongest
-from models.arrays import Flags, Floats, Longs, Singles
+from models.arrays import Flags, Floats, Longs, Singles, blocks_of
 from schemas.ids import node_id
 from schemas.nodes import EntityType, RelationType
 
@@ -37,24 +39,22 @@ def with_vectors(
     keeps its vector.
     """
     tag = embedder.model.tag
-    keys, names = (entities.column(name).combine_chunks() for name in ("_key", "name"))
-    vectors = np.zeros((len(keys), embedder.model.dimension), dtype=np.float32)
+    keys, names = (entities[name].combine_chunks() for name in ("_key", "name"))
+    vectors = np.zeros((len(keys), embedder.model.dimension), np.float32)
     of_document = _document_vectors(store, tag, titles)
-    is_titled = np.array(
-        [node_id("entities", key) in of_document for key in keys.to_pylist()], dtype=np.bool_
-    )
-    for row in np.flatnonzero(is_titled).tolist():
-        vectors[row] = of_document[node_id("entities", keys[row].as_py())]
+    is_titled = np.zeros(len(keys), np.bool_)
+    for row, key in enumerate(keys.to_pylist()):
+        if (vector := of_document.get(node_id("entities", key))) is not None:
+            vectors[row], is_titled[row] = vector, True
     has_vector = _copy_name_vectors(store, tag, keys, names, vectors, is_wanted=~is_titled)
     missing = np.flatnonzero(~is_titled & ~has_vector)
     for start in range(0, len(missing), WINDOW):
         part = missing[start : start + WINDOW]
         vectors[part] = embedder.embed(names.take(pa.array(part)).to_pylist())
         progress("names", min(start + WINDOW, len(missing)), len(missing))
-    origin = pa.array(np.where(is_titled, DOCUMENT, NAME).tolist(), pa.string())
     columns = {
         "embedding": as_lists(vectors),
-        "vector_of": origin,
+        "vector_of": pa.array(np.where(is_titled, DOCUMENT, NAME).tolist(), pa.string()),
         "embedding_model": pa.repeat(tag, len(keys)),
     }
     for name, values in columns.items():
@@ -69,22 +69,20 @@ def similar_edges(entities: pa.Table) -> pa.Table:
     be similar.
     """
     is_name = pc.and_(
-        pc.equal(entities.column("vector_of"), NAME),
-        pc.not_equal(entities.column("type"), str(EntityType.CODE_SYMBOL)),
+        pc.equal(entities["vector_of"], NAME),
+        pc.not_equal(entities["type"], str(EntityType.CODE_SYMBOL)),
     )
-    frequency = np.where(is_name.to_numpy(), entities.column("frequency").to_numpy(), -1)
+    frequency = np.where(is_name.to_numpy(), entities["frequency"].to_numpy(), -1)
     order = np.argsort(-frequency, kind="stable")[:SIMILAR_ENTITIES]
-    chosen = entities.select(["_key", "embedding"]).take(
-        pa.array(np.sort(order[frequency[order] >= 0]))
-    )
-    ids = pc.binary_join_element_wise("entities", chosen.column("_key").combine_chunks(), "/")
-    source, target, cosine = similar_pairs(
-        _matrix(chosen.column("embedding")), SIMILAR_THRESHOLD, SIMILAR_PER_ENTITY
-    )
-    ends = edge_columns(
-        RelationType.SIMILAR_TO, ids.take(pa.array(source)), ids.take(pa.array(target))
-    )
-    return fill("relations", len(source), {**ends, "strength": pa.array(np.clip(cosine, 0.0, 1.0))})
+    frequent = pa.array(np.sort(order[frequency[order] >= 0]))
+    chosen = entities.select(["_key", "embedding"]).take(frequent)
+    ids = pc.binary_join_element_wise("entities", chosen["_key"].combine_chunks(), "/")
+    vectors = _matrix(chosen["embedding"])
+    source, target, cosine = similar_pairs(vectors, SIMILAR_THRESHOLD, SIMILAR_PER_ENTITY)
+    tail, head = ids.take(pa.array(source)), ids.take(pa.array(target))
+    columns = edge_columns(RelationType.SIMILAR_TO, tail, head)
+    columns["strength"] = pa.array(np.clip(cosine, 0.0, 1.0))
+    return fill("relations", len(source), columns)
 
 
 def similar_pairs(
@@ -102,27 +100,21 @@ def similar_pairs(
     exact = vectors[rows].astype(np.float64)
     exact /= np.sqrt(np.einsum("ij,ij->i", exact, exact))[:, None]
     units = exact.astype(np.float32)
-    lefts, rights = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
-    for begin in range(0, len(units), _BLOCK):
-        for column_begin in range(begin, len(units), _BLOCK):
-            product = units[begin : begin + _BLOCK] @ units[column_begin : column_begin + _BLOCK].T
-            row, column = np.nonzero(product >= threshold - _SLACK)
-            is_new = begin + row < column_begin + column
-            lefts.append(begin + row[is_new])
-            rights.append(column_begin + column[is_new])
-    source, target = np.concatenate(lefts), np.concatenate(rights)
-    cosine = np.zeros(len(source), dtype=np.float64)
-    for begin in range(0, len(source), 16 * _BLOCK):
-        part = slice(begin, begin + 16 * _BLOCK)
-        cosine[part] = np.minimum(
-            np.einsum("ij,ij->i", exact[source[part]], exact[target[part]]), 1.0
-        )
-    near = cosine >= threshold
-    source, target, cosine = rows[source[near]], rows[target[near]], cosine[near]
-    keep = strongest(source, target, cosine, max_per_node)
-    source, target, cosine = source[keep], target[keep], cosine[keep]
-    order = np.lexsort((target, source))
-    return source[order], target[order], cosine[order]
+    parts: list[Longs] = [np.zeros((2, 0), np.int64)]
+    for begin, column_begin in combinations_with_replacement(range(0, len(units), _BLOCK), 2):
+        product = units[begin : begin + _BLOCK] @ units[column_begin : column_begin + _BLOCK].T
+        rows_near, columns_near = np.nonzero(product >= threshold - _SLACK)
+        pairs = np.stack([begin + rows_near, column_begin + columns_near])
+        parts.append(pairs[:, pairs[0] < pairs[1]])
+    source, target = np.concatenate(parts, axis=1)
+    cosine = np.zeros(len(source))
+    for part in blocks_of(len(source), 16 * _BLOCK):
+        products = np.einsum("ij,ij->i", exact[source[part]], exact[target[part]])
+        cosine[part] = np.minimum(products, 1.0)
+    near = np.flatnonzero(cosine >= threshold)
+    near = near[strongest(rows[source[near]], rows[target[near]], cosine[near], max_per_node)]
+    near = near[np.lexsort((target[near], source[near]))]
+    return rows[source[near]], rows[target[near]], cosine[near]
 
 
 def _copy_name_vectors(
@@ -131,18 +123,18 @@ def _copy_name_vectors(
     """Copy stored vectors of names that are still called so into wanted rows; which rows have
     one.
     """
-    has_vector = np.zeros(len(keys), dtype=np.bool_)
+    has_vector = np.zeros(len(keys), np.bool_)
     columns = ["_key", "name", "vector_of", "embedding"]
     for batch in store.scan(
         "entities", where=[Term("embedding_model", "==", tag)], columns=columns
     ):
-        is_of_name = pc.equal(batch.column("vector_of"), NAME)
-        named_rows = batch.filter(pc.and_(is_of_name, pc.is_valid(batch.column("embedding"))))
-        place = pc.index_in(named_rows.column("_key"), value_set=keys)
-        is_same = pc.fill_null(pc.equal(names.take(place), named_rows.column("name")), False)
+        is_of_name = pc.equal(batch["vector_of"], NAME)
+        named_rows = batch.filter(pc.and_(is_of_name, pc.is_valid(batch["embedding"])))
+        place = pc.index_in(named_rows["_key"], value_set=keys)
+        is_same = pc.fill_null(pc.equal(names.take(place), named_rows["name"]), False)
         is_same = pc.and_(is_same, pc.fill_null(pa.array(is_wanted).take(place), False))
         rows = place.filter(is_same).to_numpy()
-        embeddings = named_rows.column("embedding").filter(is_same)
+        embeddings = named_rows["embedding"].filter(is_same)
         vectors[rows] = _matrix(embeddings, vectors.shape[1])
         has_vector[rows] = True
     return has_vector
@@ -159,19 +151,17 @@ def _document_vectors(store: RowStore, tag: str, titles: pa.Table) -> dict[str, 
     if not entity_of:
         return {}
     for batch in store.scan("doc_chunks", where=where, columns=["document", "embedding"]):
-        rows = _matrix(batch.column("embedding")).astype(np.float64)
-        for document, vector in zip(batch.column("document").to_pylist(), rows, strict=True):
+        rows = _matrix(batch["embedding"]).astype(np.float64)
+        for document, vector in zip(batch["document"].to_pylist(), rows, strict=True):
             entity = entity_of.get(document)
             if entity is not None:
                 sums[entity] = sums[entity] + vector if entity in sums else vector
-    norms = {
-        entity: float(np.sqrt(np.einsum("i,i->", total, total))) for entity, total in sums.items()
-    }
-    return {
-        entity: (total / norms[entity]).astype(np.float32)
-        for entity, total in sums.items()
-        if norms[entity] > 0
-    }
+    vectors: dict[str, Singles] = {}
+    for entity, total in sums.items():
+        norm = float(np.sqrt(np.einsum("i,i->", total, total)))
+        if norm > 0:
+            vectors[entity] = (total / norm).astype(np.float32)
+    return vectors
 
 
 def _matrix(lists: pa.Array | pa.ChunkedArray, dimension: int = 0) -> Singles:

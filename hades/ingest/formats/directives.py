@@ -26,6 +26,7 @@ from hades.ingest.formats.markup import (
 )
 from hades.text.blocks import BlockKind, read_blocks
 from hades.text.sentences import sentences_of
+from hades.text.word_lists import word_set
 
 _DIRECTIVE = re.compile(r"(\s*)\.\. ([A-Za-z][\w:.-]*)::(?:[ \t]+(.*))?$")
 _EXPLICIT = re.compile(r"\s*\.\.(?:[ \t]|$)")  # a target, a substitution or a comment
@@ -41,74 +42,28 @@ _ESCAPE = re.compile(
 )  # `\-\-flag` is --flag; not before the end of a literal
 _LITERAL = re.compile(r"``([^`\n]{1,300})``")
 _RST_LINK = re.compile(r"`([^`<>\n]{1,300}?)\s{0,9}<([^<>`\s]{1,300})>`__?")
-_CODE = frozenset(
-    {
-        "code-block",
-        "code",
-        "sourcecode",
-        "parsed-literal",
-        "prompt",
-        "doctest",
-        "ipython",
-        "literal",
-        "code-cell",
-        "example",
-        "run",
-        "testcode",
-        "testoutput",
-    }
+_CODE = word_set(
+    """
+    code-block code sourcecode parsed-literal prompt doctest ipython literal code-cell
+    example run testcode testoutput
+    """
 )
-_UNSEEN = frozenset(
-    {
-        "toctree",
-        "contents",
-        "index",
-        "meta",
-        "highlight",
-        "currentmodule",
-        "image",
-        "raw",
-        "include",
-        "literalinclude",
-    }
+_UNSEEN = word_set(
+    """
+    toctree contents index meta highlight currentmodule image raw include literalinclude
+    """
 )
-_LAYOUT = frozenset(  # what is inside is read, the directive says nothing
-    {
-        "only",
-        "ifconfig",
-        "tabs",
-        "tab-set",
-        "container",
-        "compound",
-        "grid",
-        "hlist",
-        "program",
-        "glossary",
-        "epigraph",
-        "pull-quote",
-        "default-role",
-        "role",
-        "sectionauthor",
-        "codeauthor",
-        "moduleauthor",
-        "tabularcolumns",
-    }
+_LAYOUT = word_set(
+    """
+    only ifconfig tabs tab-set container compound grid hlist program glossary epigraph
+    pull-quote default-role role sectionauthor codeauthor moduleauthor tabularcolumns
+    """
 )
-_TITLED = frozenset(
-    {
-        "admonition",
-        "tab",
-        "tab-item",
-        "group-tab",
-        "dropdown",
-        "details",
-        "collapse",
-        "card",
-        "grid-item-card",
-        "topic",
-        "sidebar",
-        "centered",
-    }
+_TITLED = word_set(
+    """
+    admonition tab tab-item group-tab dropdown details collapse card grid-item-card topic
+    sidebar centered
+    """
 )
 _ADORNMENT = re.compile(r"([=\-`:.'\"~^_*+#<>])\1{2,}[ \t]*$")
 _CSS_CLASS = re.compile(r"[a-z][a-z0-9_ ]*-[a-z0-9_ -]*")
@@ -117,16 +72,13 @@ _GRID_RULE, _SIMPLE_RULE = (
     re.compile(r"\s*\+(?:[-=]{2,}\+)+$"),
     re.compile(r"\s*={2,}(?: +={2,})+$"),
 )
-_DESCRIBED = frozenset(
-    {"function", "class", "method", "attribute", "data", "option", "envvar", "module"}
-)
-_PLAIN_ROLES = frozenset(
-    {"ref", "doc", "term", "numref", "any", "emphasis", "strong", "sub", "sup", "title", "abbr"}
-)
+_DESCRIBED = word_set("function class method attribute data option envvar module")
+_PLAIN_ROLES = word_set("ref doc term numref any emphasis strong sub sup title abbr")
 # Directives that describe a name, and the roles that lead to names of code.
-_CODE_ROLES = frozenset(
-    {"class", "func", "function", "meth", "method", "attr", "attribute", "data"}
-    | {"exc", "exception", "mod", "module", "obj", "const"}
+_CODE_ROLES = word_set(
+    """
+    class func function meth method attr attribute data exc exception mod module obj const
+    """
 )
 _DESCRIBED_NAMES = _CODE_ROLES | {"option", "envvar", "confval"}
 # Characters for private use, one a role of a page.
@@ -142,15 +94,14 @@ _VERSIONS = {
 
 def read_rst(text: str) -> tuple[str, Outline]:
     """The text as Markdown with as many lines, and its outline."""
-    reader = _RstReader(text.split("\n"))
-    reader.read()
-    lines = reader.written
+    reader = _RstReader(text)
     starts = [0]
-    for line in lines:
+    for line in reader.written:
         starts.append(starts[-1] + len(line) + 1)
-    read_headings = reader.headings[:MAX_HEADINGS]
-    headings = [Heading(level, title, starts[line]) for level, title, line in read_headings]
-    written = "\n".join(lines)
+    headings = []
+    for level, title, row in reader.headings[:MAX_HEADINGS]:
+        headings.append(Heading(level, title, starts[row]))
+    written = "\n".join(reader.written)
     return written, outline(written, headings)
 
 
@@ -164,17 +115,14 @@ class RoleLink(NamedTuple):
 
 def rst_links(text: str) -> list[RoleLink]:
     """The roles in the sentences of a page that may lead to another page or section."""
-    reader = _RstReader(text.split("\n"), marks_roles=True)
-    reader.read()
+    reader = _RstReader(text, marks_roles=True)
     links = []
     for block in read_blocks("\n".join(reader.written)):
         if block.kind not in (BlockKind.PARAGRAPH, BlockKind.ITEM):
             continue
         for sentence in sentences_of(" ".join(block.source.split())):
             plain = _MARK.sub("", sentence)
-            for mark in _MARK.findall(sentence):
-                role, target = reader.roles[ord(mark) - _FIRST_MARK]
-                links.append(RoleLink(role, target, plain))
+            links += [RoleLink(*role, plain) for role in reader.marked_roles(sentence)]
     return links
 
 
@@ -188,13 +136,10 @@ class RoleLine(NamedTuple):
 
 def rst_roles(text: str) -> tuple[list[RoleLine], list[str]]:
     """The roles of a page that are no code, each with its line, and the titles of its sections."""
-    reader = _RstReader(text.split("\n"), marks_roles=True)
-    reader.read()
+    reader = _RstReader(text, marks_roles=True)
     roles = []
     for row, line in enumerate(reader.written):
-        for mark in _MARK.findall(line):
-            role, target = reader.roles[ord(mark) - _FIRST_MARK]
-            roles.append(RoleLine(row, role, target))
+        roles += [RoleLine(row, *role) for role in reader.marked_roles(line)]
     return roles, [_MARK.sub("", title) for _, title, _ in reader.headings]
 
 
@@ -208,19 +153,18 @@ class Anchor(NamedTuple):
 
 def rst_anchors(text: str) -> list[Anchor]:
     """The labels, terms and described names of a page."""
-    reader = _RstReader(text.split("\n"))
-    reader.read()
+    reader = _RstReader(text)
     anchors = []
     module = ""
-    for row, line in enumerate(text.split("\n")):
-        if label := _LABEL.match(line.rstrip()):
-            anchors.append(Anchor("ref", label[1].lower(), _heading_at(reader.headings, text, row)))
-        directive = _DIRECTIVE.match(line.rstrip())
+    for row, line in enumerate(reader.lines):
+        if label := _LABEL.match(line):
+            anchors.append(Anchor("ref", label[1].lower(), reader.heading_at(row)))
+        directive = _DIRECTIVE.match(line)
         if directive is None:
             continue
         kind = directive[2].rpartition(":")[2].removeprefix("auto")
         name = (directive[3] or "").partition("(")[0].strip()
-        heading = _heading_above(reader.headings, row)
+        heading = reader.heading_above(row)
         if kind in ("currentmodule", "module"):
             module = name
         if kind in _DESCRIBED_NAMES and name:
@@ -228,7 +172,8 @@ def rst_anchors(text: str) -> list[Anchor]:
             anchors.append(Anchor(namespace, name, heading))
             anchors.append(Anchor(namespace, f"{module}.{name}", heading))
         if kind == "glossary":
-            anchors += [Anchor("term", term, heading) for term in _terms_below(text, row)]
+            terms = _terms_below(reader.lines[row + 1 :])
+            anchors += [Anchor("term", term, heading) for term in terms]
     return anchors
 
 
@@ -240,28 +185,10 @@ def namespace_of(role: str) -> str:
     return "ref" if plain == "numref" else plain
 
 
-def _heading_above(headings: Sequence[tuple[int, str, int]], row: int) -> str:
-    """The heading that a line stands under."""
-    above = [heading for _, heading, line in headings if line <= row]
-    return above[-1] if above else ""
-
-
-def _heading_at(headings: Sequence[tuple[int, str, int]], text: str, row: int) -> str:
-    """The heading that follows a label, or the one above it where a paragraph follows."""
-    lines = text.split("\n")
-    following = row + 1
-    while following < len(lines) and (
-        not lines[following].strip() or _LABEL.match(lines[following])
-    ):
-        following += 1
-    return _heading_above(headings, following)
-
-
-def _terms_below(text: str, row: int) -> list[str]:
+def _terms_below(lines: Sequence[str]) -> list[str]:
     """The terms of a glossary: its least indented lines."""
-    lines = text.split("\n")[row + 1 :]
-    body = list(takewhile(lambda line: not line.strip() or line[0] in " \t", lines))
-    written = [line for line in body if line.strip() and not _OPTION.match(line)]
+    body = takewhile(lambda line: not line or line[0] in " \t", lines)
+    written = [line for line in body if line and not _OPTION.match(line)]
     margin = min(map(_indent, written), default=0)
     return [line.strip().lower() for line in written if _indent(line) == margin]
 
@@ -272,29 +199,47 @@ class _RstReader:
     With `marks_roles` a private character behind the words of a role gives its place in `roles`.
     """
 
-    def __init__(self, lines: list[str], marks_roles: bool = False) -> None:
-        self._lines = [line.rstrip() for line in lines]
+    def __init__(self, text: str, marks_roles: bool = False) -> None:
+        self.lines = [line.rstrip() for line in text.split("\n")]
         self._marks_roles = marks_roles
         self.roles: list[tuple[str, str]] = []  # role, target
         self.written: list[str] = []
         self.headings: list[tuple[int, str, int]] = []  # level, title, line
         self._levels: dict[tuple[str, bool], int] = {}
-        plain = (line for line in self._lines if not _ADORNMENT.match(line))
+        plain = (line for line in self.lines if not _ADORNMENT.match(line))
         self._titles = _read_labels(
             plain, _LABEL, lambda line: "" if line.startswith("..") else line.strip()
         )
-        links = filter(None, map(_NAMED_LINK.match, self._lines))
-        replaced = filter(None, map(_SUBSTITUTION.match, self._lines))
-        self._substitutions = {
-            match[1]: match[3] if match[2] == "replace" else "" for match in replaced
-        }
-        self._links = {(match[1] or match[2]).casefold() for match in links}
+        self._substitutions: dict[str, str] = {}
+        self._links: set[str] = set()
+        for line in self.lines:
+            if link := _NAMED_LINK.match(line):
+                self._links.add((link[1] or link[2]).casefold())
+            if replaced := _SUBSTITUTION.match(line):
+                self._substitutions[replaced[1]] = replaced[3] * (replaced[2] == "replace")
+        self._read()
 
-    def read(self) -> None:
+    def heading_above(self, row: int) -> str:
+        """The heading that a line stands under."""
+        above = [heading for _, heading, line in self.headings if line <= row]
+        return above[-1] if above else ""
+
+    def heading_at(self, row: int) -> str:
+        """The heading that follows a label, or the one above it where a paragraph follows."""
+        row += 1
+        while row < len(self.lines) and (not self.lines[row] or _LABEL.match(self.lines[row])):
+            row += 1
+        return self.heading_above(row)
+
+    def marked_roles(self, text: str) -> list[tuple[str, str]]:
+        """The roles, with their targets, whose marks stand in a text that was written."""
+        return [self.roles[ord(mark) - _FIRST_MARK] for mark in _MARK.findall(text)]
+
+    def _read(self) -> None:
         """Every line; lines of blocks are taken by what begins them."""
-        while len(self.written) < len(self._lines):
+        while len(self.written) < len(self.lines):
             row = len(self.written)
-            line = self._lines[row]
+            line = self.lines[row]
             directive = _DIRECTIVE.match(line)
             if directive:
                 self._directive(*directive.groups(default=""))
@@ -312,19 +257,19 @@ class _RstReader:
 
     def _title(self, row: int) -> bool:
         """A title with its underline, and the overline before it; a transition stays as it is."""
-        line, following, third, *_ = [*self._lines[row : row + 3], "", ""]
-        is_over = bool(_ADORNMENT.match(line)) and line == third and bool(following.strip())
+        line, following, third = [*self.lines[row : row + 3], "", ""][:3]
+        is_over = bool(_ADORNMENT.match(line) and line == third and following)
         title, under = (following, third) if is_over else (line, following)
         adornment = _ADORNMENT.match(under)
-        if not adornment or not title.strip() or len(under) < len(title) or _ADORNMENT.match(title):
+        if not adornment or not title or len(under) < len(title) or _ADORNMENT.match(title):
             return False
         if not is_over and title.startswith((" ", "\t")):
             return False
-        level = self._levels.setdefault((adornment.group(1), is_over), len(self._levels) + 1)
-        heading = plain_title(self._inline(title))
-        self.headings.append((level, heading, row))
-        marked = f"{'#' * min(level, 6)} {self._inline(title.strip())}"
-        self.written += [marked, "", ""] if is_over else [marked, ""]
+        level = self._levels.setdefault((adornment[1], is_over), len(self._levels) + 1)
+        self.headings.append((level, plain_title(self._inline(title)), row))
+        self.written += [f"{'#' * min(level, 6)} {self._inline(title.strip())}", ""]
+        if is_over:
+            self.written.append("")
         return True
 
     def _directive(self, indent: str, name: str, argument: str) -> None:
@@ -340,37 +285,27 @@ class _RstReader:
             self._code(len(indent), argument.split(maxsplit=1)[0] if argument else "")
             return
         if kind in _TABLES:
-            lines = self._lines[row + 1 : self._block_end(row, len(indent))]
+            lines = self.lines[row + 1 : self._block_end(row, len(indent))]
             rows = _csv_rows(lines) if kind == "csv-table" else _list_rows(lines)
             self._table(list(rows), len(lines) + 1, argument)
             return
         has_body = self._block_end(row, len(indent)) > row + 1
         self.written.append(indent + self._inline(_directive_line(kind, argument, has_body)))
-        self.written += _blank_options(_OPTION, self._lines, row + 1)
+        self.written += _blank_options(_OPTION, self.lines, row + 1)
 
     def _drawn_table(self, row: int) -> bool:
         """A table that is drawn with lines."""
-        is_grid = _GRID_RULE.match(self._lines[row])
-        if not is_grid and not _SIMPLE_RULE.match(self._lines[row]):
-            return False
-        if is_grid:
-            lines = list(takewhile(str.strip, self._lines[row:]))
+        if _GRID_RULE.match(self.lines[row]):
+            lines = list(takewhile(bool, self.lines[row:]))
             rows = list(_grid_rows(lines))
-        else:
-            lines = self._simple_table(row)
+        elif _SIMPLE_RULE.match(self.lines[row]):
+            lines = _simple_table(self.lines[row:])
             rows = list(_simple_rows(lines))
+        else:
+            return False
         if rows:
             self._table(rows, len(lines))
         return bool(rows)
-
-    def _simple_table(self, row: int) -> list[str]:
-        """The lines of a table below lines of `=`; blank lines may stand between its rows."""
-        lines = self._lines[row:]
-        rules = [place for place, line in enumerate(lines) if _SIMPLE_RULE.match(line)]
-        for rule in rules[1:3]:
-            if lines[rule + 1 : rule + 2] in ([], [""]):
-                return lines[: rule + 1]
-        return []
 
     def _table(self, rows: list[list[str]], n_lines: int, title: str = "") -> None:
         """Rows, the first of them the heading, as Markdown in the place of these lines."""
@@ -383,21 +318,21 @@ class _RstReader:
         """The block that is indented beyond `indent` as fenced code, its fences in the blank lines
         around it.
         """
-        self.written += _blank_options(_OPTION, self._lines, len(self.written))
+        self.written += _blank_options(_OPTION, self.lines, len(self.written))
         first = len(self.written)
-        while first < len(self._lines) and not self._lines[first]:
+        while first < len(self.lines) and not self.lines[first]:
             first += 1
-        last = self._block_end(first - 1, indent) if first < len(self._lines) else first
+        last = self._block_end(first - 1, indent) if first < len(self.lines) else first
         is_empty = first == len(self.written) or last <= first
-        if is_empty or any(self._lines[last : last + 1]):
+        if is_empty or any(self.lines[last : last + 1]):
             # nothing is indented, or there is no blank line for a fence: it is read on as it stands
             return
-        block = self._lines[first:last]
+        block = self.lines[first:last]
         margin = min(_indent(line) for line in block if line)
         fence = "~~~" if any("```" in line for line in block) else "```"
         self.written += [""] * (first - len(self.written) - 1)
         self.written += [fence + language, *(line[margin:] for line in block)]
-        if last < len(self._lines):
+        if last < len(self.lines):
             self.written.append(fence)
         else:
             self.written[-1] += f"\n{fence}"
@@ -407,9 +342,9 @@ class _RstReader:
         on.
         """
         end = row + 1
-        for place in range(row + 1, len(self._lines)):
-            if self._lines[place]:
-                if _indent(self._lines[place]) <= indent:
+        for place in range(row + 1, len(self.lines)):
+            if self.lines[place]:
+                if _indent(self.lines[place]) <= indent:
                     break
                 end = place + 1
         return end
@@ -438,6 +373,19 @@ class _RstReader:
         return name if name.casefold() in self._links else match[0]
 
 
+def _simple_rules(lines: Sequence[str]) -> list[int]:
+    """The rows of the lines of `=` of a table."""
+    return [row for row, line in enumerate(lines) if _SIMPLE_RULE.match(line)]
+
+
+def _simple_table(lines: list[str]) -> list[str]:
+    """The lines of a table below lines of `=`; blank lines may stand between its rows."""
+    for rule in _simple_rules(lines)[1:3]:
+        if not any(lines[rule + 1 : rule + 2]):
+            return lines[: rule + 1]
+    return []
+
+
 def _grid_rows(lines: list[str]) -> Iterator[list[str]]:
     """The cells of a table drawn with `+---+`; a cell over several columns fills the first of
     them.
@@ -463,15 +411,15 @@ def _simple_rows(lines: list[str]) -> Iterator[list[str]]:
     """The cells of a table below lines of `=`; a line with nothing in its first column goes on with
     the row above.
     """
-    rules = [place for place, line in enumerate(lines) if _SIMPLE_RULE.match(line)]
-    begins = [match.start() for match in re.finditer(r"=+", lines[0])] if lines else []
-    if len(rules) == 2:
-        yield [""] * len(begins)
+    if not lines:
+        return
+    begins = [match.start() for match in re.finditer(r"=+", lines[0])]
+    columns = [slice(*bounds) for bounds in zip(begins, [*begins[1:], None], strict=True)]
+    if len(_simple_rules(lines)) == 2:
+        yield [""] * len(columns)
     row: list[str] = []
     for line in lines[1:]:
-        cells = [
-            line[begin:end].strip() for begin, end in zip(begins, [*begins[1:], None], strict=True)
-        ]
+        cells = [line[column].strip() for column in columns]
         if row and (not line.strip() or cells[0] or line in (lines[0], lines[-1])):
             yield row
             row = []
@@ -527,7 +475,8 @@ def _directive_line(kind: str, argument: str, has_body: bool) -> str:
 
 def _role_text(match: re.Match[str], titles: Mapping[str, str]) -> str:
     """What a role shows: its text, the title of what it refers to, or a name of code."""
-    kind, shown, target = match.group(1).rpartition(":")[2], match.group(2), match.group(3)
+    name, shown, target = match.groups()
+    kind = name.rpartition(":")[2]
     if kind in _PLAIN_ROLES:
         if target or " " in shown:
             return shown
@@ -549,30 +498,11 @@ _MYST_ROLE = re.compile(
 )
 _MYST_OPTION = re.compile(r"\s*:[\w-]+:(?:\s|$)")
 _MKDOCSTRINGS = re.compile(r"::: ([\w.]{1,200})$")
-_BOXES = frozenset(
-    {
-        "note",
-        "tip",
-        "info",
-        "caution",
-        "warning",
-        "danger",
-        "important",
-        "details",
-        "success",
-        "hint",
-        "question",
-        "attention",
-        "error",
-        "abstract",
-        "example",
-        "failure",
-        "bug",
-        "quote",
-        "seealso",
-        "tabs",
-        "steps",
-    }
+_BOXES = word_set(
+    """
+    note tip info caution warning danger important details success hint question attention
+    error abstract example failure bug quote seealso tabs steps
+    """
 )
 _NAMED_BOXES = _BOXES - {"tabs", "steps", "details"}
 _BOX = re.compile(
@@ -681,7 +611,7 @@ def _html_heading(level: str, lines: list[str]) -> list[str]:
 
 def _blank_options(option: re.Pattern[str], lines: list[str], row: int) -> list[str]:
     """A blank line for each option of a directive that stands from this row on."""
-    return [""] * sum(1 for _ in takewhile(option.match, islice(lines, row, None)))
+    return [""] * len(list(takewhile(option.match, islice(lines, row, None))))
 
 
 def _read_labels(

@@ -383,9 +383,10 @@ class CommentBlocks:
         """Lines that hold only a comment, or begin with what may stand between a comment and a
         definition.
         """
-        attribute_lines = {
-            row for row in range(len(lines)) if lines.text(row).lstrip().startswith(_BETWEEN)
-        }
+        attribute_lines = set()
+        for row in range(len(lines)):
+            if lines.text(row).lstrip().startswith(_BETWEEN):
+                attribute_lines.add(row)
         for block in self._blocks:
             attribute_lines.update(range(lines.at(block.start), lines.at(block.end - 1) + 1))
         return attribute_lines

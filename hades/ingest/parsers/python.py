@@ -136,9 +136,11 @@ class _Reader:
 
     def _statement_lines(self) -> set[int]:
         """Lines on which a statement begins, with its decorators, counted from 0."""
-        return {
-            _first_line(node) - 1 for node in ast.walk(self._tree) if isinstance(node, ast.stmt)
-        }
+        lines: set[int] = set()
+        for node in ast.walk(self._tree):
+            if isinstance(node, ast.stmt):
+                lines.add(_first_line(node) - 1)
+        return lines
 
     def _open(self, node: _Definition, scope: _Scope) -> _Scope:
         local = f"{scope.local_name}.{node.name}" if scope.local_name else node.name

@@ -81,12 +81,10 @@ class ArxivSource(RowsSource):
             return replace(paper, links=tuple(links))
 
         yield from parse_rows(self._rows, self.kind, with_links)
-        for (
-            path,
-            links,
-        ) in links_of_files:  # one note for all: a part of a corpus often comes with all its links
+        # One note for all: a part of a corpus often comes with all its links.
+        for path, links in links_of_files:
             if strangers := [paper for paper in links if paper not in self._seen]:
-                listed = ", ".join(strangers[:5]) + (", ..." if len(strangers) > 5 else "")
+                listed = ", ".join(strangers[:5] + ["..."] * (len(strangers) > 5))
                 detail = (
                     f"{len(strangers)} papers with links are not among the papers read: {listed}"
                 )
@@ -108,10 +106,9 @@ def _keep_link(none: Link, ends: tuple[str, str], links: _Links, _line: int, row
     # A reference that the running text never mentions is still stated once, in the list of
     # references.
     count = link.count + (max(1, mentions) if isinstance(mentions, int) else 1)
-    sentences = [
-        *link.context.splitlines(),
-        " ".join(context.split()) if isinstance(context, str) else "",
-    ]
+    sentences = link.context.splitlines()
+    if isinstance(context, str):
+        sentences.append(" ".join(context.split()))
     contexts = "\n".join(dict.fromkeys(filter(None, sentences)))  # its sentences, one a line
     links[source][target] = replace(link, target=target, count=count, context=contexts)
 
@@ -130,6 +127,7 @@ def _paper(row: Row) -> Material:
             RejectReason.NOT_TEXT, f"paper {identifier!r} holds NUL characters", len(text)
         )
     authors, date = _authors(row), _date(row)
+    unread = [name for name in row if name not in _READ_FIELDS and row[name] is not None]
     facts = {
         "id": identifier,
         "title": title,
@@ -137,11 +135,7 @@ def _paper(row: Row) -> Material:
         "authors": authors,
         "categories": _categories(row.get("categories")),
         "date": date,
-        "metadata": {
-            name: value
-            for name, value in row.items()
-            if name not in _READ_FIELDS and value is not None
-        },
+        "metadata": {name: row[name] for name in unread},
     }
     return Material(
         origin=identifier,
@@ -178,11 +172,8 @@ def _authors(row: Row) -> tuple[str, ...]:
         names = _AUTHOR_SPLIT.split(" ".join(_without_brackets(plain).split()))
     else:
         names = []
-    return tuple(
-        dict.fromkeys(
-            name for name in names if name and "\0" not in name and not _SUFFIX.match(name)
-        )
-    )
+    written = [name for name in names if name and "\0" not in name and not _SUFFIX.match(name)]
+    return tuple(dict.fromkeys(written))
 
 
 def _without_brackets(authors: str) -> str:
@@ -199,11 +190,9 @@ def _without_brackets(authors: str) -> str:
 def _categories(value: object) -> tuple[str, ...]:
     if isinstance(value, str):
         return tuple(value.split())
-    return (
-        tuple(category for category in value if isinstance(category, str))
-        if isinstance(value, list)
-        else ()
-    )
+    if not isinstance(value, list):
+        return ()
+    return tuple(category for category in value if isinstance(category, str))
 
 
 def _date(row: Row) -> datetime | None:

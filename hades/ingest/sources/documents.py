@@ -16,7 +16,7 @@ from datetime import datetime
 from functools import partial
 from itertools import accumulate
 from pathlib import Path, PurePosixPath
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from urllib.parse import unquote
 
 import yaml
@@ -57,8 +57,10 @@ from hades.ingest.sources.files import (
 from hades.ingest.sources.git import read_dates_added
 from hades.ingest.sources.material import Link, Material, RejectedInput, RejectReason
 from hades.ingest.sources.remote.ledger import ledger_of_mirror
+from hades.text.word_lists import word_set
 from schemas.ids import sha256_text
 from schemas.nodes import ChunkKind, NameType, RelationType
+from schemas.record import JsonObject
 from schemas.sources import SourceKind, SourceSpec
 
 READER = "hades.ingest.formats.registry:read_format"
@@ -188,7 +190,7 @@ class NoteIndex:
         return by_path or self._by_name.get(name) or self._by_alias.get(name)
 
 
-def read_note(text: str, title: str, origin: str, index: NoteIndex) -> dict[str, Any]:
+def read_note(text: str, title: str, origin: str, index: NoteIndex) -> JsonObject:
     """What a note states beside its text, by the fields of `Material`.
 
     Links to other files are links; tags, properties and links to pages that do not exist are named
@@ -237,26 +239,27 @@ def read_roles(text: str, origin: str, index: NoteIndex) -> tuple[Link, ...]:
         place = index.find_role(link, origin)
         if place is not None:
             sentences.setdefault(place, []).append(link.sentence)
-    links = [
-        Link(
-            RelationType.REFERS_TO,
-            target,
-            count=len(texts),
-            context="\n".join(dict.fromkeys(texts)),
-            section=heading,
+    links = []
+    for (target, heading), texts in sorted(sentences.items()):
+        links.append(
+            Link(
+                RelationType.REFERS_TO,
+                target,
+                count=len(texts),
+                context="\n".join(dict.fromkeys(texts)),
+                section=heading,
+            )
         )
-        for (target, heading), texts in sorted(sentences.items())
-    ]
     return tuple(links[:_MAX_FACTS])
 
 
-def stated_date(front: dict[str, Any]) -> datetime | None:
+def stated_date(front: JsonObject) -> datetime | None:
     """When a note says that it was written."""
     dates = (as_utc(front.get(key)) for key in _DATE_KEYS)
     return next((date for date in dates if date is not None), None)
 
 
-def front_matter(text: str) -> dict[str, Any]:
+def front_matter(text: str) -> JsonObject:
     """The YAML block at the start of a note; empty when there is none or it is damaged."""
     match = FRONT_MATTER.match(text)
     if not match or _opens_too_many(match.group(1)):
@@ -273,12 +276,12 @@ def _opens_too_many(text: str) -> bool:
     return max(accumulate(steps, lambda opened, step: max(opened + step, 0), initial=0)) > _DEEPEST
 
 
-def aliases_of(front: dict[str, Any]) -> list[str]:
+def aliases_of(front: JsonObject) -> list[str]:
     """Other names of a note."""
     return [*_texts(front.get("aliases")), *_texts(front.get("alias"))]
 
 
-def _targets(body: str, front: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def _targets(body: str, front: JsonObject) -> Iterator[tuple[str, str]]:
     """Every link as (relation, target)."""
     for match in _WIKI_LINK.finditer(body):
         if not match.group(1):
@@ -296,7 +299,7 @@ def _targets(body: str, front: dict[str, Any]) -> Iterator[tuple[str, str]]:
                 yield match.group(1).replace("-", " ").lower(), page.group(2).strip()
 
 
-def _tags(body: str, front: dict[str, Any]) -> Iterator[str]:
+def _tags(body: str, front: JsonObject) -> Iterator[str]:
     for key in ("tags", "tag", "keywords"):
         for text in _texts(front.get(key)):
             yield text.lstrip("#")
@@ -332,9 +335,7 @@ _PROSE = {
     "": "text",
 }
 _MIMES = {"markdown": "text/markdown", "rst": "text/x-rst", "text": "text/plain"}
-_ARCHIVES = frozenset(
-    {".zip", ".tar", ".gz", ".tgz", ".bz2", ".xz", ".zst", ".7z", ".rar", ".jar", ".iso"}
-)
+_ARCHIVES = word_set(".zip .tar .gz .tgz .bz2 .xz .zst .7z .rar .jar .iso")
 _SAVE_AS = {
     ".docx": (".doc", ".rtf", ".odt", ".pages"),
     ".pptx": (".ppt", ".odp", ".key"),
@@ -495,7 +496,7 @@ def _documents(file: FileEntry, parsers: ConfinedPool, notes: NoteIndex) -> list
         raise Unusable(RejectReason.NOT_TEXT, why_not_read(suffix))
     text = read_text(file.path)
     prose = read_prose(text, file.relative, language)
-    fields: dict[str, Any] = {
+    fields: JsonObject = {
         "origin": file.relative,
         "uri": file.relative,
         "source": SourceKind.DOCUMENTS,

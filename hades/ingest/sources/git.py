@@ -155,14 +155,12 @@ def check_out_past(folder: Path, moment: datetime, into: Path) -> Path | None:
     Commits count along the first parents, by the time they were made; before the first of them the
     folder is empty.
     """
+    places = ("--show-toplevel", "--git-path", "objects", "--git-path", "shallow")
+    last_commit = ("--max-count=1", "HEAD", "--", ".")
     try:
-        if shutil.which("git") is None or not run_git(
-            folder, "rev-list", "--max-count=1", "HEAD", "--", "."
-        ):
+        if shutil.which("git") is None or not run_git(folder, "rev-list", *last_commit):
             return None
-        paths = run_git(
-            folder, "rev-parse", "--show-toplevel", "--git-path", "objects", "--git-path", "shallow"
-        )
+        paths = run_git(folder, "rev-parse", *places)
     except GitError:
         return None
     root, objects, shallow = (folder / line for line in os.fsdecode(paths).splitlines())
@@ -260,17 +258,17 @@ def read_history(
         return []
     selection = [*_bounds(git_dir, newest, rules), newest]
     commits = list(_read_commits(git_dir, selection, rules.keep_emails))
-    names = _read_names(
-        git_dir, selection, {known.id for known in commits if len(known.changes) <= MAX_FILES}
-    )
+    read_ids = {known.id for known in commits if len(known.changes) <= MAX_FILES}
+    names = _read_names(git_dir, selection, read_ids)
     for row, known in enumerate(commits):
         of_file = names.get(known.id, {})
-        changes = [
-            replace(change, names=tuple(dict.fromkeys(of_file.get(change.path, ()))))
-            for change in known.changes
-        ]
+        changes = [_with_names(change, of_file.get(change.path, ())) for change in known.changes]
         commits[row] = replace(known, changes=tuple(changes))
     return commits
+
+
+def _with_names(change: FileChange, names: Iterable[str]) -> FileChange:
+    return replace(change, names=tuple(dict.fromkeys(names)))
 
 
 def list_commits(git_dir: Path, commit: str, rules: HistorySettings = USUAL) -> list[str]:
@@ -311,11 +309,8 @@ def read_dates_added(folder: Path) -> dict[str, datetime]:
         commits = _read_commits(git_dir, selection, keep_emails=False)
         dates = dates_added(name_as_newest(commits))
         inside = "" if root == folder else f"{folder.relative_to(root).as_posix()}/"
-        return {
-            path.removeprefix(inside): date
-            for path, date in dates.items()
-            if path.startswith(inside)
-        }
+        paths = [path for path in dates if path.startswith(inside)]
+        return {path.removeprefix(inside): dates[path] for path in paths}
     return {}
 
 
@@ -387,18 +382,10 @@ def _read_names(
     with TemporaryDirectory() as folder:
         attributes = Path(folder) / "attributes"
         attributes.write_text(_ATTRIBUTES)
-        arguments = (
-            "-c",
-            f"core.attributesFile={os.fspath(attributes)}",
-            "log",
-            "-p",
-            "-U0",
-            *_DIFF,
-        )
+        settings = ("-c", f"core.attributesFile={attributes}")
         patterns = [f"*{suffix}" for suffix in sorted(CODE_SUFFIXES)]
-        with stream_git(
-            git_dir, *arguments, f"--format={_MARK}%H", *selection, "--", *patterns
-        ) as output:
+        arguments = ("log", "-p", "-U0", *_DIFF, f"--format={_MARK}%H", *selection)
+        with stream_git(git_dir, *settings, *arguments, "--", *patterns) as output:
             return _parse_patches(output, commit_ids)
 
 
@@ -422,12 +409,14 @@ def _parse_patches(output: IO[bytes], commit_ids: set[str]) -> dict[str, dict[st
         elif line.startswith(b"+++ "):
             path = line[4:].decode("utf-8", "replace").rstrip("\n\t")
             names = files.setdefault(path.removeprefix("b/"), []) if path != "/dev/null" else None
-        elif names is not None and (
-            first == b"@" or (first in b"+-" and len(line) < _MAX_PATCH_LINE)
-        ):
-            code = line.split(b"@@", 2)[-1][:_MAX_PATCH_LINE] if first == b"@" else line[1:]
-            defined = _DEFINED.match(code)  # around the changed lines, or in one of them
-            names += [defined.group(1).decode("utf-8", "replace")] if defined else []
+        elif names is not None:
+            code = b""
+            if first == b"@":  # the definition around the changed lines
+                code = line.split(b"@@", 2)[-1][:_MAX_PATCH_LINE]
+            elif first in b"+-" and len(line) < _MAX_PATCH_LINE:
+                code = line[1:]
+            if defined := _DEFINED.match(code):
+                names.append(defined[1].decode("utf-8", "replace"))
     return names_of
 
 

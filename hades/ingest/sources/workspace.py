@@ -39,6 +39,7 @@ from hades.ingest.sources.git import (
 )
 from hades.ingest.sources.material import CodeFile, Material, RejectedInput, RejectReason
 from hades.settings.tree import HistorySettings
+from hades.text.word_lists import word_set
 from schemas.nodes import CHANGED_FILES, ChunkKind
 from schemas.sources import SourceKind, SourceSpec
 
@@ -278,11 +279,15 @@ CONFIGURATION_LANGUAGES = frozenset(
 )
 PROSE_LANGUAGES = frozenset({"markdown", "rst", "text"})
 # Written by package managers: large, and nobody asks what they say.
-_GENERATED_NAMES = frozenset(
-    {"package-lock.json", "npm-shrinkwrap.json", "pnpm-lock.yaml", "composer.lock"}
+_GENERATED_NAMES = word_set(
+    """
+    package-lock.json npm-shrinkwrap.json pnpm-lock.yaml composer.lock
+    """
 )
-_BARE_NAMES = frozenset(
-    {"README", "CHANGELOG", "CHANGES", "CONTRIBUTING", "HISTORY", "NEWS", "NOTES", "TODO"}
+_BARE_NAMES = word_set(
+    """
+    README CHANGELOG CHANGES CONTRIBUTING HISTORY NEWS NOTES TODO
+    """
 )
 
 

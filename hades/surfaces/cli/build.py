@@ -63,6 +63,7 @@ from hades.wiring import (
     paid_models,
     store_file,
 )
+from schemas.record import JsonObject
 
 MAX_DAYS = 366
 FLOWS = (
@@ -142,7 +143,7 @@ def run_build(
         return _forecast(from_stage, days)
     settings = load_settings()
     observe(settings)
-    reports: list[dict[str, Any]] = []
+    reports: list[JsonObject] = []
     with (
         show_progress() as progress,
         hold_build("hades build"),
@@ -224,7 +225,7 @@ def run_flow_here(
     keep_libraries_quiet()
     began = time.perf_counter()
     with show_progress() as progress:
-        run: Callable[[str, dict[str, Any], ProgressReport], Any] = _run_without_prefect
+        run: Callable[[str, JsonObject, ProgressReport], Any] = _run_without_prefect
         if find_spec("prefect"):
             # No module here may import the ring above; a wheel has it under the one name `hades`.
             flows = "hades.flows" if find_spec("hades.flows") else "flows"
@@ -237,9 +238,7 @@ def run_flow_here(
     return Answer(document, (*lines, f"{flow} done in {seconds:.1f} s"))
 
 
-def _run_without_prefect(
-    flow: str, arguments: dict[str, Any], progress: ProgressReport
-) -> dict[str, Any]:
+def _run_without_prefect(flow: str, arguments: JsonObject, progress: ProgressReport) -> JsonObject:
     """The stages of the night in this process, for an installation without the extra `flows`."""
     if flow != "nightly":
         raise SettingsError(
@@ -281,10 +280,9 @@ def repair_contracts(
         report = repair(hades.build_context, hades.ingest, begin(None), list(names or ()))
     if not report["holds"]:
         raise ContractBroken("\n".join(report["notes"]))
-    lines = [
-        f"{name}: {rows:,} broken rows were removed and recomputed"
-        for name, rows in report["broken"].items()
-    ]
+    lines = []
+    for name, rows in report["broken"].items():
+        lines.append(f"{name}: {rows:,} broken rows were removed and recomputed")
     if report["stages"]:
         lines.append(f"stages that ran: {', '.join(report['stages'])}")
     lines += report["notes"]
@@ -384,7 +382,7 @@ def run_watch(
         follows = "vectors and the graph follow" if is_by_words else "the graph follows"
         sys.stderr.write(f"{subject} after {seconds:.1f} s; {follows}\n")
 
-    def update_graph() -> dict[str, Any]:
+    def update_graph() -> JsonObject:
         with hold_build("hades watch"):
             return hades.refresh_folder(path, source_kind, say_ready)
 

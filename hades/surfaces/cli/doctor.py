@@ -16,7 +16,7 @@ from dataclasses import asdict
 from datetime import datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
 import httpx
@@ -41,6 +41,7 @@ from hades.snapshot.open import snapshots
 from hades.surfaces.capabilities.capability import in_utc
 from hades.surfaces.cli.output import Answer, local_command, option, table
 from hades.wiring import model_cache, open_embedder, open_store
+from schemas.record import JsonObject
 
 
 def hours(seconds: float) -> str:
@@ -379,7 +380,7 @@ def examine(
     """
     versions = installed()
     checks = list(check_versions(versions))
-    document: dict[str, Any] = {"versions": versions}
+    document: JsonObject = {"versions": versions}
     try:
         settings = load_settings()
     except SettingsError as error:
@@ -395,7 +396,7 @@ def examine(
     )
 
 
-def _examine_graph(settings: Settings, document: dict[str, Any], deep: bool) -> Iterator[Check]:
+def _examine_graph(settings: Settings, document: JsonObject, deep: bool) -> Iterator[Check]:
     """From the ground up: what a check needs was looked at before it."""
     now = utc_now()
     unknown = unknown_variables()  # mostly misspelt ones
@@ -424,7 +425,7 @@ def _examine_graph(settings: Settings, document: dict[str, Any], deep: bool) -> 
     yield from check_servers(settings)
 
 
-def _check_store(settings: Settings, document: dict[str, Any], deep: bool) -> Iterator[Check]:
+def _check_store(settings: Settings, document: JsonObject, deep: bool) -> Iterator[Check]:
     try:
         with closing(open_store(settings, Mode.READ_ONLY)) as store:
             rows = sum(store.counts().values())
@@ -508,7 +509,7 @@ def _embedder_tag(settings: Settings) -> str | None:
         return None
 
 
-def _check_cache(settings: Settings, document: dict[str, Any]) -> Check:
+def _check_cache(settings: Settings, document: JsonObject) -> Check:
     """What the tiers on disk hold; a folder that is not there is left so."""
     place = CachePlace.under(settings.home, settings.cache)
     tiers = []
@@ -531,7 +532,7 @@ def _check_cache(settings: Settings, document: dict[str, Any]) -> Check:
     return Check("cache", "ok", "; ".join(tiers))
 
 
-def _view(checks: list[Check], document: dict[str, Any]) -> Iterator[RenderableType]:
+def _view(checks: list[Check], document: JsonObject) -> Iterator[RenderableType]:
     rows = []
     for check in checks:
         status = Text(check.status, style=_COLOURS[check.status])

@@ -42,6 +42,7 @@ from hades.wiring import (
     open_hades,
     open_tracker,
 )
+from schemas.record import JsonObject
 
 HomeOption = Annotated[
     Path | None,
@@ -173,7 +174,7 @@ def results_folder(kind: str, document: Mapping[str, Any], out: Path | None) -> 
 
 def save_results(
     kind: str,
-    document: dict[str, Any],
+    document: JsonObject,
     folder: Path,
     figures: Mapping[str, float] = {},
     files: Sequence[Path] = (),
@@ -201,6 +202,6 @@ def save_results(
     return sentence
 
 
-def saved_answer(kind: str, document: dict[str, Any], view: Table, out: Path | None) -> Answer:
+def saved_answer(kind: str, document: JsonObject, view: Table, out: Path | None) -> Answer:
     saved = save_results(kind, document, results_folder(kind, document, out))
     return Answer(document, (view, saved))

@@ -48,6 +48,7 @@ from hades.surfaces.cli.output import Answer, argument, local_command, option, s
 from hades.wiring import hold_build, open_hades, open_memory, open_store
 from schemas.answer import Retrieval
 from schemas.catalogue import ALL
+from schemas.record import JsonObject
 from schemas.sources import FILE_FIELDS, SOURCES, CorpusFields, SourceDeclaration, SourceSpec
 
 _LISTED = 12
@@ -245,7 +246,7 @@ def _forget_in_branches(ids: Sequence[str], publish: bool) -> list[str]:
     return names
 
 
-def _forget_lines(document: dict[str, Any]) -> Iterator[str]:
+def _forget_lines(document: JsonObject) -> Iterator[str]:
     """What was removed, of the log and of the documents, and what serves now."""
     for question in document["questions_removed"]:
         yield f"removed from the log: question {question}"
@@ -258,7 +259,7 @@ def _forget_lines(document: dict[str, Any]) -> Iterator[str]:
         yield f"forgotten in the branch {name} too{step}"
 
 
-def _certificate_lines(document: dict[str, Any]) -> Iterator[str]:
+def _certificate_lines(document: JsonObject) -> Iterator[str]:
     """What was removed, and what outside the store may still tell of it."""
     for forgotten in document["documents"]:
         yield f"forgotten: {forgotten['id']} (sha256 {forgotten['sha256'][:16]})"
@@ -312,7 +313,7 @@ def run_publish(
     )
 
 
-def _report_view(report: dict[str, Any], counts: dict[str, int]) -> Iterator[RenderableType]:
+def _report_view(report: JsonObject, counts: dict[str, int]) -> Iterator[RenderableType]:
     documents = {name: count for name, count in report["documents"].items() if count}
     yield f"documents: {_list_counts(documents) or 'nothing read'}"
     yield f"chunks cut: {report['chunks']:,}, embedded: {report['embedded']:,}"
@@ -470,7 +471,7 @@ def run_demo() -> Answer:
     return Answer(document, _show_demo(document, answers))
 
 
-def _show_demo(document: dict[str, Any], answers: list[Retrieval]) -> Iterator[RenderableType]:
+def _show_demo(document: JsonObject, answers: list[Retrieval]) -> Iterator[RenderableType]:
     counts = document["counts"]
     home = document["home"]
     names = ("files", "doc_chunks", "entities", "relations", "clusters")

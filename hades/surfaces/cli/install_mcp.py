@@ -19,6 +19,7 @@ from hades.settings.tree import Settings
 from hades.surfaces.capabilities.capability import AccessMode
 from hades.surfaces.cli.output import Answer, argument, local_command, option
 from hades.surfaces.cli.serve import MCP_MODES
+from schemas.record import JsonObject
 
 FORMER = "former_mcp_entries.json"
 Client = Literal["claude-code", "claude-desktop", "cursor", "vscode"]
@@ -90,7 +91,7 @@ def _file_of(client: Client) -> Path:
     }[client]
 
 
-def _client_entry(settings: Settings, mode: str) -> dict[str, Any]:
+def _client_entry(settings: Settings, mode: str) -> JsonObject:
     """How the agent starts the server, wherever it is started itself."""
     program = shutil.which("hades")
     command = [program] if program else [sys.executable, "-m", "hades.surfaces.cli.commands"]
@@ -108,7 +109,7 @@ def _is_ours(entry: Any) -> bool:
     return isinstance(arguments, list) and arguments[-3:-1] == ["mcp", "--mode"]
 
 
-def _read_configuration(path: Path, text: str) -> dict[str, Any]:
+def _read_configuration(path: Path, text: str) -> JsonObject:
     """The configuration as an object."""
     try:
         document = json.loads(text or "{}")
@@ -119,7 +120,7 @@ def _read_configuration(path: Path, text: str) -> dict[str, Any]:
     return document
 
 
-def _servers_in(path: Path, document: Mapping[str, Any], key: str) -> dict[str, Any]:
+def _servers_in(path: Path, document: Mapping[str, Any], key: str) -> JsonObject:
     """The servers by name."""
     servers = document.get(key, {})
     if not isinstance(servers, dict):
@@ -133,7 +134,7 @@ def _bad_configuration(path: Path, problem: str) -> SettingsError:
     )
 
 
-def _with_entry(document: dict[str, Any], text: str, key: str, entry: Any) -> str:
+def _with_entry(document: JsonObject, text: str, key: str, entry: Any) -> str:
     """The configuration with the entry `hades`, or without it; empty where nothing is left."""
     servers = {**document.get(key, {}), "hades": entry}
     if entry is None:
@@ -153,7 +154,7 @@ def _write_configuration(path: Path, text: str) -> None:
         path.unlink()
 
 
-def _former_entries() -> dict[str, Any]:
+def _former_entries() -> JsonObject:
     """Servers of the person's own that an installation replaced, by configuration file."""
     folder = configuration_folder()
     if folder is None or not (folder / FORMER).exists():

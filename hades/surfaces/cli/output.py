@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, NoReturn, TypeVar
 
@@ -61,6 +62,8 @@ QuietFlag = Annotated[
 DebugFlag = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 QUIET: ContextVar[bool] = ContextVar("quiet", default=False)
 _CHARACTERS = 160  # of a value in a view
+# Lines in a style: what matters less, what matters more, what to look at.
+dim, bold, warn = (partial(Text, style=style) for style in ("dim", "bold", "yellow"))
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:")
 _NUMBER = re.compile(r"[-+]?[\d,.]+( ms)?|")
 # columns of ids that people copy into another command

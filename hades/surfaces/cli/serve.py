@@ -54,6 +54,7 @@ from hades.surfaces.cli.output import (
 from hades.surfaces.cli.warm import keep_warm
 from hades.wiring import open_store, paid_models
 from schemas.catalogue import ALL, COLLECTIONS
+from schemas.record import JsonObject
 
 MODES = "ro: read; rw: also judge, remember and roll back; admin: also erase."
 MCP_MODES = "ro: only tools that read; rw: also tools that write; admin: also memory_erase."
@@ -291,7 +292,7 @@ def revoke_token(name: Annotated[str, argument("Name or id of the token.", "NAME
     return Answer({"revoked": _token_document(token)}, (f"{token.name} ({token.id}) is revoked",))
 
 
-def _token_document(token: Token) -> dict[str, Any]:
+def _token_document(token: Token) -> JsonObject:
     """A token without its hash."""
     return {name: value for name, value in asdict(token).items() if name != "sha256"}
 
@@ -347,7 +348,7 @@ def show_status() -> Answer:
     return Answer(document, _status_view(document))
 
 
-def source_rows(settings: Settings) -> list[dict[str, Any]]:
+def source_rows(settings: Settings) -> list[JsonObject]:
     """The remote sources with when each was last in step."""
     states = sync_states(settings.home, settings.sources)
     return [state.as_dict(utc_now()) for state in states]
@@ -384,7 +385,7 @@ def cost_sentence(cost: Mapping[str, Any]) -> str:
     return f"cost: {price}; {' and '.join(parts)}"
 
 
-def _status_view(document: dict[str, Any]) -> Iterator[RenderableType]:
+def _status_view(document: JsonObject) -> Iterator[RenderableType]:
     store = dict(document["store"])
     if (size := store.pop("bytes", None)) is not None:
         store["size"] = f"{int(size) / _MEBIBYTE:,.1f} MiB"

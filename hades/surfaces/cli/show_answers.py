@@ -14,7 +14,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from hades.surfaces.cli.output import list_records, table
+from hades.surfaces.cli.output import bold, dim, list_records, table, warn
 from hades.text.blocks import as_markdown, plain_words
 from schemas.nodes import ChunkKind
 from schemas.plan import Reason
@@ -76,7 +76,7 @@ def explain_reasons(codes: Iterable[str]) -> Iterator[Text]:
     for reason, action in ACTIONS.items():
         if reason in reasons and reason not in _ORDINARY:
             sentence = f"{reason.about[0].upper()}{reason.about[1:]}"
-            yield Text(f"{sentence}. {action.replace('`', '')}", style="yellow")
+            yield warn(f"{sentence}. {action.replace('`', '')}")
 
 
 def show_code(text: str, first: int, most: int) -> Iterator[Text]:
@@ -85,11 +85,9 @@ def show_code(text: str, first: int, most: int) -> Iterator[Text]:
     """
     lines = text.expandtabs(4).rstrip().split("\n")
     visible = textwrap.dedent("\n".join(lines[:most])).split("\n")
-    yield from (
-        Text(f"{number:>7} {line}", style="dim") for number, line in enumerate(visible, first)
-    )
+    yield from (dim(f"{number:>7} {line}") for number, line in enumerate(visible, first))
     if len(lines) > most:
-        yield Text(f"        … {len(lines) - most} more lines", style="dim")
+        yield dim(f"        … {len(lines) - most} more lines")
 
 
 def show_answer(answer: Document, format: str) -> View:
@@ -101,14 +99,14 @@ def show_answer(answer: Document, format: str) -> View:
         yield f"{answer['recipe']}: {answer['why']}"
     yield from _show_changes(answer.get("changes"))
     for row in (answer.get("ranking") or ())[:_RANKED]:
-        yield Text(f"{row['rank']}. {row['id']}", style="bold")
+        yield bold(f"{row['rank']}. {row['id']}")
     for path in answer["paths"]:
-        yield Text(f"{path['rank']}. {path['text']}", style="bold")
-        yield Text(f"   {path['why']}", style="dim")
+        yield bold(f"{path['rank']}. {path['text']}")
+        yield dim(f"   {path['why']}")
     if answer["passages"] and Reason.ABSTAINED in answer["reasons"]:
-        yield Text("The sources do not answer this; nearest:", style="yellow")
+        yield warn("The sources do not answer this; nearest:")
     if answer["passages"] and Reason.UNFINISHED in answer["reasons"]:
-        yield Text("The search did not end; nearest so far:", style="yellow")
+        yield warn("The search did not end; nearest so far:")
     for passage in answer["passages"]:
         yield from show_passage(passage)
     if not answer["paths"] and not answer["passages"]:
@@ -116,7 +114,7 @@ def show_answer(answer: Document, format: str) -> View:
     yield from _notes(answer)
     yield _cost_table(answer)
     yield from explain_reasons(answer["reasons"])
-    yield Text(f"{answer['query_id']} (snapshot {answer['snapshot'] or 'none'})", style="dim")
+    yield dim(f"{answer['query_id']} (snapshot {answer['snapshot'] or 'none'})")
 
 
 def _show_changes(report: Document | None) -> Iterator[Text]:
@@ -142,27 +140,26 @@ def show_passage(passage: Document) -> View:
         name = f"({passage['kind']})"
         if passage["symbol"]:
             name = f"{passage['symbol']} {name}"
-        yield Text(
+        yield bold(
             f"[{passage['rank']}] {passage['path']}:{first}  {name}, lines {first}-{last}",
-            style="bold",
         )
     else:
         heading = " › ".join(passage["headings"]) or passage["title"]
-        line = Text(f"[{passage['rank']}] {heading}", style="bold")
+        line = bold(f"[{passage['rank']}] {heading}")
         place = f"{passage['document']} [{passage['span'][0]}:{passage['span'][1]}]"
         yield line.append(
             f"  {place}  {passage['score']:.3f} {'+'.join(passage['from'])}", style="dim not bold"
         )
     if passage.get("number"):
         absent = "" if passage["in_prompt"] else ", not in the prompt"
-        yield Text(f"    number {passage['number']}{absent}", style="dim")
+        yield dim(f"    number {passage['number']}{absent}")
     if passage.get("address"):
-        yield Text(f"    {passage['address']}", style="dim")
+        yield dim(f"    {passage['address']}")
     yield from _show_age([passage])
     if passage.get("explained_by"):
-        yield Text(f"    path {passage['explained_by']} leads here", style="dim")
+        yield dim(f"    path {passage['explained_by']} leads here")
     elif passage.get("no_path"):
-        yield Text(f"    {passage['no_path']}", style="dim")
+        yield dim(f"    {passage['no_path']}")
     if is_code:
         yield from show_code(passage["text"], first, 12)
     else:
@@ -176,9 +173,8 @@ def _show_age(cited: Iterable[Document]) -> Iterator[Text]:
     ages = {row["document"]: row["last_seen"] for row in cited if row.get("overdue")}
     for document, seen in ages.items():
         when = "never seen" if seen is None else f"last seen {_age(datetime.fromisoformat(seen))}"
-        yield Text(
+        yield warn(
             f"    {document} was {when} at its source; `hades sources list` says why",
-            style="yellow",
         )
 
 
@@ -193,19 +189,18 @@ def _notes(document: Document) -> Iterator[Text]:
     leave out.
     """
     if document.get("absence"):
-        yield Text(document["absence"]["sentence"], style="yellow")
+        yield warn(document["absence"]["sentence"])
     if carried := document.get("carried"):
         parts = [", ".join(carried["words"])] if carried["words"] else []
         for name, value in carried["filters"].items():
             parts.append(f"{name} {value if isinstance(value, str) else ', '.join(value)}")
-        yield Text(
+        yield dim(
             f"carried from {carried['follows']}: {'; '.join(parts) or 'nothing'} (leave one out "
             "with --drop)",
-            style="dim",
         )
     if document.get("excluded") is not None:
         excluded = f"{document['excluded']:,} documents are left out"
-        yield Text(f"{excluded} by the filters or the time of the question", style="dim")
+        yield dim(f"{excluded} by the filters or the time of the question")
 
 
 def _cost_table(answer: Document) -> Table:
@@ -264,16 +259,15 @@ def show_written_answer(document: Document) -> View:
     if not sentences:
         yield from explain_reasons(document["reasons"])
     if document["problem"]:
-        yield Text(
+        yield warn(
             f"quoted, because the language model did not answer: {document['problem']}",
-            style="yellow",
         )
     if document["mode"] == "written":
         sent_tokens = cost["prompt_tokens"]
         received_tokens = cost["completion_tokens"]
         tokens = f"about {sent_tokens:,} tokens sent, {received_tokens:,} received"
-        yield Text(f"{document['model']}: {tokens}", style="dim")
-    yield Text(document["query_id"], style="dim")
+        yield dim(f"{document['model']}: {tokens}")
+    yield dim(document["query_id"])
 
 
 def _show_blocks(blocks: Sequence[Document], sources: Mapping[int, Document]) -> View:
@@ -323,7 +317,7 @@ def _show_sentences(document: Document) -> View:
         yield document["text"].partition("\n")[0] + (" Nearest:" if sources else "")
     for sentence in sentences:
         if not sentence["is_supported"]:
-            yield Text(f"not supported: {sentence['problem']}: {sentence['text']}", style="yellow")
+            yield warn(f"not supported: {sentence['problem']}: {sentence['text']}")
     yield ""
     first_quotes: dict[int, str] = {}  # by source: the first sentence that cites it
     for sentence in sentences:
@@ -333,12 +327,12 @@ def _show_sentences(document: Document) -> View:
         number = source["number"]
         if number not in first_quotes and (first_quotes or number > _NEAREST):
             continue
-        line = Text(f"[{number}] {_place(source)}", style="bold")
+        line = bold(f"[{number}] {_place(source)}")
         yield line.append("  (said only here)" if source["carries"] else "", style="yellow")
         if source.get("code"):
             yield from show_code(source["text"], int(source["where"].rpartition(":")[2]), 6)
         else:
-            yield Text(f"    {_quote(source['text'], first_quotes.get(number, ''))}", style="dim")
+            yield dim(f"    {_quote(source['text'], first_quotes.get(number, ''))}")
 
 
 def _place(source: Document) -> str:
@@ -365,22 +359,21 @@ def show_explanation(document: Document) -> View:
     """The question, why each path was kept, why a node was not reached, what was cut, what to
     change.
     """
-    yield Text(f"{document['query']}", style="bold")
-    yield Text(
+    yield bold(f"{document['query']}")
+    yield dim(
         f"{document['recipe']}, asked {document['at']} of snapshot {document['snapshot']}",
-        style="dim",
     )
     for path in document["paths"]:
-        yield Text(f"{path['rank']}. {path['text']}", style="bold")
-        yield Text("\n".join(f"   {reason}" for reason in path["why"].split("; ")), style="dim")
+        yield bold(f"{path['rank']}. {path['text']}")
+        yield dim("\n".join(f"   {reason}" for reason in path["why"].split("; ")))
     if not document["paths"]:
         yield "No path was kept."
     if (missing := document["missing"]) is not None:
         name = f"{missing['name']} ({missing['node']})" if missing["name"] else missing["node"]
-        yield Text(f"{name}: {missing['code']}", style="bold")
+        yield bold(f"{name}: {missing['code']}")
         yield f"   {missing['sentence']}"
         if seeds := missing["evidence"].get("seeds"):
-            yield Text(f"   the search began at {', '.join(seeds)}", style="dim")
+            yield dim(f"   the search began at {', '.join(seeds)}")
         if missing["next"]:
             yield f"   to reach it: {missing['next']}"
     if document["sources"]:
@@ -394,20 +387,17 @@ def show_explanation(document: Document) -> View:
         )
     if (without := document["without"]) is not None:
         yield from _show_without(without)
-    yield from (
-        Text(f"{code}: {sentence}", style="yellow")
-        for code, sentence in document["reasons"].items()
-    )
+    yield from (warn(f"{code}: {sentence}") for code, sentence in document["reasons"].items())
 
 
 def _show_without(without: Document) -> View:
     """Whether the answer stands without a source, and what is shown in its place."""
     verdict = "still stands" if without["stands"] else "does not stand"
     verdict += "; nothing supports one" if without["abstains"] else ""
-    yield Text(f"Without {without['source']} the answer {verdict}.", style="bold")
+    yield bold(f"Without {without['source']} the answer {verdict}.")
     old_texts, new_texts = without["answer"]
     if old_texts != new_texts:
-        yield from (Text(f"   - {' '.join(text.split())}", style="dim") for text in old_texts)
+        yield from (dim(f"   - {' '.join(text.split())}") for text in old_texts)
         yield from (f"   + {' '.join(text.split())}" for text in new_texts)
     yield from (
         f"   new at rank {passage['rank']}: {passage['title']} ({passage['document']})"
@@ -435,16 +425,16 @@ def show_query_report(figures: Document) -> View:
 def show_standing_answers(document: Document) -> View:
     """Which answers changed, why, and which lack their source."""
     for answer in document["answers"]:
-        yield Text(f"{answer['question']} ({answer['change']})", style="bold")
+        yield bold(f"{answer['question']} ({answer['change']})")
         before = after = "no answer"
         if answer["before"]:
             before = f"{answer['source_before']}: {answer['before']}"
         if answer["after"]:
             after = f"{answer['source_after']}: {answer['after']}"
-        yield Text(f"   - {before}", style="dim")
+        yield dim(f"   - {before}")
         yield f"   + {after}"
         for cause in answer["causes"]:
-            yield Text(f"   because {cause['sentence']}", style="yellow")
+            yield warn(f"   because {cause['sentence']}")
     for answer in document["red"]:
         cited = answer["cited"] or "nothing"
         yield Text(

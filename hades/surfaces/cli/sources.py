@@ -25,6 +25,7 @@ from hades.surfaces.cli.output import (
 )
 from hades.surfaces.cli.serve import source_rows
 from hades.wiring import open_hades, remote_options
+from schemas.record import JsonObject
 from schemas.sources import RemoteSource
 
 _LISTED = 5
@@ -154,7 +155,7 @@ def sync_sources(
     return Answer({"synced": reports}, _sync_view(reports, due), ok=is_done, is_report=True)
 
 
-def _sync_view(reports: list[dict[str, Any]], due: bool) -> Iterator[RenderableType]:
+def _sync_view(reports: list[JsonObject], due: bool) -> Iterator[RenderableType]:
     if not reports:
         yield "no source is due" if due else _NONE
         return

@@ -12,7 +12,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from hades.reports.page import write_comparison_page
-from hades.surfaces.cli.output import day, list_records, shorten, table
+from hades.surfaces.cli.output import bold, day, dim, list_records, shorten, table, warn
 from hades.surfaces.cli.show_answers import (
     Document,
     View,
@@ -56,9 +56,7 @@ def show_subgraph(document: Document) -> View:
     edges = [{**edge, "label": edge["label"] or edge["type"]} for edge in document["edges"]]
     yield list_records(edges, "from edge=label to weight")
     if document["capped"]:
-        yield Text(
-            "There are more; raise --fanout, or the limits of nodes and edges.", style="yellow"
-        )
+        yield warn("There are more; raise --fanout, or the limits of nodes and edges.")
 
 
 def show_overview(document: Document) -> View:
@@ -86,7 +84,7 @@ def show_comparison(document: Document, page: str | None = None) -> View:
 
 
 def _compare_counts(document: Document) -> View:
-    yield Text(f"{document['before']} → {document['after']}", style="bold")
+    yield bold(f"{document['before']} → {document['after']}")
     parts = ("before", "after", "added", "removed")
     rows = []
     for kind, counts in (*document["nodes"].items(), *document["relations"].items()):
@@ -97,7 +95,7 @@ def _compare_counts(document: Document) -> View:
             if row[f"{word}_names"]:
                 names = ", ".join(row[f"{word}_names"][:_NAMED])
                 ellipsis = " ..." if row[word] > _NAMED else ""
-                yield Text(f"{word} {kind}: {names}{ellipsis}", style="dim")
+                yield dim(f"{word} {kind}: {names}{ellipsis}")
     documents = document["documents"]
     topics = document["topics"]
     standing = document["standing"]
@@ -122,18 +120,18 @@ def _said(said: Document) -> View:
         ("no_longer", "says no longer", "-", "red"),
     ):
         statements = said[part]
-        yield Text(f"{heading}: {statements['count']:,} statements", style="bold")
+        yield bold(f"{heading}: {statements['count']:,} statements")
         for group in statements["groups"]:
             yield f"  {group['name']}"
             shown = group["statements"][:_SHOWN_STATEMENTS]
             yield from (Text(f"    {mark} {shorten(text)}", style=style) for text in shown)
             if group["count"] > len(shown):
-                yield Text(f"    {mark} {group['count'] - len(shown):,} more", style="dim")
+                yield dim(f"    {mark} {group['count'] - len(shown):,} more")
 
 
 def _both_answers(standing: Document) -> View:
     for answer in standing.get("answers", ()):
-        yield Text(f"{answer['question']} ({answer['change']})", style="bold")
+        yield bold(f"{answer['question']} ({answer['change']})")
         if answer["change"] == "same":
             yield f"  {answer['after'] or 'no answer'} [{answer['source_after']}]"
             continue
@@ -186,9 +184,9 @@ _CERTAINTY = {
 def show_blame(document: Document) -> View:
     """The answer, since when, by what, and what it said before."""
     night, changed = document["night"], document["document"]
-    yield Text(document["sentence"] or "no answer", style="bold")
+    yield bold(document["sentence"] or "no answer")
     if document["source"]:
-        yield Text(f"   {document['source']}", style="dim")
+        yield dim(f"   {document['source']}")
     since = "since" if document["certainty"] != "unknown" else "at least since"
     yield (
         f"{since} {night['day']}, {night['act']} {night['snapshot'][:12]} of {day(night['at'])} "
@@ -201,7 +199,7 @@ def show_blame(document: Document) -> View:
         yield Text(f"   - {changed['before'] or document['before'] or 'nothing'}", style="red")
         yield Text(f"   + {changed['now'] or 'nothing'}", style="green")
     elif document["before"]:
-        yield Text(f"   before: {document['before']}", style="dim")
+        yield dim(f"   before: {document['before']}")
     yield from (f"   named {row['name']} until {row['until']}" for row in document["former_names"])
     dates = [row for row in document["sentences"] if row["day"] not in ("", night["day"])]
     yield from (f"   since {row['day']}: {row['text']}" for row in dates[:_NAMED])
@@ -212,10 +210,9 @@ def show_blame(document: Document) -> View:
     if setting := document["setting"]:
         changes = "; ".join(setting["changes"])
         yield f"   with the settings from before {setting['night']['day']} it differs: {changes}"
-    yield Text(
+    yield dim(
         f"snapshots are kept since {document['kept_since']}, {document['asked_snapshots']} were "
         f"asked; changed sentences since {document['texts_since'] or 'no night'}",
-        style="dim",
     )
 
 
@@ -303,9 +300,9 @@ def show_state(document: Document) -> View:
         f"{state['topic']}, version {state['version']}, {_validity(state)}, confidence "
         f"{state['confidence']:g}"
     )
-    yield Text(head, style="bold")
+    yield bold(head)
     yield state["content"]
-    yield Text(f"id {state['id']}", style="dim")
+    yield dim(f"id {state['id']}")
     if document.get("edges"):
         yield list_records(document["edges"], _EDGE)
     if "reasons" in document:
@@ -407,18 +404,16 @@ def show_recalled(document: Document) -> View:
     if "steps" in document:
         steps = ", ".join(document["steps"])
         missing = ", ".join(document["missing"]) or "nothing"
-        yield Text(
+        yield dim(
             f"intent: {document['intent']}; steps: {steps}; found nothing for: {missing}",
-            style="dim",
         )
     else:
         parts = ", ".join(
             f"{name} {tokens:,}" for name, tokens in document["tokens_by_part"].items()
         )
         token_text = f"{document['tokens']:,} of {document['max_tokens']:,} tokens ({parts})"
-        yield Text(
+        yield dim(
             f"{token_text}; {document['buffer']:,} kept free; intent: {document['intent']}",
-            style="dim",
         )
 
 

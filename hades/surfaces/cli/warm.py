@@ -41,6 +41,7 @@ from hades.surfaces.cli import commands
 from hades.surfaces.cli.start import ACCEPTED, QUESTIONS, SOCKET, describe_installation, peer_user
 from hades.surfaces.cli.views import VIEWS
 from hades.wiring import lend_graph, open_answers, open_embedder, open_view
+from schemas.record import JsonObject
 
 _BOOT = (
     "import sys; sys.path[:] = sys.argv[1].split(chr(0x1f)); from "
@@ -215,11 +216,11 @@ def _answer(connection: socket.socket, graph: WarmGraph) -> NoReturn:
         os._exit(0)  # without a word: the caller, who has no answer then, runs the command
 
 
-def _take_over(connection: socket.socket) -> dict[str, Any]:
+def _take_over(connection: socket.socket) -> JsonObject:
     """Take the streams, environment, folder and rights of the process that asks."""
     _, streams, _, _ = socket.recv_fds(connection, 1, 3)
     with connection.makefile("rb") as lines:
-        call: dict[str, Any] = json.loads(lines.readline())
+        call: JsonObject = json.loads(lines.readline())
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
     os.environ.clear()
@@ -237,7 +238,7 @@ def _end_with_caller(connection: socket.socket) -> None:
     os._exit(1)
 
 
-def _run_command(call: Mapping[str, Any]) -> dict[str, Any]:
+def _run_command(call: Mapping[str, Any]) -> JsonObject:
     """The status of the command and what it wrote, each piece with the number of its stream."""
     output: list[tuple[int, str]] = []
     _, *encodings = call["encodings"]

@@ -64,7 +64,7 @@ def test_a_match_stays_that_lies_inside_no_longer_one(spans: list[tuple[int, int
         for start, end, number in matches
         if not any(a <= start and end <= b and (a, b) != (start, end) for a, b, _ in matches)
     )
-    found = outermost(*([match[place] for match in matches] for place in range(3)))
+    found = outermost(matches)
     assert (
         list(zip(found.starts.tolist(), found.numbers.tolist(), found.ends.tolist(), strict=True))
         == expected

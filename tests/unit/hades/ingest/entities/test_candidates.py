@@ -11,7 +11,7 @@ from hades.ingest.entities.kinds import kind_of
 from schemas.nodes import NameType
 
 
-def marked(text: str, mark: Mark) -> list[str]:
+def marked(text: str, mark: int) -> list[str]:
     """What a text proposes for this reason, in order; the longer first where two start together."""
     read = read_texts([text])
     begin, end = read.tokens.start[read.spans.first], read.tokens.end[read.spans.last - 1]

@@ -189,7 +189,7 @@ def together(sentences: list[list[int]]) -> Pairs:
         entity=thing,
         reading=SimpleNamespace(sentence=number),
         since=np.zeros(len(thing), dtype=np.int64),
-        n_entities=int(thing.max(initial=0)) + 1,
+        size=int(thing.max(initial=0)) + 1,
         sentence_span=lambda mention: mention,
         relations=Pairs,
     )
