@@ -26,7 +26,6 @@ import pyarrow as pa
 from rich.console import Console
 from rich.table import Table
 
-from hades.build_state import HIERARCHY, WEIGHTS, record
 from hades.night.bridges.stage import bridge
 from hades.night.context import BuildContext
 from hades.ports.services import Tracker
@@ -36,6 +35,7 @@ from hades.retrieval.walks.best_paths import cheapest_paths
 from hades.settings.tree import PathSettings
 from hades.snapshot.open import open_snapshot
 from hades.snapshot.publish import publish
+from hades.stage_ledger import HIERARCHY, WEIGHTS, record
 from hades.stores.sqlite.store import SqliteStore
 from hades.telemetry.turn import Caps, Turn
 from schemas.record import to_table

@@ -9,8 +9,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from hades import build_state
-from hades.build_state import CURATED, EDITS, as_derived, refresh_entities
+from hades import stage_ledger
+from hades.entity_edits import CURATED, EDITS, as_derived, refresh_entities
 from hades.errors import HadesError, explain_problem
 from hades.ports.services import Embedder
 from hades.ports.store import GraphStore, RowStore, Term, scan_rows
@@ -232,7 +232,7 @@ def change_state(
     refresh_entities(store, [edit.entity], embedder)
     if {"name", "type"} & set(edit.fields):
         # Topics are named after their members, and people are placed otherwise.
-        build_state.reopen(store)
+        stage_ledger.reopen(store)
     return report_of(changed, row, changed=True, note=SERVED)
 
 

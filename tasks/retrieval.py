@@ -11,13 +11,13 @@ from typing import Any
 from prefect import Task, task
 from prefect.context import TaskRunContext
 
-from hades.build_state import digest_of
 from hades.compat import functions
 from hades.retrieval.answer import prompt
 from hades.retrieval.answers import Answers
 from hades.retrieval.walks import flow
 from hades.settings.load import load_settings
 from hades.settings.tree import Settings
+from hades.stage_ledger import digest_of
 from hades.surfaces.access.contexts import CallContext
 from hades.surfaces.capabilities.capability import Capability, document_of, field_parameter
 from hades.surfaces.capabilities.questions import queries, query

@@ -17,8 +17,8 @@ from itertools import chain
 
 import orjson
 
-from hades import build_state
-from hades.build_state import EDITS
+from hades import stage_ledger
+from hades.entity_edits import EDITS
 from hades.ingest.manifest import remove_nodes
 from hades.ports.store import Row, RowStore, Term, scan_rows, scan_values
 from schemas.catalogue import as_table, collection_named
@@ -79,11 +79,11 @@ def correct_topics(store: RowStore, gone: Sequence[str]) -> dict[str, Change]:
         members, stale_chunks = member_names[key], stale.get(key, set())
         corrected.append(_correct(rows[key], members, lost[key], stale_chunks, forgotten))
     _patch(store, "clusters", corrected)
-    hierarchy = build_state.complete(store, build_state.HIERARCHY)
+    hierarchy = stage_ledger.last_completion(store, stage_ledger.HIERARCHY)
     if touched and hierarchy is not None:
         # Its report names the biggest topics; the next build finds them again.
         report = {**hierarchy.report, "biggest": []}
-        build_state.record(
+        stage_ledger.record(
             store, hierarchy.stage, hierarchy.digest, hierarchy.generation, hierarchy.as_of, report
         )
     return {

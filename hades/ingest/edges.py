@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hades import build_state
-from hades.build_state import Edits, fingerprint, refresh_entities, standing_edits, with_edits
+from hades import stage_ledger
+from hades.entity_edits import Edits, fingerprint, refresh_entities, standing_edits, with_edits
 from hades.ingest import manifest, stated_edges
 from hades.ingest.cleanup import SWEPT, Change, correct_bridges, detach_entities, redact_logs
 from hades.ingest.code_graph.corpus import blank_code, with_docstrings
@@ -220,7 +220,7 @@ def derive_edges(
         current_edits = _catch_up(inside, embedder, edits)
         # The stages start over also where rows went back to what they once worked from.
         if any(change.total for change in changes.values()):
-            build_state.reopen(inside)
+            stage_ledger.reopen(inside)
         manifest.record_derived(inside, _add_edits(digest, current_edits), rows)
     progress("edges", 4, 4)
     return changes
@@ -232,11 +232,11 @@ def _digest_documents(store: RowStore, embedder: Embedder) -> str:
     extractions = list(scan_values(store, "extractions", "_key"))
     tag = embedder.model.tag
     embedded = store.count("doc_chunks", where=[Term("embedding_model", "==", tag)])
-    return build_state.digest_of(documents, tag, embedded, extractions, DERIVE_VERSION)
+    return stage_ledger.digest_of(documents, tag, embedded, extractions, DERIVE_VERSION)
 
 
 def _add_edits(digest: str, edits: Edits) -> str:
-    return build_state.digest_of(digest, fingerprint(edits)) if edits else digest
+    return stage_ledger.digest_of(digest, fingerprint(edits)) if edits else digest
 
 
 def _reopen(store: RowStore) -> None:
@@ -244,7 +244,7 @@ def _reopen(store: RowStore) -> None:
     whole.
     """
     manifest.record_derived(store, "")
-    build_state.reopen(store)
+    stage_ledger.reopen(store)
 
 
 def _catch_up(store: RowStore, embedder: Embedder, applied: Edits) -> Edits:

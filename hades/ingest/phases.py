@@ -19,7 +19,6 @@ from itertools import chain
 from operator import itemgetter
 from pathlib import Path
 
-from hades.build_state import digest_of
 from hades.ingest import chunks, manifest
 from hades.ingest.chunks import DOCUMENT_COLUMNS, chunk_rows, chunked_text, embed_chunks
 from hades.ingest.edges import derive_edges
@@ -39,6 +38,7 @@ from hades.ports.services import Embedder, ProgressReport, Tokenizer, silent
 from hades.ports.store import GraphStore, Row, RowStore, Term
 from hades.settings.tree import HistorySettings
 from hades.snapshot.rights import Readers, RightsFile
+from hades.stage_ledger import digest_of
 from schemas.builds import ManifestEntry
 from schemas.catalogue import NAMES, as_table
 from schemas.ids import node_id

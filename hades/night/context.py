@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from hades import build_state
+from hades import stage_ledger
 from hades.cache.tiers import CachePlace
 from hades.errors import HadesError, StoreBusy
 from hades.ingest import manifest
@@ -123,7 +123,7 @@ def derivation(context: BuildContext) -> str:
 
 def completed(context: BuildContext, stage: str) -> StageRecord:
     """What the ledger says of a stage that must have completed."""
-    done = build_state.complete(context.store, stage)
+    done = stage_ledger.last_completion(context.store, stage)
     if done is None:
         raise NotBuilt(f"the stage {stage} has not completed; run `hades run nightly`")
     return done

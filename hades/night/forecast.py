@@ -10,7 +10,7 @@ from statistics import median
 
 import orjson
 
-from hades import build_state
+from hades import stage_ledger
 from hades.ingest import manifest
 from hades.night.report import last_runs, newest_report
 from hades.night.stage import Report
@@ -89,7 +89,7 @@ def forecast_build(store: RowStore, home: Path, paid: PaidModels = PaidModels())
     last_report = newest_report(home)
     missing = store.count("doc_chunks", where=[Term("embedding_model", "is_null")])
     sources = store.count("sources")
-    weighed = build_state.complete(store, build_state.WEIGHTS)
+    weighed = stage_ledger.last_completion(store, stage_ledger.WEIGHTS)
     learned = weighed.report.get("learned", {}) if weighed is not None else {}
     digest = manifest.derive_digest(store)
     changed = {

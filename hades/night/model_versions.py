@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from hades import build_state
+from hades import ranker_files, stage_ledger
 from hades.errors import HadesError
 from hades.night.context import BuildContext
 from hades.night.stage import Report
@@ -102,7 +102,7 @@ def log_ranker(
     `artifacts`.
     """
     data_hash = str(model.signature["data_hash"])
-    generation = build_state.generation_of(model)
+    generation = ranker_files.generation_of(model)
     signature = {f"signature.{name}": model.signature[name] for name in ("model", "state")}
     record = RunRecord(
         f"ranker {generation[:8]}",
@@ -114,7 +114,7 @@ def log_ranker(
         tags={DATA_HASH: generation, GENERATION: generation, "data": data_hash},
     )
     version = log_version(
-        tracker, RANKER_MODEL, record, RANKER_FILE, partial(build_state.write_model, model=model)
+        tracker, RANKER_MODEL, record, RANKER_FILE, partial(ranker_files.write_model, model=model)
     )
     tracker.tag(RANKER_MODEL, version, {"verdict": verdict, GATE: gate})
     tracker.set_alias(RANKER_MODEL, CHALLENGER, version)
@@ -128,10 +128,10 @@ def promote_ranker(
     is the same call.
     """
     try:
-        model = build_state.read_model(tracker.fetch(RANKER_MODEL, version))
+        model = ranker_files.read_model(tracker.fetch(RANKER_MODEL, version))
     except BadModel as error:  # of an older version of this library, or damaged
         raise RankerError(str(error)) from error
-    generation = build_state.keep(home, model)
+    generation = ranker_files.save_ranker(home, model)
     tracker.tag(RANKER_MODEL, version, {SERVED: CHAMPION})
     tracker.set_alias(RANKER_MODEL, CHAMPION, version)
     report = {"version": version, "data_hash": str(model.signature["data_hash"])}
@@ -144,7 +144,7 @@ def record_ranker(
 ) -> None:
     """Say in the ledger which ranker the next snapshot holds; an empty generation: none."""
     with store.bulk(["build_stages"]) as inside:
-        build_state.record(inside, RANKER, generation, generation, as_of, dict(report))
+        stage_ledger.record(inside, RANKER, generation, generation, as_of, dict(report))
 
 
 def demote_ranker(store: GraphStore, tracker: Tracker) -> None:
@@ -240,7 +240,7 @@ def log_weights(
     the weights; `inputs` are what they were made of. Weights that are not those of the last
     weighing are refused, unless a person `accepted` rules they break.
     """
-    last_record = build_state.complete(store, build_state.WEIGHTS)
+    last_record = stage_ledger.last_completion(store, stage_ledger.WEIGHTS)
     if last_record is None:
         raise WeightError(
             "nothing has been weighed; run `hades run weigh_edges` before logging weights"

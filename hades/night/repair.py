@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
-from hades import build_state
+from hades import stage_ledger
 from hades.errors import HadesError
 from hades.ingest import manifest
 from hades.ingest.forget import remove_documents
@@ -139,4 +139,4 @@ def _remove(store: GraphStore, contract: str, broken: Mapping[str, Sequence[str]
             store.patch(collection, pa.table({"_key": stored, **empty}))
     for stage in NIGHT:
         if stage.ledger and contract in stage.contracts:
-            build_state.forget(store, stage.ledger)
+            stage_ledger.forget(store, stage.ledger)

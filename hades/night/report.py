@@ -16,7 +16,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
-from hades import build_state
+from hades import stage_ledger
 from hades.files import hold_lock, write_whole
 from hades.ingest.forget import remove_documents
 from hades.ingest.ingest import Ingest
@@ -273,7 +273,7 @@ def _stage_records(context: BuildContext, report: Report, digest: str) -> list[R
         if name not in report:  # it was stopped
             continue
         stage, ended = STAGES[name], began + report[name]["took"]
-        done = build_state.complete(context.store, stage.ledger) if stage.ledger else None
+        done = stage_ledger.last_completion(context.store, stage.ledger) if stage.ledger else None
         stage_digest = done.digest if done is not None and done.digest else digest
         record = RunRecord(
             name,

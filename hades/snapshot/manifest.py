@@ -16,7 +16,7 @@ from typing import Annotated, Any
 from pydantic import StringConstraints
 from pydantic.dataclasses import dataclass
 
-from hades import build_state
+from hades import stage_ledger
 from hades.errors import SnapshotError
 from hades.files import hold_lock, write_whole
 from hades.ports.graph import EDGES, KINDS
@@ -97,7 +97,7 @@ def load(folder: Path) -> tuple[Manifest, str]:
 
 
 RANKER = "ranker"
-PARTS = (build_state.HIERARCHY, build_state.WEIGHTS, build_state.BRIDGES, RANKER)
+PARTS = (stage_ledger.HIERARCHY, stage_ledger.WEIGHTS, stage_ledger.BRIDGES, RANKER)
 
 
 NEWER = "newer"  # the part that names documents whose edges were not derived yet
@@ -114,7 +114,7 @@ def newer_documents(home: Path) -> set[str]:
 
 def parts_of(store: RowStore) -> dict[str, str]:
     """The generation of each thing that was built into the store, empty where it never was."""
-    done = {stage: build_state.complete(store, stage) for stage in PARTS}
+    done = {stage: stage_ledger.last_completion(store, stage) for stage in PARTS}
     return {stage: "" if record is None else record.generation for stage, record in done.items()}
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
-from hades import build_state
+from hades import ranker_files, stage_ledger
 from hades.errors import SnapshotError
 from hades.files import write_whole
 from hades.ports.graph import Kind
@@ -120,11 +120,11 @@ def publish(
 
 def _leave_words(store: GraphStore, manifest_hash: str, words: Mapping[Kind, WordCounts]) -> None:
     """Tell the store how rare words are, for whoever searches it without a snapshot."""
-    last_record = build_state.complete(store, WORDS)
+    last_record = stage_ledger.last_completion(store, WORDS)
     if last_record is None or last_record.digest != manifest_hash:
         with store.bulk(["build_stages"]) as inside:
             report = {kind.value: counts.as_json() for kind, counts in words.items()}
-            build_state.record(inside, WORDS, manifest_hash, report=report)
+            stage_ledger.record(inside, WORDS, manifest_hash, report=report)
 
 
 def build(
@@ -140,7 +140,7 @@ def build(
     documents = Documents(store)
     nodes = write_nodes(store, folder, documents, words or {})
     edges = write_edges(store, folder, documents, nodes)
-    bridges = write_bridges(store, folder, nodes, edges, parts[build_state.WEIGHTS])
+    bridges = write_bridges(store, folder, nodes, edges, parts[stage_ledger.WEIGHTS])
     documents.write(folder)
     contents = Manifest(
         catalogue=catalogue_hash(),
@@ -171,7 +171,9 @@ def add_ranker(contents: Manifest, building: Path, home: Path) -> tuple[Manifest
     folder = Folder(building)
     try:
         view = GraphView("building", contents, read_files(building, contents.files))
-        folder.write_arrays(RANKER, vars(fit_ranker(view, build_state.kept(home, generation))))
+        folder.write_arrays(
+            RANKER, vars(fit_ranker(view, ranker_files.load_ranker(home, generation)))
+        )
     except BadModel as problem:
         logger.warning("published without the learned ranker: %s", problem)
         return contents, str(problem)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from pathlib import Path
 
-from hades.build_state import WEIGHTS, complete
 from hades.night.model_versions import log_weights, restore_weights
 from hades.night.weights.stage import lasting
 from hades.ports.store import GraphStore
+from hades.stage_ledger import WEIGHTS, last_completion
 from tests.contract.examples import MODEL, everything
 from tests.unit.hades.night.contexts import context_of
 from tests.unit.hades.night.weights.graphs import (
@@ -35,7 +35,7 @@ def test_weights_and_their_restoration_are_the_same_everywhere(
     version = log_weights(store, tracker, as_of=TODAY)
     assert weigh(store, as_of=datetime(2027, 1, 1, tzinfo=UTC)).generation != here.generation
     restore_weights(context_of(store, MODEL), tracker, version)
-    done = complete(store, WEIGHTS)
+    done = last_completion(store, WEIGHTS)
     assert done is not None
     assert done.generation == here.generation
     assert {name: everything(store, name) for name in WEIGHED} == was

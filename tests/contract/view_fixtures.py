@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from hades.build_state import WEIGHTS, record
 from hades.ports.graph import KINDS
 from hades.ports.store import GraphStore, Mode
 from hades.snapshot.open import open_snapshot
 from hades.snapshot.publish import publish
 from hades.snapshot.view import GraphView
+from hades.stage_ledger import WEIGHTS, record
 from hades.stores.arango.client import ArangoEndpoints
 from hades.stores.arango.neighbourhood import ArangoView
 from hades.stores.arango.store import ArangoStore

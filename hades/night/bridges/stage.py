@@ -16,7 +16,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hades import build_state
+from hades import stage_ledger
 from hades.night.columns import at, column, flags, ids, numbers, place_ends, read
 from hades.night.context import BuildContext, completed, deadline_in, read_columns
 from hades.night.stage import EDGES, TOPICS, Report, Rows, Stage
@@ -307,11 +307,11 @@ def bridge(
     searched for want of work or time; see `stopped`.
     """
     store, rules = context.store, rules or _rules_of(context.path)
-    hierarchy = completed(context, build_state.HIERARCHY)
-    generation = completed(context, build_state.WEIGHTS).generation
-    inputs = build_state.digest_of(hierarchy.generation, generation)
-    digest = build_state.digest_of(inputs, asdict(rules), VERSION)
-    last = build_state.complete(store, build_state.BRIDGES)
+    hierarchy = completed(context, stage_ledger.HIERARCHY)
+    generation = completed(context, stage_ledger.WEIGHTS).generation
+    inputs = stage_ledger.digest_of(hierarchy.generation, generation)
+    digest = stage_ledger.digest_of(inputs, asdict(rules), VERSION)
+    last = stage_ledger.last_completion(store, stage_ledger.BRIDGES)
     refresh = timedelta(days=rules.refresh_days)
     is_fresh = last is not None and (last.as_of is None or as_of < last.as_of + refresh)
     if last is not None and last.digest == digest and is_fresh:
@@ -356,7 +356,7 @@ def bridge(
         "work": result.work,
         "stopped": result.stopped,
         "notes": notes,
-        "generation": build_state.digest_of(contents, generation),
+        "generation": stage_ledger.digest_of(contents, generation),
     }
     stamped = [{**row, "generation": generation, "created": as_of} for row in rows]
     # the next build must not skip what is left
@@ -366,8 +366,8 @@ def bridge(
             inside.patch("relations", _label_rows(graph, relabelled, labelled))
         inside.delete("bridge_cache", keys=stale)
         inside.upsert("bridge_cache", pa.Table.from_pylist(stamped, schema=arrow_schema(Bridge)))
-        build_state.record(
-            inside, build_state.BRIDGES, finished, report["generation"], as_of, report
+        stage_ledger.record(
+            inside, stage_ledger.BRIDGES, finished, report["generation"], as_of, report
         )
     return report
 
@@ -523,5 +523,5 @@ STAGE = Stage(
         "strong",
         "work",
     ),
-    ledger=build_state.BRIDGES,
+    ledger=stage_ledger.BRIDGES,
 )

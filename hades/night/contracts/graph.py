@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from hades import build_state
+from hades import stage_ledger
 from hades.ingest import manifest
 from hades.night.columns import (
     Frames,
@@ -319,7 +319,10 @@ def hierarchy_frames(store: RowStore) -> Frames:
     leads to.
     """
     clusters = read(store, "clusters", "level", "size", "parent", "centroid")
-    if not clusters.num_rows and build_state.complete(store, build_state.HIERARCHY) is None:
+    if (
+        not clusters.num_rows
+        and stage_ledger.last_completion(store, stage_ledger.HIERARCHY) is None
+    ):
         return Frames({}, ("no topics have been built yet",))
     entities = read(store, "entities", "cluster_id")
     entity_ids = ids("entities", column(entities, "_key"))
@@ -505,7 +508,7 @@ def weight_frames(store: RowStore) -> Frames:
     configuration.
     """
     relations = read(store, "relations", "type", "weight", "weight_components", "learned", "cost")
-    never_ran = build_state.complete(store, build_state.WEIGHTS) is None
+    never_ran = stage_ledger.last_completion(store, stage_ledger.WEIGHTS) is None
     if never_ran and column(relations, "weight").null_count == relations.num_rows:
         return Frames({}, ("no relation has been weighed yet",))
     config = read(store, "weight_config", *CONFIG)

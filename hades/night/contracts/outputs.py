@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hades import build_state
+from hades import stage_ledger
 from hades.night.columns import Frames, column, flags, ids, read, with_columns
 from hades.night.contracts.graph import TOLERANCE
 from hades.night.contracts.rule import (
@@ -126,7 +126,7 @@ def bridge_frames(store: RowStore) -> Frames:
     relations = read(store, "relations", *_BRIDGED_RELATION)
     bridges = read(store, "bridge_cache", *_BRIDGE)
     labelled = relations.filter(relations.column("layer_bridge"))
-    ran = build_state.complete(store, build_state.BRIDGES) is not None
+    ran = stage_ledger.last_completion(store, stage_ledger.BRIDGES) is not None
     if not bridges.num_rows and not labelled.num_rows and not ran:
         return Frames({}, ("no bridges have been built yet",))
     clusters = read(store, "clusters", "level")
@@ -136,7 +136,7 @@ def bridge_frames(store: RowStore) -> Frames:
     for entity, topic in zip(topic_of, entities["cluster_id"].to_pylist(), strict=True):
         if topic in topics:
             topic_of[entity] = topic
-    weighed = build_state.complete(store, build_state.WEIGHTS)
+    weighed = stage_ledger.last_completion(store, stage_ledger.WEIGHTS)
     current = weighed.generation if weighed else None
     names = ids("relations", column(relations, "_key"))
     walked = pc.is_in(names, value_set=pc.unique(pc.list_flatten(column(bridges, "edges"))))
@@ -290,7 +290,7 @@ def snapshot_frames(store: GraphStore, folder: Path) -> Frames:
         for name, part in manifest["parts"].items():
             if name != NEWER:
                 parts[name] = part
-        done = {name: build_state.complete(store, name) for name in parts}
+        done = {name: stage_ledger.last_completion(store, name) for name in parts}
         generations = {}
         for name, record in done.items():
             generations[name] = "" if record is None else record.generation

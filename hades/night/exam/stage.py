@@ -16,7 +16,7 @@ import numpy as np
 import orjson
 import pyarrow as pa
 
-from hades import build_state
+from hades import stage_ledger
 from hades.files import sha256_of
 from hades.night.columns import Frames
 from hades.night.context import BuildContext, NotBuilt, derivation, read_columns
@@ -69,10 +69,10 @@ def build_exam(context: BuildContext) -> JsonObject:
     changed.
     """
     judged = judged_questions(context.store)
-    digest = build_state.digest_of(
+    digest = stage_ledger.digest_of(
         VERSION, derivation(context), [asdict(draft) for draft in judged]
     )
-    last_record, path = build_state.complete(context.store, EXAM), path_of(context.home)
+    last_record, path = stage_ledger.last_completion(context.store, EXAM), path_of(context.home)
     if last_record is not None and last_record.digest == digest and path.is_file():
         return {**last_record.report, "skipped": True}
     questions = write_exam(read_corpus(context.store), judged)
@@ -94,7 +94,7 @@ def build_exam(context: BuildContext) -> JsonObject:
         "data_hash": sha256_of(path),
     }
     with context.store.bulk(["build_stages"]) as inside:
-        build_state.record(inside, EXAM, digest, report["data_hash"], None, report)
+        stage_ledger.record(inside, EXAM, digest, report["data_hash"], None, report)
     return report
 
 

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
 
-from hades import build_state
+from hades import ranker_files
 from hades.errors import ContractBroken, StoreError
 from hades.files import make_private_folder
 from hades.ingest.ingest import Ingest
@@ -151,7 +151,7 @@ def _require_state(state: StateFile | None) -> StateFile:
 
 def _link_files(context: BuildContext, aside: Path) -> None:
     """What stages read beside the store: rankers and the rules of the home's own."""
-    for path in (*(context.home / build_state.FOLDER).glob("*.npz"), context.home / own.FILE):
+    for path in (*(context.home / ranker_files.FOLDER).glob("*.npz"), context.home / own.FILE):
         if path.is_file():
             target = aside / path.relative_to(context.home)
             target.parent.mkdir(exist_ok=True)

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from hades import build_state
+from hades import ranker_files, stage_ledger
 from hades.ingest.ingest import Ingest
 from hades.night.columns import Frames
 from hades.night.context import BuildContext
@@ -96,9 +96,9 @@ def train(
     if questions is None and default_file.is_file():
         questions = default_file
     labelled = [] if questions is None else read_questions(questions)
-    data_hash = build_state.digest_of(exam["data_hash"], labelled)
-    digest = build_state.digest_of(data_hash, context.model, asdict(rules), FORMAT, SIGNALS)
-    last_record = build_state.complete(context.store, STAGE)
+    data_hash = stage_ledger.digest_of(exam["data_hash"], labelled)
+    digest = stage_ledger.digest_of(data_hash, context.model, asdict(rules), FORMAT, SIGNALS)
+    last_record = stage_ledger.last_completion(context.store, STAGE)
     if last_record is not None and last_record.digest == digest:
         return {**last_record.report, **_skip("nothing that a ranker learns from has changed")}
     exam_questions = [
@@ -122,7 +122,7 @@ def train(
         files.append(questions)
     report = _register(context, fit, files, as_of)
     with context.store.bulk(["build_stages"]) as inside:
-        build_state.record(inside, STAGE, digest, "", as_of, report)
+        stage_ledger.record(inside, STAGE, digest, "", as_of, report)
     return report
 
 
@@ -480,11 +480,11 @@ def _serving(context: BuildContext) -> RankerModel | None:
     """The ranker that serves; None where the shipped weights do: none was promoted, or this version
     cannot use it.
     """
-    champion_record = build_state.complete(context.store, RANKER)
+    champion_record = stage_ledger.last_completion(context.store, RANKER)
     if champion_record is None or not champion_record.generation:
         return None
     try:
-        return build_state.kept(context.home, champion_record.generation)
+        return ranker_files.load_ranker(context.home, champion_record.generation)
     except BadModel:
         return None
 

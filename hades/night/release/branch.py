@@ -10,7 +10,7 @@ from datetime import datetime
 from functools import partial
 from pathlib import Path
 
-from hades import build_state
+from hades import ranker_files
 from hades.errors import HadesError, SnapshotError
 from hades.files import make_private_folder, write_whole
 from hades.ports.store import RowStore, scan_rows
@@ -21,7 +21,7 @@ from schemas.ids import iso, node_id
 from schemas.record import JsonObject
 
 _ABOUT = "branch.json"
-_LINKED = ("exam", "history", build_state.FOLDER)  # files that are replaced whole
+_LINKED = ("exam", "history", ranker_files.FOLDER)  # files that are replaced whole
 _STORE = "graph.db"
 BASE = "base.json"  # what the documents were when the branch began
 

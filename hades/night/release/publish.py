@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from hades import build_state
+from hades import stage_ledger
 from hades.files import append_line, write_whole
 from hades.night import model_versions as versions
 from hades.night.bridges import stage as bridges
@@ -67,14 +67,14 @@ def release(
     accepted, which also stand in `about.json` of the snapshot. `not_registered` says what the
     registry lacks, where it failed after the graph was published.
     """
-    weighed = build_state.complete(context.store, build_state.WEIGHTS)
+    weighed = stage_ledger.last_completion(context.store, stage_ledger.WEIGHTS)
     tracker = context.open_tracker() if weighed is not None and weighed.as_of is not None else None
     version = None
     if tracker is not None and weighed is not None:
         inputs = describe_datasets(
             context, weights.STAGE.reads, weighed.digest, context.store.counts()
         )
-        broken = [rule for rule in accepted if rule.startswith(f"{build_state.WEIGHTS}.")]
+        broken = [rule for rule in accepted if rule.startswith(f"{stage_ledger.WEIGHTS}.")]
         version = versions.log_weights(
             context.store, tracker, as_of=as_of, inputs=inputs, accepted=broken
         )
@@ -159,7 +159,7 @@ def register_parts(context: BuildContext, tracker: Tracker, folder: Path) -> Non
     """
     (contents, manifest_hash), counts = manifest.load(folder), cache(context.store.counts)
     for model, stage, collection, takes in _PARTS:
-        stage_record = build_state.complete(context.store, stage.ledger or stage.name)
+        stage_record = stage_ledger.last_completion(context.store, stage.ledger or stage.name)
         if stage_record is None or not stage_record.generation:
             continue
         version = version_with_hash(tracker.versions(model), stage_record.generation)
@@ -211,13 +211,13 @@ def publish_now(context: BuildContext, now: datetime, keep: int | None) -> JsonO
     brought up to date.
     """
     moment = default_moment(now)
-    if build_state.complete(context.store, build_state.HIERARCHY) is not None:
+    if stage_ledger.last_completion(context.store, stage_ledger.HIERARCHY) is not None:
         topics.build_topics(context, moment)
-    if build_state.complete(context.store, build_state.WEIGHTS) is not None:
+    if stage_ledger.last_completion(context.store, stage_ledger.WEIGHTS) is not None:
         weights.weigh(context, moment)
-    if build_state.complete(context.store, build_state.BRIDGES) is not None:
+    if stage_ledger.last_completion(context.store, stage_ledger.BRIDGES) is not None:
         bridges.bridge(context, moment)
-    if build_state.complete(context.store, exam.EXAM) is not None:
+    if stage_ledger.last_completion(context.store, exam.EXAM) is not None:
         exam.build_exam(context)  # a file, which an export of the store does not hold
     check_contracts(context, CONTRACT_NAMES[:-1]).require()
     return release(context, moment, keep)
@@ -354,7 +354,7 @@ def _restore(context: BuildContext, tracker: Tracker, version: str) -> JsonObjec
     finds both.
     """
     restored: JsonObject = {**versions.restore_weights(context, tracker, version)}
-    if build_state.complete(context.store, build_state.BRIDGES) is None:
+    if stage_ledger.last_completion(context.store, stage_ledger.BRIDGES) is None:
         return restored
     count = int(bridges.bridge(context, default_moment(utc_now()))["bridges"])
     return {

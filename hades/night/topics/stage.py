@@ -16,7 +16,7 @@ import numpy as np
 import orjson
 import pyarrow as pa
 
-from hades import build_state
+from hades import stage_ledger
 from hades.night.context import BuildContext, Mode, derivation
 from hades.night.stage import EDGES, TOPICS, Rows, Stage
 from hades.night.topics.cluster import BUCKET, Hierarchy, Previous, find_hierarchy
@@ -277,10 +277,10 @@ def build_topics(
     """
     store, model, language_model = context.store, context.model, context.language_model
     writes = language_model.model if language_model else ""
-    digest = build_state.digest_of(
+    digest = stage_ledger.digest_of(
         inputs or derivation(context), asdict(rules), model, writes, VERSION
     )
-    last = build_state.complete(store, build_state.HIERARCHY)
+    last = stage_ledger.last_completion(store, stage_ledger.HIERARCHY)
     if last is not None and last.digest == digest and mode != "full":
         why = "nothing it depends on changed since the last build"
         nothing = {**dict.fromkeys(_CHANGES, 0), "moving": [], "topics_kept": last.report["topics"]}
@@ -307,7 +307,7 @@ def build_topics(
     report: JsonObject = {
         "mode": "full",
         "why": why,
-        "build": build_state.digest_of(digest, last.generation if last else "")[:25],
+        "build": stage_ledger.digest_of(digest, last.generation if last else "")[:25],
         "generation": generation_of(clusters, edges),
         **_figures(material, hierarchy, previous, moves, drift),
         "biggest": _list_biggest(hierarchy, topics),
@@ -326,8 +326,8 @@ def build_topics(
             at=as_of,
             present=set(material.keys),
         )
-        build_state.record(
-            inside, build_state.HIERARCHY, digest, report["generation"], as_of, report
+        stage_ledger.record(
+            inside, stage_ledger.HIERARCHY, digest, report["generation"], as_of, report
         )
     context.progress("hierarchy", 5, STEPS)
     return report
@@ -408,6 +408,6 @@ STAGE = Stage(
         "summaries_written",
         "summaries_left_out",
     ),
-    ledger=build_state.HIERARCHY,
+    ledger=stage_ledger.HIERARCHY,
     rows="biggest",
 )

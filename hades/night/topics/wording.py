@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from hades.build_state import digest_of
 from hades.ingest.entities.describe import is_clear
 from hades.night.topics.cluster import BUCKET, UNPLACED, Hierarchy, Previous
 from hades.night.topics.inputs import NAMED, HierarchyRules, Material
 from hades.ports.services import LanguageModel
 from hades.ports.store import RowStore, Term, scan_rows
+from hades.stage_ledger import digest_of
 from hades.text.blocks import plain_words
 from hades.text.sentences import documentation_sentences, sentences
 from hades.text.words import split_identifier

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hades import build_state
+from hades import stage_ledger
 from hades.night.columns import ids
 from hades.night.stage import Report
 from hades.ports.store import RowStore, Term, scan_rows
@@ -74,7 +74,7 @@ def judge_digest(store: RowStore) -> str:
     """One hash over everything that was judged: a night whose hash is that of the night before
     learned it already.
     """
-    return build_state.digest_of(
+    return stage_ledger.digest_of(
         [[row["_key"], row["query"], row["feedback"], row["results"]] for row in _judge(store)]
     )
 

@@ -14,7 +14,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hades import build_state
+from hades import stage_ledger
 from hades.errors import HadesError
 from hades.night.columns import at, column, ids, numbers, place_ends
 from hades.night.context import BuildContext, derivation, read_columns, vectors_of
@@ -81,7 +81,10 @@ def read_config(store: RowStore, path: PathSettings) -> list[WeightConfig]:
             f"weight_config has a row for {', '.join(strangers)}, which is not a relation type "
             f"({', '.join(TYPES)}); correct or delete the row"
         )
-    last_record, defaults = build_state.complete(store, build_state.WEIGHTS), default_rows(path)
+    last_record, defaults = (
+        stage_ledger.last_completion(store, stage_ledger.WEIGHTS),
+        default_rows(path),
+    )
     written = defaults if last_record is None else last_record.report.get("defaults", defaults)
     rows = []
     for kind in TYPES:
@@ -280,7 +283,7 @@ def weigh(context: BuildContext, as_of: datetime, inputs: str = "") -> JsonObjec
     store, path, week = context.store, context.path, week_of(as_of)
     config, judged = read_config(store, path), judge_digest(store)
     digest = _digest_inputs(context, inputs or derivation(context), config, week, judged)
-    last_record = build_state.complete(store, build_state.WEIGHTS)
+    last_record = stage_ledger.last_completion(store, stage_ledger.WEIGHTS)
     if last_record is not None and last_record.digest == digest:
         return {
             **last_record.report,
@@ -342,7 +345,7 @@ def _digest_inputs(
         "learning": context.learning.model_dump(exclude={"explore", "explore_seed"}),
     }
     rows = [row.model_dump() for row in config]
-    return build_state.digest_of(inputs, rules, rows, iso(week), context.model, judged, VERSION)
+    return stage_ledger.digest_of(inputs, rules, rows, iso(week), context.model, judged, VERSION)
 
 
 @dataclass(frozen=True)
@@ -475,7 +478,7 @@ def write_weights(
         for name, rows in changes.items():
             inside.patch(name, iter(rows.combine_chunks().to_batches(max_chunksize=_BATCH_ROWS)))
         inside.upsert("weight_config", to_table(WeightConfig, config))
-        build_state.record(inside, build_state.WEIGHTS, digest, generation, as_of, report)
+        stage_ledger.record(inside, stage_ledger.WEIGHTS, digest, generation, as_of, report)
 
 
 def week_of(as_of: datetime) -> datetime:
@@ -603,6 +606,6 @@ STAGE = Stage(
         "learned.moved",
         "learned.held_out",
     ),
-    ledger=build_state.WEIGHTS,
+    ledger=stage_ledger.WEIGHTS,
     rows="types",
 )

@@ -15,7 +15,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from aql import load
-from hades.build_state import complete
 from hades.errors import QueryTimeout
 from hades.ports.graph import EDGES, KINDS, Kind, ViewInfo
 from hades.ports.store import RowStore
@@ -26,6 +25,7 @@ from hades.snapshot.publish import WORDS, build
 from hades.snapshot.remote import HOPS, QUESTIONS, Neighbourhood, Parts, PartView, WriteUnderWay
 from hades.snapshot.view import GraphView
 from hades.snapshot.write_graph import NODE_COLUMNS
+from hades.stage_ledger import last_completion
 from hades.stores.arango import encode
 from hades.stores.arango.provision import has_other_analyzer, is_indexed
 from hades.stores.arango.read import names_in
@@ -182,7 +182,7 @@ class ArangoView:
         """How rare words are in the graph, as its last build counted them; nothing before the
         first.
         """
-        counted = complete(self.store, WORDS)
+        counted = last_completion(self.store, WORDS)
         return (
             {}
             if counted is None

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hades import build_state as ledger
+from hades import stage_ledger
 from hades.ports.store import RowStore
 from schemas.record import canonical_json
 from schemas.telemetry import ShownPassage, ShownPath, ShownResults, ShownTopic
@@ -84,9 +84,9 @@ def put_topics(store: RowStore, members: dict[str, list[str]], **fields: Any) ->
         {"cluster": key, "name": fields.get("name", ""), "size": len(held)}
         for key, held in members.items()
     ]
-    reports: dict[str, dict[str, Any]] = {ledger.HIERARCHY: {"biggest": biggest}}
-    for stage in (ledger.HIERARCHY, ledger.WEIGHTS, ledger.BRIDGES):
-        ledger.record(store, stage, "done", "g", day(1), reports.get(stage, {}))
+    reports: dict[str, dict[str, Any]] = {stage_ledger.HIERARCHY: {"biggest": biggest}}
+    for stage in (stage_ledger.HIERARCHY, stage_ledger.WEIGHTS, stage_ledger.BRIDGES):
+        stage_ledger.record(store, stage, "done", "g", day(1), reports.get(stage, {}))
 
 
 def put_bridge(store: RowStore, key: str, relation: dict[str, Any], **fields: Any) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from hades import build_state as ledger
+from hades import stage_ledger
 from hades.ingest.forget import Certificate, forget_documents
 from hades.ingest.phases import IngestContext, ingest
 from schemas.ids import sha256_text
@@ -107,7 +107,7 @@ def test_a_topic_goes_with_its_last_member_and_a_super_topic_with_its_last_topic
     certificate = forget(context)
     assert of(context, "clusters") == of(context, "cluster_edges") == {}
     assert certificate.removed["clusters"] == 2
-    done = ledger.complete(store, ledger.HIERARCHY)
+    done = stage_ledger.last_completion(store, stage_ledger.HIERARCHY)
     assert done is not None
     assert done.report == {"biggest": []}
 
@@ -251,10 +251,10 @@ def test_stages_are_open_again_even_when_the_document_comes_back_before_the_next
     context: IngestContext,
 ) -> None:
     topics_of_people(context)
-    before = ledger.complete(context.store, ledger.HIERARCHY)
+    before = stage_ledger.last_completion(context.store, stage_ledger.HIERARCHY)
     forget(context)
     ingest(context, Listed(PEOPLE))
-    after = ledger.complete(context.store, ledger.HIERARCHY)
+    after = stage_ledger.last_completion(context.store, stage_ledger.HIERARCHY)
     assert before is not None
     assert after is not None
     assert (before.digest, after.digest, after.generation) == ("done", "", "g")

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hades import build_state as ranker_file
+from hades import ranker_files
 from hades.night import model_versions
 from hades.ports.store import Mode
 from hades.providers.hashing import HashingEmbedder
@@ -139,10 +139,10 @@ def test_a_published_ranker_serves_and_a_damaged_one_leaves_the_graph_up(tmp_pat
     by_hand = order(ask(open_snapshot(tmp_path)))
     with closing(SqliteStore.open(tmp_path / "graph.db", Mode.READ_WRITE)) as store:
         model = random_model(TAG, DIMENSION)
-        model_versions.record_ranker(store, ranker_file.keep(tmp_path, model), None, {})
+        model_versions.record_ranker(store, ranker_files.save_ranker(tmp_path, model), None, {})
         done = publish(store, tmp_path)
     assert done.ranker_left_out == ""
-    assert done.contents.parts["ranker"] == ranker_file.generation_of(model)
+    assert done.contents.parts["ranker"] == ranker_files.generation_of(model)
     view = open_snapshot(tmp_path)
     assert order(ask(view)) == order(ask(with_ranker(view, model)))
     states = root_of(tmp_path) / served(tmp_path) / "ranker.arrow"
@@ -156,13 +156,13 @@ def test_a_published_ranker_serves_and_a_damaged_one_leaves_the_graph_up(tmp_pat
 def test_a_lost_model_file_is_left_out_of_the_snapshot_with_the_reason(tmp_path: Path) -> None:
     published(tmp_path)
     with closing(SqliteStore.open(tmp_path / "graph.db", Mode.READ_WRITE)) as store:
-        generation = ranker_file.keep(tmp_path, random_model(TAG, DIMENSION))
+        generation = ranker_files.save_ranker(tmp_path, random_model(TAG, DIMENSION))
         model_versions.record_ranker(store, generation, None, {})
-        ranker_file.path_of(tmp_path, generation).write_bytes(b"not a model")
+        ranker_files.path_of(tmp_path, generation).write_bytes(b"not a model")
         assert "cannot be used" in publish(store, tmp_path).ranker_left_out
-        ranker_file.path_of(tmp_path, generation).unlink()
+        ranker_files.path_of(tmp_path, generation).unlink()
         assert "is not there" in publish(store, tmp_path).ranker_left_out
-        foreign = ranker_file.keep(tmp_path, random_model("another@1/7", 7))
+        foreign = ranker_files.save_ranker(tmp_path, random_model("another@1/7", 7))
         model_versions.record_ranker(store, foreign, None, {})
         assert "another@1/7" in publish(store, tmp_path).ranker_left_out
     assert Reason.RANKER_UNAVAILABLE in ask(open_snapshot(tmp_path)).reasons

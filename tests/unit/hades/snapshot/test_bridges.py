@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hades.build_state import HIERARCHY, record
 from hades.errors import SnapshotError
 from hades.snapshot.open import open_snapshot
 from hades.snapshot.publish import publish
+from hades.stage_ledger import HIERARCHY, record
 from tests.contract.examples import put
 from tests.unit.hades.night.bridges.bridge_worlds import (
     build,

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from hades.build_state import HIERARCHY, WEIGHTS, record
 from hades.night.bridges.stage import BridgeRules, bridge
 from hades.ports.services import ProgressReport, silent
 from hades.ports.store import GraphStore
+from hades.stage_ledger import HIERARCHY, WEIGHTS, record
 from hades.stores.sqlite.store import SqliteStore
 from tests.contract.examples import entity, put, relation
 from tests.homes import empty_store

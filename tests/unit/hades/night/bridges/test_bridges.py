@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hades import build_state as ledger
+from hades import stage_ledger
 from hades.night.bridges.stage import bridge
 from hades.night.context import NotBuilt
 from hades.ports.store import GraphStore
@@ -94,7 +94,7 @@ def test_bridges_take_the_length_and_the_penalty_of_the_settings(
 ) -> None:
     place(store, x="a", y="c", z="m n")
     join(store, "a m .9", "m n .9", "n c .9")
-    ledger.record(store, ledger.HIERARCHY, "d", "h1", report={"moving": []})
+    stage_ledger.record(store, stage_ledger.HIERARCHY, "d", "h1", report={"moving": []})
     path = HiragPathrag.model_validate({"path": {"relation_boost": RULES.boosts, **section}}).path
     bridge(context_of(store, path=path), NOW)
     weights = [row["weight"] for row in cached(store).values() if len(row["edges"]) == 3]
@@ -168,8 +168,8 @@ def test_a_store_without_topics_has_no_bridges(store: GraphStore) -> None:
 
 
 def test_without_weights_there_are_no_bridges(store: GraphStore) -> None:
-    ledger.record(store, ledger.HIERARCHY, "d", "h1", report={"moving": []})
-    ledger.forget(store, ledger.WEIGHTS)
+    stage_ledger.record(store, stage_ledger.HIERARCHY, "d", "h1", report={"moving": []})
+    stage_ledger.forget(store, stage_ledger.WEIGHTS)
     with pytest.raises(NotBuilt, match="the stage weights has not completed"):
         bridge(context_of(store), NOW)
 
@@ -250,7 +250,11 @@ def test_nothing_is_written_when_the_stage_fails_in_the_middle(store: GraphStore
 
     with pytest.raises(RuntimeError):
         build(store, progress=fail)
-    assert (labelled(store), cached(store), ledger.complete(store, ledger.BRIDGES)) == (
+    assert (
+        labelled(store),
+        cached(store),
+        stage_ledger.last_completion(store, stage_ledger.BRIDGES),
+    ) == (
         set(),
         {},
         None,

@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from hades import build_state as ledger
+from hades import stage_ledger
 from hades.ingest.phases import ingest
 from hades.ingest.sources.material import Link, Material
 from hades.ingest.sources.workspace import WorkspaceSource
@@ -152,7 +152,7 @@ def weigh(store: SqliteStore) -> None:
         "mentions",
         *({"_key": row["_key"], "weight": 0.5} for row in everything(store, "mentions")),
     )
-    ledger.record(store, ledger.WEIGHTS, "digest", GENERATION, AS_OF)
+    stage_ledger.record(store, stage_ledger.WEIGHTS, "digest", GENERATION, AS_OF)
 
 
 def bridge(store: SqliteStore) -> None:

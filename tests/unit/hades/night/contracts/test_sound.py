@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hades import build_state
+from hades import stage_ledger
 from hades.errors import ContractBroken
 from hades.night.contracts.check import (
     CONTRACT_NAMES,
@@ -53,7 +53,7 @@ def test_a_stage_that_never_ran_is_green_with_a_note_and_one_that_ran_is_checked
     ):
         checked = check_contract(context.store, contract)
         assert (checked.rules, checked.findings, checked.notes) == (0, (), (note,))
-    build_state.record(context.store, build_state.BRIDGES, "digest")
+    stage_ledger.record(context.store, stage_ledger.BRIDGES, "digest")
     checked = check_contract(context.store, "bridges")
     assert (checked.rules, checked.findings) == (len(contract_named("bridges").rules), ())
     context.store.close()

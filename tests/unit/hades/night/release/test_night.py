@@ -14,7 +14,7 @@ import pytest
 from mlflow import MlflowClient
 from mlflow.models import get_model_info
 
-from hades import build_state as ledger
+from hades import stage_ledger
 from hades.errors import ContractBroken, SnapshotError
 from hades.night.bridges.stage import bridge
 from hades.night.context import NotBuilt
@@ -350,7 +350,7 @@ def test_reports_tell_people_and_status_what_happened(nights):
 
 def test_release_without_weights_publishes_and_registers_nothing(tmp_path):
     with ingested(tmp_path) as hades:
-        assert ledger.complete(hades.store, ledger.WEIGHTS) is None
+        assert stage_ledger.last_completion(hades.store, stage_ledger.WEIGHTS) is None
         assert release(hades.build_context, MONDAY, None)["weights_version"] is None
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hades import build_state as ledger
+from hades import stage_ledger
 from hades.api import Hades
 from hades.night import model_versions
 from hades.night.exam.stage import build_exam, path_of, read_exam
@@ -144,7 +144,7 @@ def test_a_version_holds_its_exam_and_is_refused_where_it_is_not_better(manual: 
     assert tracker.alias(RANKER_MODEL, CHALLENGER) == report["version"]
     assert tracker.alias(RANKER_MODEL, CHAMPION) is None
     version = tracker.versions(RANKER_MODEL)[0]
-    assert version.tags["data"] == ledger.digest_of(build_exam(context)["data_hash"], [])
+    assert version.tags["data"] == stage_ledger.digest_of(build_exam(context)["data_hash"], [])
     assert version.tags["verdict"] == report["why"]
     folder = tracker.fetch(RANKER_MODEL, report["version"]).parent
     assert {"ranker.npz", "MLmodel", "exam.parquet"} <= {one.name for one in folder.iterdir()}
@@ -205,7 +205,7 @@ def test_labelled_questions_fit_states_and_a_better_ranker_serves(
     learned = answers(manual)
     assert learned != before
     assert str(Reason.RANKER_UNAVAILABLE) not in learned
-    ledger.forget(manual.build_context.store, stage.STAGE)
+    stage_ledger.forget(manual.build_context.store, stage.STAGE)
     again = trained()
     assert (again["version"], again["data_hash"]) == (
         report["version"],

@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hades.build_state import WEIGHTS, complete
 from hades.night import model_versions as artifact
 from hades.night.contracts.check import check_contract
 from hades.night.model_versions import log_weights, restore_weights
+from hades.stage_ledger import WEIGHTS, last_completion
 from hades.stores.sqlite.store import SqliteStore
 from schemas.telemetry import FORGOTTEN, JudgedRanks
 from tests.contract.examples import MODEL, everything
@@ -233,7 +233,7 @@ def test_learned_offsets_go_back_and_forward_with_the_weights(
     assert 0.0 < offsets[1] < offsets[2]
     for night in (0, 2, 1):
         restore_weights(context_of(store, MODEL), tracker, versions[night])
-        done = complete(store, WEIGHTS)
+        done = last_completion(store, WEIGHTS)
         assert done is not None
         assert ({name: everything(store, name) for name in WEIGHED}, done.generation) == was[night]
         assert check_contract(store, "weights").findings == ()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hades import build_state as ledger
+from hades import stage_ledger
 from hades.night import model_versions as artifact
 from hades.night.contracts.check import check_contract
 from hades.night.model_versions import (
@@ -85,7 +85,7 @@ def test_each_of_three_nights_can_be_restored_byte_for_byte(
     for night in (0, 2, 1):
         restored = restore_weights(context_of(store, MODEL), tracker, versions[night])
         assert restored == {"restored": 10, "weighed": 0, "missing": 0}
-        done = ledger.complete(store, ledger.WEIGHTS)
+        done = stage_ledger.last_completion(store, stage_ledger.WEIGHTS)
         assert done is not None
         assert (tables(store), done.generation) == was[night]
     assert store.check() == []
@@ -96,7 +96,7 @@ def test_after_a_restore_the_next_build_weighs_again(store: SqliteStore, tmp_pat
     weigh_and_log(store, tracker, NIGHTS[0])
     second = weigh(store, as_of=NIGHTS[1])
     restore_weights(context_of(store, MODEL), tracker, "1")
-    done = ledger.complete(store, ledger.WEIGHTS)
+    done = stage_ledger.last_completion(store, stage_ledger.WEIGHTS)
     assert done is not None
     assert (done.digest, done.as_of) == ("restored from hades-weights version 1", NIGHTS[0])
     assert (

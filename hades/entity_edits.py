@@ -1,84 +1,19 @@
-"""What one build leaves for the next: ledger, edits, ranker file."""
+"""Edits of entities by curators, laid over what the documents say."""
 
 from __future__ import annotations
 
-import hashlib
-import zipfile
 from collections.abc import Mapping, Sequence
-from datetime import datetime
-from io import BytesIO
-from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
-import numpy as np
 import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hades.files import write_whole
 from hades.ports.services import Embedder
-from hades.ports.store import RowStore, Term, scan_rows, scan_values
-from models.ranker.infer import BadModel, RankerModel, pack, unpack
-from schemas.builds import EditState, EntityEdit, StageRecord
+from hades.ports.store import RowStore, Term, scan_rows
+from schemas.builds import EditState, EntityEdit
 from schemas.catalogue import as_table
-from schemas.record import canonical_json, from_rows, to_table
-
-# The ledger of stages: a stage whose inputs hash to what its record says has nothing to do. A
-# record is written in the transaction that writes the stage's rows: a stage that was killed has not
-# happened, and the next build goes on from the last one that has.
-
-HIERARCHY = "hierarchy"
-WEIGHTS = "weights"
-BRIDGES = "bridges"
-
-
-def complete(store: RowStore, stage: str) -> StageRecord | None:
-    """The last completion of a stage, or None when it never completed."""
-    records = from_rows(StageRecord, store.get("build_stages", [stage]).to_pylist())
-    return records[0] if records else None
-
-
-def record(
-    store: RowStore,
-    stage: str,
-    digest: str,
-    generation: str = "",
-    as_of: datetime | None = None,
-    report: Mapping[str, Any] = MappingProxyType({}),
-) -> None:
-    """Say that a stage completed; call it inside the stage's transaction, which names
-    `build_stages`.
-    """
-    completion = StageRecord(
-        key=stage,
-        stage=stage,
-        digest=digest,
-        generation=generation,
-        as_of=as_of,
-        report=dict(report),
-    )
-    store.upsert("build_stages", to_table(StageRecord, [completion]))
-
-
-def forget(store: RowStore, stage: str) -> None:
-    """Let the next build do a stage again."""
-    store.delete("build_stages", keys=[stage])
-
-
-def reopen(store: RowStore) -> None:
-    """Let the next build do every stage again, from what each left: for whoever took away rows that
-    stages wrote.
-    """
-    keys = list(scan_values(store, "build_stages", "_key"))
-    if keys:
-        store.patch("build_stages", pa.table({"_key": keys, "digest": [""] * len(keys)}))
-
-
-def digest_of(*parts: object) -> str:
-    """One hash over several things."""
-    return hashlib.sha256(canonical_json(list(parts)).encode()).hexdigest()
-
+from schemas.record import canonical_json, from_rows
 
 # Entities as documents and curators together say them: edits laid over derived rows, the same way
 # everywhere. Derived rows are a function of the documents and of the edits that stand (ADR 0005).
@@ -206,56 +141,3 @@ def _name_vectors(rows: Sequence[Row], embedder: Embedder | None) -> list[Row]:
         {"_key": row["_key"], "embedding": vector.tolist(), "embedding_model": tag}
         for row, vector in zip(rows, vectors, strict=True)
     ]
-
-
-# A ranker as a file under HADES_HOME, named by the hash of what it holds: what publishing puts into
-# a snapshot. Plain arrays and JSON, no pickle: reading an old or a foreign one runs nobody's code.
-# Equal models give equal bytes.
-FOLDER = "ranker"
-
-
-def generation_of(model: RankerModel) -> str:
-    """The hash of everything a model is."""
-    signature, numbers = pack(model)
-    return hashlib.sha256(signature + b"\0" + numbers.tobytes()).hexdigest()
-
-
-def write_model(path: Path, model: RankerModel) -> None:
-    """Put a model into a file."""
-    signature, numbers = pack(model)
-    content = BytesIO()
-    np.savez(content, signature=np.frombuffer(signature, np.uint8), numbers=numbers)
-    write_whole(path, content.getvalue())
-
-
-def read_model(path: Path) -> RankerModel:
-    """The model of a file; `BadModel` names the file and what is wrong with it."""
-    try:
-        with np.load(path, allow_pickle=False) as arrays:
-            return unpack(arrays["signature"].tobytes(), arrays["numbers"])
-    except FileNotFoundError as error:
-        raise BadModel(f"{path} is not there; train again with `hades run train_ranker`") from error
-    except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
-        raise BadModel(
-            f"{path} cannot be used: {error}; train again with `hades run train_ranker`"
-        ) from error
-
-
-def keep(home: Path, model: RankerModel) -> str:
-    """Keep a model where publishing finds it; its generation."""
-    generation = generation_of(model)
-    write_model(path_of(home, generation), model)
-    return generation
-
-
-def kept(home: Path, generation: str) -> RankerModel:
-    """The model of a generation; one whose bytes are not those of its name is refused."""
-    model = read_model(path_of(home, generation))
-    if generation_of(model) != generation:
-        raise BadModel(f"{path_of(home, generation)} was changed after it was written; train again")
-    return model
-
-
-def path_of(home: Path, generation: str) -> Path:
-    """Where a generation is kept."""
-    return home / FOLDER / f"{generation}.npz"
