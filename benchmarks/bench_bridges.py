@@ -26,6 +26,7 @@ import pyarrow as pa
 from rich.console import Console
 from rich.table import Table
 
+from hades.budget import Caps, Turn
 from hades.night.bridges.stage import bridge
 from hades.night.context import BuildContext
 from hades.ports.services import Tracker
@@ -37,7 +38,6 @@ from hades.snapshot.open import open_snapshot
 from hades.snapshot.publish import publish
 from hades.stage_ledger import HIERARCHY, WEIGHTS, record
 from hades.stores.sqlite.store import SqliteStore
-from hades.telemetry.turn import Caps, Turn
 from schemas.record import to_table
 from schemas.topics import Cluster, ClusterParams
 

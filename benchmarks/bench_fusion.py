@@ -21,6 +21,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
+from hades.budget import Caps, Turn
 from hades.evaluation.cases import read_lines
 from hades.providers.tokens import MiniLmTokenizer
 from hades.retrieval.core.metered_view import MeteredView
@@ -36,7 +37,6 @@ from hades.retrieval.ranking.default_ranking import (
 from hades.retrieval.search.default_search import Evidence, search_evidence
 from hades.settings.load import load_settings
 from hades.snapshot.open import open_snapshot
-from hades.telemetry.turn import Caps, Turn
 from hades.wiring import open_embedder
 from models.rankings import FusionModel
 from schemas.plan import Plan, Profile

@@ -27,6 +27,7 @@ sys.path.insert(0, str(ROOT))
 
 from linear_fit import fit_listwise
 
+from hades.budget import Caps, Turn
 from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import Question
 from hades.retrieval.features.passages import pairwise_features as second_look
@@ -35,7 +36,6 @@ from hades.retrieval.features.sentences import hold_shares
 from hades.retrieval.search.walk_search import HippoRules, WalkFindings, WalkSearch
 from hades.settings.load import load_settings
 from hades.snapshot.open import open_snapshot
-from hades.telemetry.turn import Caps, Turn
 from hades.wiring import open_embedder
 
 Floats = NDArray[np.float64]

@@ -34,6 +34,7 @@ sys.path.insert(0, str(ROOT))
 from linear_fit import fit_gold_apart, fit_listwise
 
 from benchmarks.evaluation.conversations import HALVES, prepare
+from hades.budget import Caps, Turn
 from hades.evaluation.cases import read_lines
 from hades.providers.tokens import MiniLmTokenizer
 from hades.retrieval.core.metered_view import MeteredView
@@ -48,7 +49,6 @@ from hades.retrieval.ranking.default_ranking import (
 from hades.retrieval.search.default_search import Evidence, search_evidence
 from hades.settings.load import load_settings
 from hades.snapshot.open import open_snapshot
-from hades.telemetry.turn import Caps, Turn
 from hades.wiring import open_embedder
 from schemas.plan import Plan, Profile
 

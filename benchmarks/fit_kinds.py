@@ -23,6 +23,7 @@ from scipy.optimize import minimize
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from hades.budget import Caps, Turn
 from hades.evaluation.cases import read_lines
 from hades.evaluation.folder import read_folder_cases, stands_in
 from hades.ports.graph import Passage
@@ -35,7 +36,6 @@ from hades.retrieval.ranking import default_ranking as ranking
 from hades.retrieval.search.default_search import search_evidence
 from hades.settings.load import load_settings
 from hades.snapshot.open import open_snapshot
-from hades.telemetry.turn import Caps, Turn
 from hades.wiring import open_embedder
 from schemas.plan import Plan, Profile
 

@@ -28,6 +28,7 @@ sys.path.insert(0, str(ROOT))
 from linear_fit import fit_listwise
 
 from benchmarks.evaluation.conversations import HALVES, prepare
+from hades.budget import Caps, Turn
 from hades.evaluation.cases import read_lines
 from hades.ports.graph import Passage
 from hades.retrieval.core.metered_view import MeteredView
@@ -40,7 +41,6 @@ from hades.retrieval.search.memory_search import READ, ChannelDepths, search_cha
 from hades.settings.load import load_settings
 from hades.snapshot.open import open_snapshot
 from hades.snapshot.view import GraphView
-from hades.telemetry.turn import Caps, Turn
 from hades.text.dates import Interval, time_asked
 from hades.wiring import open_embedder
 from models.ranker.infer import recall_at

@@ -33,6 +33,7 @@ from linear_fit import fit_listwise
 from benchmarks.evaluation.arxiv import citation_cases, read_papers, test_citations
 from benchmarks.evaluation.cases import Case
 from benchmarks.evaluation.citations import require_withheld
+from hades.budget import Caps, Turn
 from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import Question
 from hades.retrieval.features.passages import Columns
@@ -45,7 +46,6 @@ from hades.retrieval.search.near_document import (
 from hades.settings.load import load_settings
 from hades.snapshot.open import open_snapshot
 from hades.snapshot.view import GraphView
-from hades.telemetry.turn import Caps, Turn
 from hades.wiring import open_build_context, open_embedder
 from schemas.plan import Plan, Profile
 

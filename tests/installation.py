@@ -12,16 +12,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 
-from hades import wiring
+from hades import budget, wiring
 from hades.night.contracts import rule
-from hades.telemetry import turn
 from tests import registry_template
 
 
 def set_up_process() -> None:
     """The base installation, registries copied from a template, turns that count processor time."""
     registry_template.copy_new_registries()
-    turn.read_clock = time.process_time
+    budget.read_clock = time.process_time
     rule.find_spec = wiring.find_spec = lambda _: None
 
 

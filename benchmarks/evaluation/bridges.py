@@ -16,6 +16,7 @@ from benchmarks.evaluation.ladder import no_edges_between
 from benchmarks.evaluation.metrics import interval
 from benchmarks.evaluation.rankers import Rung
 from benchmarks.evaluation.workbench import Workbench, build
+from hades.budget import Turn
 from hades.evaluation.cases import BadCases, digest
 from hades.evaluation.figures import mean_of, percentiles, rounded
 from hades.evaluation.rankers import PLAN, Bench, CachingEmbedder, ask, ms_since
@@ -27,7 +28,6 @@ from hades.retrieval.search.near_document import fold_title
 from hades.retrieval.walks.best_paths import cheapest_paths
 from hades.snapshot.open import open_snapshot
 from hades.snapshot.view import GraphView
-from hades.telemetry.turn import Turn
 from schemas.nodes import EntityType, RelationType
 
 ALLOWED = frozenset(

@@ -16,7 +16,7 @@ from benchmarks.evaluation.cases import Case
 from benchmarks.evaluation.rankers import BASELINES, PLACED, Ranker, Ranking
 from hades.evaluation.figures import mean_of, percentiles, rounded
 from hades.ports.services import ProgressReport, silent
-from hades.telemetry.turn import ALPHA
+from hades.retrieval.core.conveyance import ALPHA
 from models.ranker.infer import (
     SEED,
     auroc,

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from hades.budget import Turn
 from hades.errors import HadesError
 from hades.memory.history.rows import MemoryRefused, plain
 from hades.memory.memory import Memory
@@ -46,7 +47,6 @@ from hades.retrieval.search.walk_search import rank_chunks_by_ppr as rank_walk
 from hades.retrieval.walks.best_paths import get_best_paths as best_paths
 from hades.retrieval.walks.pagerank import EPSILON, Ppr
 from hades.retrieval.walks.pagerank import personalized_pagerank as walk_from
-from hades.telemetry.turn import Turn
 from schemas.answer import Retrieval
 from schemas.ids import Mask
 from schemas.plan import Reason

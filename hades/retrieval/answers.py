@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from datetime import date, datetime
 from typing import Any, Self
 
+from hades.budget import Turn
 from hades.errors import HadesError, NothingPublished
 from hades.ports.graph import DocumentFilter, ViewInfo
 from hades.ports.services import utc_now
@@ -35,7 +36,6 @@ from hades.snapshot.remote import OpenView, RemoteView
 from hades.snapshot.rights import PUBLIC, Readers, RightsFile, within_rights
 from hades.snapshot.view import GraphView
 from hades.telemetry.logs import span, turn_fields
-from hades.telemetry.turn import Turn
 from hades.text.dates import as_moment, parse_moment
 from schemas.answer import CitedPassage, Retrieval, Telemetry
 from schemas.ids import Mask, content_key, node_id

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from hades.budget import Caps, Turn
 from hades.errors import HadesError
 from hades.ports.graph import CHUNK, Numbers
 from hades.retrieval.core.metered_view import MeteredView
@@ -32,7 +33,6 @@ from hades.retrieval.walks.beam import BeamRules, search_beam
 from hades.retrieval.walks.flow import FlowRules, flow_paths
 from hades.snapshot.remote import OpenView
 from hades.snapshot.view import GraphView
-from hades.telemetry.turn import Caps, Turn
 from schemas.ids import Mask, iso
 from schemas.plan import HARD_CAPS, Plan, Profile, Reason
 from schemas.telemetry import QueryLog, ShownResults

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hades.budget import Turn, budget_seconds
 from hades.errors import HadesError
 from hades.ports.graph import ViewInfo
 from hades.ports.services import (
@@ -97,7 +98,6 @@ from hades.snapshot.remote import (
     WriteUnderWay,
 )
 from hades.snapshot.view import GraphView
-from hades.telemetry.turn import Turn, budget_seconds
 from schemas.answer import AbsenceCertificate, ChangeReport, Retrieval
 from schemas.ids import Mask
 from schemas.plan import Plan, Reason

@@ -16,12 +16,14 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
+from hades.budget import Turn, TurnStage
 from hades.errors import HadesError, StoreError
 from hades.ports.graph import DocumentFilter
 from hades.ports.store import RowStore
 from hades.retrieval.answer.absence_certificate import written_filters
 from hades.retrieval.answer.assemble import AnswerParts
 from hades.retrieval.answer.prompt import PackedPrompt, WindowSize
+from hades.retrieval.core.conveyance import ConveyanceParts, convey
 from hades.retrieval.core.types import (
     MODES,
     PASSAGE,
@@ -33,7 +35,6 @@ from hades.retrieval.core.types import (
 )
 from hades.retrieval.core.words import content_words, passage_body, stem
 from hades.retrieval.ranking.select import FlowPruning
-from hades.telemetry.turn import ConveyanceParts, Stage, Turn, convey
 from schemas.answer import CitedPassage, Path, RankedItem, Retrieval, StageReport, Telemetry, Tokens
 from schemas.ids import Mask, content_key, iso
 from schemas.plan import Plan
@@ -213,7 +214,7 @@ def telemetry_of(turn: Turn, counters: dict[str, int]) -> Telemetry:
     )
 
 
-def _stage_report(stage: Stage) -> StageReport:
+def _stage_report(stage: TurnStage) -> StageReport:
     spent = {name: value for name, value in vars(stage).items() if name != "repeats"}
     spent |= {"ms": round(stage.ms, 3), "coverage": min(1.0, stage.coverage)}
     repeated = stage.repeats / stage.taken if stage.taken else 0.0

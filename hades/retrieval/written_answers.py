@@ -7,6 +7,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 
+from hades.budget import Turn
 from hades.ports.graph import DocumentFilter
 from hades.ports.services import LanguageModel, utc_now
 from hades.ports.store import RowStore
@@ -20,7 +21,6 @@ from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import Question, caps_of
 from hades.retrieval.pipeline import fetch_neighbourhood
 from hades.retrieval.turn_result import log_of
-from hades.telemetry.turn import Turn
 from schemas.answer import (
     AbsenceCertificate,
     AnswerSentence,

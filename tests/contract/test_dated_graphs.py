@@ -13,6 +13,7 @@ import networkx
 import numpy as np
 import pytest
 
+from hades.budget import Caps, Turn
 from hades.ports.store import Direction, GraphStore
 from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.walks.best_paths import cheapest_paths
@@ -21,7 +22,6 @@ from hades.snapshot.open import open_snapshot
 from hades.snapshot.publish import publish
 from hades.snapshot.view import GraphView
 from hades.stores.arango.neighbourhood import ArangoView
-from hades.telemetry.turn import Caps, Turn
 from schemas.ids import Mask, contains
 from tests.arango_double.server import ArangoDouble
 from tests.contract.examples import day, entity, put, relation

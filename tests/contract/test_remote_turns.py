@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 import pyarrow as pa
 import pytest
 
+from hades import budget
 from hades.errors import QueryTimeout
 from hades.ingest.phases import IngestContext, ingest
 from hades.ports.graph import Kind
@@ -218,7 +219,7 @@ def test_words_that_no_passage_holds_count_alike_on_both_views(views: Views, que
 
 def test_a_part_of_the_graph_knows_the_words_of_the_whole(views: Views) -> None:
     part = views.live.around(["Bremen"], [], "", [], hops=0).view
-    metered = MeteredView(part, turn_clock.Turn(turn_clock.Caps(100, 1_000_000, 60_000)))
+    metered = MeteredView(part, budget.Turn(budget.Caps(100, 1_000_000, 60_000)))
     for view in (part, metered):
         assert view.holds_word("Godiva")
         assert not view.holds_word("zeppelin")

@@ -14,6 +14,7 @@ from itertools import chain
 
 import numpy as np
 
+from hades.budget import Caps, Turn
 from hades.memory.history.edges import edges_around
 from hades.memory.history.rows import (
     MemoryRefused,
@@ -36,7 +37,6 @@ from hades.memory.recall.search import (
 )
 from hades.ports.services import Vectors
 from hades.ports.store import Direction, RowStore
-from hades.telemetry.turn import Caps, Turn
 from hades.text.sentences import day
 from schemas.ids import Mask
 from schemas.memory import MemoryEdge, MemoryState

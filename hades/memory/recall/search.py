@@ -13,6 +13,7 @@ from datetime import datetime
 from itertools import chain
 from pathlib import Path
 
+from hades.budget import Turn
 from hades.errors import StoreError, StoreUnavailable
 from hades.files import append_line
 from hades.memory.history.rows import (
@@ -27,7 +28,6 @@ from hades.memory.history.rows import (
 from hades.memory.recall.index import Bond, MemoryQuery, Reader, SimilarState, Window, index_of
 from hades.ports.services import MemoryHit, Vectors, utc_now
 from hades.ports.store import GraphStore
-from hades.telemetry.turn import Turn
 from hades.text.sentences import day
 from schemas.ids import Mask, node_id
 from schemas.memory import MemoryState

@@ -15,11 +15,11 @@ from operator import attrgetter
 
 import numpy as np
 
+from hades.budget import TurnStage
 from hades.ports.graph import Kind, Numbers
 from hades.ports.services import ChangeSearch, MemoryHit, MemorySearch, TextChange
 from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.words import content_words, stem
-from hades.telemetry.turn import Stage
 from hades.text.dates import DateMention, as_moment, times_in
 from hades.text.sentences import day
 from hades.text.words import words
@@ -213,7 +213,7 @@ class _PageChanges:
         self._came: Sentences = {}
         self._names: dict[str, str] = {}  # of pages that got another one
 
-    def read(self, search: ChangeSearch, stage: Stage) -> None:
+    def read(self, search: ChangeSearch, stage: TurnStage) -> None:
         """Take in the changes, as many as the plan allows to read."""
         turn = self._view.turn
         question = self._question

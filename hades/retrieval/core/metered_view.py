@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from hades.budget import Turn
 from hades.ports.graph import (
     ALWAYS,
     KINDS,
@@ -32,7 +33,6 @@ from hades.ports.graph import (
 from hades.ports.store import Direction
 from hades.snapshot.remote import PartView
 from hades.snapshot.view import GraphView
-from hades.telemetry.turn import Turn
 from schemas.ids import Mask
 from schemas.plan import Reason
 

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
+from hades.budget import Caps
 from hades.errors import HadesError, explain_problems
 from hades.ports.graph import Flags, Hits, Numbers
 from hades.retrieval.core.metered_view import MeteredView
-from hades.telemetry.turn import Caps
 from schemas.ids import Mask
 from schemas.plan import CAPPED, HARD_CAPS, Plan, Profile, Reason
 

@@ -13,6 +13,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from hades.budget import Turn
 from hades.ports.graph import Passage
 from hades.retrieval.answer.assemble import flow_of, shares_of
 from hades.retrieval.core.metered_view import MeteredView
@@ -31,7 +32,6 @@ from hades.retrieval.features.strangers import Strangers, find_strangers
 from hades.retrieval.ranking.judge import BY_HAND, Judge, rerank, rerank_paths
 from hades.retrieval.search.code_passages import passages_of
 from hades.retrieval.walks.flow import DECAY_RATE, PRUNING_THRESHOLD
-from hades.telemetry.turn import Turn
 from hades.text.word_lists import TERM_BREAKERS
 from models.weights import propensities, swap_places
 from schemas.plan import Plan, Reason

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from hades.budget import Caps, Turn
 from hades.errors import HadesError
 from hades.ports.graph import CHUNK, KINDS, EdgeFacts, Kind, NodeFacts, Passage
 from hades.ports.store import Direction, GraphStore, scan_rows
@@ -18,7 +19,6 @@ from hades.retrieval.core.words import ANY, DESCRIBES, MENTIONS, OUT, PATH_TYPES
 from hades.retrieval.walks.flow import JOINED, Continuations, FlowRules, spread_flow
 from hades.snapshot.remote import OpenView, RemoteView
 from hades.snapshot.view import GraphView
-from hades.telemetry.turn import Caps, Turn
 from schemas.ids import Mask, iso
 from schemas.plan import Reason
 

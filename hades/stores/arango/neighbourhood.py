@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from aql import load
+from hades.budget import budget_seconds
 from hades.errors import QueryTimeout
 from hades.ports.graph import EDGES, KINDS, Kind, ViewInfo
 from hades.ports.store import RowStore
@@ -31,7 +32,6 @@ from hades.stores.arango.provision import has_other_analyzer, is_indexed
 from hades.stores.arango.read import names_in
 from hades.stores.arango.store import ArangoStore
 from hades.stores.row_checks import require
-from hades.telemetry.turn import budget_seconds
 from hades.text.words import with_search_words, words
 from models.arrays import Singles
 from schemas.catalogue import ANALYZER, NAME_ANALYZER

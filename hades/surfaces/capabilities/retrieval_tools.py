@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import Field
 
+from hades.budget import Turn
 from hades.compat.functions import get_best_paths
 from hades.ports.store import Direction
 from hades.retrieval.answers import Answers
@@ -23,7 +24,6 @@ from hades.surfaces.capabilities.questions import (
     limit_documents,
     require_domain,
 )
-from hades.telemetry.turn import Turn
 from schemas.edges import MentionType
 from schemas.plan import HARD_CAPS, Profile
 

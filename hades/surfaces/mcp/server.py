@@ -33,6 +33,7 @@ from mcp_types import CallToolResult, InputRequiredResult, TextContent, ToolAnno
 from pydantic import Field, ValidationError, create_model
 from pydantic.fields import FieldInfo
 
+from hades.budget import TurnStage, watched
 from hades.errors import HadesError, explain_problems
 from hades.memory.history.rows import UnknownMemory
 from hades.ports.store import Mode
@@ -60,7 +61,6 @@ from hades.surfaces.capabilities.registry import CAPABILITIES
 from hades.surfaces.capabilities.replies import ToolReply
 from hades.surfaces.rest.app import run_app
 from hades.telemetry.logs import Audit, CallMode
-from hades.telemetry.turn import Stage, watched
 
 # One audit line for every call, also for one that never reached its tool: {mode, path, status, ms}
 # and who.
@@ -224,7 +224,7 @@ async def _in_thread(
     stop = threading.Event()
     reports: list[Future[None]] = []
 
-    def watch(stage: Stage) -> None:
+    def watch(stage: TurnStage) -> None:
         if stop.is_set():
             raise CallStopped
         message = stage.name

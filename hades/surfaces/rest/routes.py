@@ -18,6 +18,7 @@ from pydantic import BaseModel, ValidationError, create_model
 from pydantic.fields import FieldInfo
 from starlette.responses import Response, StreamingResponse
 
+from hades.budget import TurnStage, watched
 from hades.errors import HadesError
 from hades.ports.store import Mode
 from hades.retrieval.answer.write_answer import AnswerEvent
@@ -38,7 +39,6 @@ from hades.surfaces.capabilities.questions import stream_events
 from hades.surfaces.capabilities.registry import CAPABILITIES
 from hades.surfaces.rest.guard import Problem, of_error
 from hades.surfaces.rest.services import CONTENT_TYPE, Call, CalledBy, Noted, Served, Services
-from hades.telemetry.turn import Stage, watched
 
 # Routes made from capabilities: a field of the request is read from the path, the query string or
 # the body.
@@ -204,7 +204,7 @@ async def stream_query(
 
     def work(hand_out: Callable[[AnswerEvent], None]) -> None:
         # A cached answer has no stages, and those of a caller who sees a part count the rest.
-        def hand_stage(stage: Stage) -> None:
+        def hand_stage(stage: TurnStage) -> None:
             if context.limit is None:
                 hand_out(AnswerEvent("stage", stage))
 
@@ -286,7 +286,7 @@ def _write_event(name: str, text: bytes) -> bytes:
 def _encode(value: Any) -> bytes:
     if isinstance(value, CachedTurn):
         return value.text
-    if isinstance(value, Stage):
+    if isinstance(value, TurnStage):
         value = {_NAMES.get(name, name): part for name, part in asdict(value).items()}
     return orjson.dumps(value, default=lambda record: record.model_dump(mode="json"))
 

@@ -8,12 +8,12 @@ from datetime import timedelta
 
 import pytest
 
+from hades.budget import Caps
 from hades.memory.history.edges import NewEdge
 from hades.memory.history.rows import MemoryRefused
 from hades.memory.history.states import NewState
 from hades.memory.recall.graph import enhance, get_relevant_subgraph
 from hades.providers.hashing import HashingEmbedder
-from hades.telemetry.turn import Caps
 from schemas.ids import Mask
 from tests.unit.hades.memory.kept import T1
 from tests.unit.hades.memory.scenario import REFACTORING, X, Y, tell

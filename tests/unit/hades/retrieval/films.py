@@ -9,10 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
+from hades.budget import Caps, Turn
 from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import Question
 from hades.snapshot.view import GraphView
-from hades.telemetry.turn import Caps, Turn
 from hades.wiring import open_embedder, open_hades
 from tests.homes import settings_of
 

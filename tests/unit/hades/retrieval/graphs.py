@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from hades.budget import Caps, Turn
 from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import Question, Seed
 from hades.snapshot.open import open_snapshot
 from hades.snapshot.publish import publish
 from hades.snapshot.view import GraphView
-from hades.telemetry.turn import Caps, Turn
 from schemas.ids import sha256_text
 from tests.contract.examples import MODEL, entity, put, relation
 from tests.homes import empty_store

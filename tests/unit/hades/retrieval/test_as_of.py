@@ -9,12 +9,12 @@ from datetime import date, datetime
 import numpy as np
 import pytest
 
+from hades.budget import Caps, Turn
 from hades.retrieval.answers import BadQuestion
 from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import Question, Seed
 from hades.retrieval.search.seeds import entry_points
 from hades.snapshot.publish import publish
-from hades.telemetry.turn import Caps, Turn
 from schemas.ids import Mask
 from tests.contract.examples import day, entity, put
 from tests.homes import empty_store

@@ -7,10 +7,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from hades.budget import Caps, Turn
 from hades.ports.graph import Kind
 from hades.ports.store import Direction
 from hades.retrieval.core.metered_view import MeteredView
-from hades.telemetry.turn import Caps, Turn
 from schemas.plan import Reason
 from tests.unit.hades.retrieval.memory_view import CountingView, Graph, MemoryView
 

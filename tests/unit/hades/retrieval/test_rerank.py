@@ -7,12 +7,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from hades.budget import Caps, Turn
 from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import FoundPassage, FoundPath, Question
 from hades.retrieval.core.words import Body, match_titles, wording, words
 from hades.retrieval.ranking.judge import rerank, rerank_paths
 from hades.snapshot.view import GraphView
-from hades.telemetry.turn import Caps, Turn
 from tests.contract.examples import MODEL
 from tests.unit.hades.retrieval.small_corpus import chunks_of, published
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from hades.budget import Caps, Turn
 from hades.ports.graph import Kind
 from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import LEXICAL, VECTOR, Question
 from hades.retrieval.core.words import clauses, subqueries
 from hades.retrieval.search.seeds import entry_points, find_seeds
-from hades.telemetry.turn import Caps, Turn
 from schemas.plan import Plan, Reason
 from tests.unit.hades.retrieval.memory_view import Graph, MemoryView
 

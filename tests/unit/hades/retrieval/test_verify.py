@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from hades.budget import Caps, Turn
 from hades.ports.store import Direction
 from hades.retrieval.answer.assemble import Citation, Verdict, verify_spans
 from hades.retrieval.core.metered_view import MeteredView
 from hades.snapshot.open import open_snapshot
 from hades.snapshot.publish import publish
 from hades.snapshot.view import GraphView
-from hades.telemetry.turn import Caps, Turn
 from schemas.ids import sha256_text
 from tests.contract.examples import entity, put, relation
 from tests.homes import empty_store

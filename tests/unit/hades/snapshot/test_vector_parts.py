@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from hades.budget import Caps, Turn
 from hades.ports.graph import Kind
 from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.turn_result import telemetry_of
@@ -16,7 +17,6 @@ from hades.snapshot import vectors
 from hades.snapshot.open import open_snapshot
 from hades.snapshot.publish import publish
 from hades.snapshot.view import GraphView
-from hades.telemetry.turn import Caps, Turn
 from models.arrays import unit_rows
 from tests.contract.examples import entity, put
 from tests.homes import empty_store

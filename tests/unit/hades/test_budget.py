@@ -7,7 +7,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hades.telemetry.turn import Caps, Turn
+from hades.budget import Caps, Turn
 from schemas.plan import Reason
 
 

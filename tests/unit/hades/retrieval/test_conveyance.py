@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hades.telemetry.turn import ConveyanceParts, Stage, convey, conveyance
+from hades.budget import TurnStage
+from hades.retrieval.core.conveyance import ConveyanceParts, convey, conveyance
 
 UNIT = st.floats(0.0, 1.0)
 
@@ -30,10 +31,10 @@ def test_nothing_is_conveyed_when_it_takes_for_ever():
 
 def test_factors_are_measured_from_the_turn():
     stages = [
-        Stage("seeds", taken=8, repeats=2),
-        Stage("graph", capped=True),
-        Stage("pack"),
-        Stage("rerank"),
+        TurnStage("seeds", taken=8, repeats=2),
+        TurnStage("graph", capped=True),
+        TurnStage("pack"),
+        TurnStage("rerank"),
     ]
     found = convey(
         ConveyanceParts(

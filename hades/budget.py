@@ -1,17 +1,15 @@
-"""The ledger of a turn and its conveyance."""
+"""The budget of a turn: what it may read and how long it may take, and what it spent."""
 
 from __future__ import annotations
 
-import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from copy import copy
 from dataclasses import dataclass
 
 from hades.telemetry.logs import span
-from schemas.answer import ContextFactor, Conveyance
 from schemas.plan import CUT_SHORT, Reason
 
 # One turn's ledger: every read, every scanned edge and every millisecond, against the caps of its
@@ -31,7 +29,7 @@ class Caps:
 
 
 @dataclass
-class Stage:
+class TurnStage:
     """What one stage spent; `taken` and `given` are candidates in and out, `repeats` those that an
     earlier stage had.
     """
@@ -57,7 +55,7 @@ def budget_seconds() -> float:
     return read_clock()
 
 
-Watcher = Callable[[Stage], None]
+Watcher = Callable[[TurnStage], None]
 _watcher: ContextVar[Watcher | None] = ContextVar("watcher of turns", default=None)
 
 
@@ -84,7 +82,7 @@ class Turn:
         """
         self.caps = caps
         self.loading_ms = loading_ms
-        self.stages: list[Stage] = []
+        self.stages: list[TurnStage] = []
         self.reasons: list[Reason] = []
         self.round_trips = 0  # questions to a view over a network
         self.approximate_searches = 0  # that scanned a part of a large collection's vectors
@@ -92,7 +90,7 @@ class Turn:
         self._started = clock()
         self._deadline = self._started + caps.latency_ms / 1000
         self._stage_deadline = self._deadline
-        self._between = Stage("turn")  # what is spent between stages
+        self._between = TurnStage("turn")  # what is spent between stages
         self._stage = self._between
 
     def branch(self) -> Turn:
@@ -103,11 +101,11 @@ class Turn:
         return branch
 
     @contextmanager
-    def stage(self, name: str, timeout_ms: float | None = None) -> Iterator[Stage]:
+    def stage(self, name: str, timeout_ms: float | None = None) -> Iterator[TurnStage]:
         """Account for what happens inside under this name; `expired` is true once its time is
         over.
         """
-        stage = Stage(name)
+        stage = TurnStage(name)
         self.stages.append(stage)
         started = self.clock()
         deadline = self._deadline
@@ -190,7 +188,7 @@ class Turn:
         return not CUT_SHORT.isdisjoint(self.reasons)
 
     @property
-    def current(self) -> Stage:
+    def current(self) -> TurnStage:
         """The stage that is open, for callers that count candidates; between stages, the turn
         itself.
         """
@@ -225,72 +223,3 @@ class Turn:
     def work_spent(self) -> int:
         """Adjacency entries scanned so far."""
         return self._between.work + sum(stage.work for stage in self.stages)
-
-
-# Conveyance: how much of what was found reaches the reader, for the time it took.
-# C = (W * R * H / T) * Ctx ** 1.7 (specification 002), each factor measured from the turn:
-# - W, what: the share of the question's words that the answer speaks of.
-# - R, where: the share of the answer's facts (edges of paths, passages) that say document and span.
-# - H, who: the share of the evidence offered to the reader's window that fitted into it.
-# - T, time: milliseconds taken over the 2,000 of a default turn, whatever the plan allows.
-# - Ctx: the mean of L, what was handed on that was not a repeat; I, stages that ran to their own
-#   end, neither capped nor cut; A, evidence given over evidence requested; G, seeds that the answer
-#   still speaks of.
-# C is 0 when W, R or H is, and when the turn took for ever.
-ALPHA = 1.7
-DEFAULT_TURN_MS = 2000.0
-
-
-@dataclass(frozen=True)
-class ConveyanceParts:
-    """What conveyance is computed from: the time taken, and pairs of a part and the whole it is a
-    part of.
-    """
-
-    words: tuple[int, int]
-    cited: tuple[int, int]
-    fitted: tuple[int, int]
-    ms: float
-    evidence: tuple[int, int]
-    seeds: tuple[int, int]
-    stages: Sequence[Stage] = ()
-    reach: Sequence[float] = ()
-
-
-def convey(measured: ConveyanceParts) -> Conveyance:
-    """The factors and their product."""
-    stages = measured.stages
-    candidates_in = sum(stage.taken for stage in stages)
-    repeats = sum(stage.repeats for stage in stages)
-    undisturbed = sum(not (stage.capped or stage.early_stop) for stage in stages)
-    local = 1.0 - _share(repeats, candidates_in)
-    intent = _share(undisturbed, len(stages), empty=1.0)
-    action = _share(*measured.evidence)
-    ground = _share(*measured.seeds)
-    mean = (local + intent + action + ground) / 4
-    context = ContextFactor(local=local, intent=intent, action=action, ground=ground, value=mean)
-    words = _share(*measured.words)
-    cited = _share(*measured.cited)
-    fitted = _share(*measured.fitted)
-    time = max(measured.ms, 1.0) / DEFAULT_TURN_MS
-    return Conveyance(
-        what=words,
-        where=cited,
-        who=fitted,
-        time=time,
-        context=context,
-        value=conveyance(words, cited, fitted, time, context.value),
-        reach=tuple(measured.reach),
-    )
-
-
-def conveyance(words: float, cited: float, fitted: float, time: float, context: float) -> float:
-    """(W * R * H / T) * Ctx ** ALPHA; 0 when a factor is missing or the time has no end."""
-    if min(words, cited, fitted) <= 0.0 or math.isinf(time) or context <= 0.0:
-        return 0.0
-    return words * cited * fitted / time * math.pow(context, ALPHA)
-
-
-def _share(part: float, whole: float, *, empty: float = 0.0) -> float:
-    """A part of a whole in [0, 1]; of nothing it is `empty`."""
-    return min(1.0, part / whole) if whole > 0 else empty
