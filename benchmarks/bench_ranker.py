@@ -23,8 +23,8 @@ from rich.console import Console
 from rich.table import Table
 
 from hades.settings.load import load_settings
-from hades.snapshot.manifest import served
 from hades.snapshot.open import open_snapshot
+from hades.snapshot.pointer import served
 from hades.snapshot.write_graph import graph_of
 from models.ranker.fit import fit_states
 from models.ranker.infer import COLUMNS, Graph, RankerModel, StateRules, node_states, undirected

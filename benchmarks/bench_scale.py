@@ -49,7 +49,8 @@ sys.path.insert(0, str(ROOT))
 from benchmarks.bench_snapshot_open import Tables, complete
 from hades.providers.hashing import HashingEmbedder
 from hades.settings.load import load_settings
-from hades.snapshot.manifest import load, served
+from hades.snapshot.manifest import load
+from hades.snapshot.pointer import served
 from hades.snapshot.publish import publish
 
 RECIPES = ("vector", "hirag_pathrag", "hipporag")

@@ -53,8 +53,8 @@ from hades.retrieval.core.types import DEFAULT, MODES, PASSAGE
 from hades.retrieval.pipeline import Tools
 from hades.retrieval.turn_result import QUERY_LOGS, TurnLog, log_of
 from hades.retrieval.written_answers import write_events
-from hades.snapshot.manifest import newer_documents, served
-from hades.snapshot.open import discard, open_snapshot, retire_snapshots
+from hades.snapshot.open import open_snapshot
+from hades.snapshot.pointer import discard, newer_documents, retire_snapshots, served
 from hades.snapshot.publish import PublishReport, publish
 from hades.snapshot.rights import OWNER, Readers, asker_of, rights_of, within_rights
 from hades.snapshot.view import GraphView

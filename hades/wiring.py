@@ -35,8 +35,8 @@ from hades.retrieval.ranking.feedback import StoredBeliefs
 from hades.retrieval.ranking.select import ExplorationRules
 from hades.settings.load import BRANCHES, branches, configuration_folder, load_settings
 from hades.settings.tree import Settings, shaping_settings
-from hades.snapshot.manifest import served
 from hades.snapshot.open import EmptyView, open_snapshot
+from hades.snapshot.pointer import served
 from hades.snapshot.rights import rights_of
 from hades.stores.sqlite.changes import SqliteState
 from hades.stores.sqlite.store import SqliteStore, copy_database

@@ -34,7 +34,7 @@ from hades.ports.store import Mode, ProvisionReport
 from hades.providers.tokens import MiniLmTokenizer
 from hades.retrieval.pipeline import Tools
 from hades.settings.load import load_settings
-from hades.snapshot.manifest import served
+from hades.snapshot.pointer import served
 from hades.wiring import open_build_context, open_hades, open_store
 from schemas.sources import SourceSpec
 from tasks import artifacts, policies

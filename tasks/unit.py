@@ -30,7 +30,7 @@ from hades.ports.services import ProgressReport, silent
 from hades.ports.store import Mode
 from hades.settings.load import load_settings
 from hades.settings.tree import Settings
-from hades.snapshot.manifest import served
+from hades.snapshot.pointer import served
 from hades.telemetry.logs import set_level, span
 from hades.wiring import hold_build, observe, open_store
 from tasks.dask_workers import dask_client, run_on_workers

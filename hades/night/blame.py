@@ -24,8 +24,8 @@ from hades.ports.services import RememberingEmbedder
 from hades.retrieval.core.words import content_words, stem
 from hades.retrieval.pipeline import Tools
 from hades.settings.tree import HippoSettings, HiragPathrag
-from hades.snapshot.manifest import root_of
 from hades.snapshot.open import open_folder
+from hades.snapshot.pointer import root_of
 from hades.snapshot.view import GraphView
 from hades.text.sentences import sentences_of
 from hades.text.words import words

@@ -18,9 +18,8 @@ from hades.errors import SnapshotError
 from hades.files import write_whole
 from hades.night.release.branch import snapshot_of_branch
 from hades.settings.load import branches
-from hades.snapshot import manifest
-from hades.snapshot.manifest import root_of, served
-from hades.snapshot.open import snapshots
+from hades.snapshot import pointer
+from hades.snapshot.pointer import root_of, served, snapshots
 
 FOLDER = "history"
 CURRENT = "current"
@@ -140,15 +139,15 @@ def moves_of(home: Path) -> list[Move]:
     """
     moves = read_moves(home)
     root = root_of(home)
-    pointer = manifest.read_or_none(root, manifest.CURRENT)
-    if pointer is None:
+    serving = pointer.read_or_none(root, pointer.CURRENT)
+    if serving is None:
         return moves
     known = set(chain.from_iterable((move.snapshot, move.before) for move in moves))
     known -= {move.before for move in moves[:1]}
     days = {entry.snapshot: entry.created_at or "" for entry in snapshots(home)}
     earlier = [
         Move(days[snapshot], snapshot, moment=days[snapshot])
-        for snapshot in reversed((pointer.snapshot, *pointer.before))
+        for snapshot in reversed((serving.snapshot, *serving.before))
         if snapshot in days and snapshot not in known
     ]
     return earlier + moves
@@ -194,8 +193,8 @@ def resolve_snapshot(home: Path, name: str) -> str:
     beginning of one, or a day, which stands for what served at its end.
     """
     root = root_of(home)
-    present = manifest.folders(root) if root.is_dir() else set()
-    tags = manifest.pins(root)
+    present = pointer.folders(root) if root.is_dir() else set()
+    tags = pointer.pins(root)
     if name == CURRENT:
         if not served(home):
             raise SnapshotError("nothing is published yet; run `hades build`")
@@ -246,11 +245,11 @@ def check_name(name: str, taken: Collection[str]) -> None:
 def set_tag(home: Path, name: str, snapshot: str) -> None:
     """Keep a snapshot under a name that means nothing else."""
     check_name(name, branches(home))
-    manifest.pin(home, name, snapshot)
+    pointer.pin(home, name, snapshot)
 
 
 def remove_tag(home: Path, name: str) -> None:
     """Let go of a tag; its snapshot may be pruned again."""
-    if name not in manifest.pins(root_of(home)):
+    if name not in pointer.pins(root_of(home)):
         raise SnapshotError(f"there is no tag {name}; `hades tag --list` shows them")
-    manifest.pin(home, name, None)
+    pointer.pin(home, name, None)

@@ -30,8 +30,8 @@ from hades.night.history import (
 from hades.night.standing import GraphChanges
 from hades.ports.graph import Kind, Passage
 from hades.ports.services import utc_now
-from hades.snapshot.manifest import RETIRED, root_of, served
 from hades.snapshot.open import open_folder
+from hades.snapshot.pointer import RETIRED, root_of, served
 from hades.snapshot.view import GraphView
 from hades.text.sentences import sentences_of
 from schemas.ids import iso

@@ -15,8 +15,8 @@ from hades.files import write_whole
 from hades.night.history import Move, moves_of
 from hades.night.stage import Night, Report, leaves_of
 from hades.night.summary import describe_stop
-from hades.snapshot import manifest
-from hades.snapshot.manifest import root_of, served
+from hades.snapshot import pointer
+from hades.snapshot.pointer import root_of, served
 from schemas.ids import iso
 
 _NIGHT = "nightly-%Y%m%dT%H%M%S"
@@ -117,7 +117,7 @@ def _describe(home: Path, entry: Entry) -> Entry:
     """An entry with what is true of its snapshot now."""
     root, snapshot = root_of(home), entry["snapshot"]
     tags = []
-    for name, tagged in manifest.pins(root).items():
+    for name, tagged in pointer.pins(root).items():
         if tagged == snapshot:
             tags.append(name)
     known = {name: value for name, value in entry.items() if name != "settings"}

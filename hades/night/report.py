@@ -42,8 +42,7 @@ from hades.ports.services import (
 from hades.ports.store import GraphStore, RowStore, Term, scan_rows, scan_values
 from hades.reports import page
 from hades.reports.page import Bar
-from hades.snapshot.manifest import PAST_NIGHT, root_of
-from hades.snapshot.open import snapshots
+from hades.snapshot.pointer import PAST_NIGHT, root_of, snapshots
 from hades.snapshot.publish import adopt
 from schemas.ids import iso
 from schemas.record import JsonObject

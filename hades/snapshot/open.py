@@ -1,13 +1,11 @@
-"""Open the serving snapshot, or an empty view; retention."""
+"""Open the serving snapshot, or an empty view."""
 
 from __future__ import annotations
 
-import json
 import logging
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from datetime import datetime
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,9 +13,10 @@ import pyarrow as pa
 
 from hades.errors import NothingPublished, SnapshotError
 from hades.ports.graph import EDGES, KINDS, Kind
-from hades.snapshot import manifest
+from hades.snapshot import manifest, pointer
 from hades.snapshot.files import Columns, read_files
-from hades.snapshot.manifest import RETIRED, Manifest, edge_types, sound
+from hades.snapshot.manifest import Manifest, edge_types, sound
+from hades.snapshot.pointer import RETIRED
 from hades.snapshot.rights import rights_of
 from hades.snapshot.view import GraphView
 
@@ -31,9 +30,9 @@ def open_snapshot(home: Path, snapshot: str | None = None, *, replaces: str = ""
     A named snapshot opens or is refused: nothing else takes its place. `replaces` names what newer
     graph it serves for.
     """
-    root = manifest.root_of(home)
+    root = pointer.root_of(home)
     if snapshot is not None:
-        return open_folder(manifest.named(root, snapshot))
+        return open_folder(pointer.named(root, snapshot))
     problems = [replaces] if replaces else []
     for candidate in _candidates(root, problems):
         reason = "; ".join(problems) or None
@@ -81,12 +80,12 @@ def open_folder(folder: Path, *, degraded_from: str | None = None) -> GraphView:
 def _candidates(root: Path, problems: list[str]) -> list[str]:
     """Snapshots to try, in order, from the pointer or from the one before it."""
     try:
-        now = manifest.read(root)
+        now = pointer.read(root)
     except SnapshotError as error:
         problems.append(str(error))
-        now = manifest.read_or_none(root, manifest.PREVIOUS)
-    if now is None and (previous := manifest.read_or_none(root, manifest.PREVIOUS)) is not None:
-        problems.append(f"{root / manifest.CURRENT} is missing; publish again")
+        now = pointer.read_or_none(root, pointer.PREVIOUS)
+    if now is None and (previous := pointer.read_or_none(root, pointer.PREVIOUS)) is not None:
+        problems.append(f"{root / pointer.CURRENT} is missing; publish again")
         now = previous
     if now is None:
         return []
@@ -94,14 +93,6 @@ def _candidates(root: Path, problems: list[str]) -> list[str]:
         now.snapshot,
         *(former for former in dict.fromkeys(now.before) if not (root / former / RETIRED).exists()),
     ]
-
-
-def retire_snapshots(home: Path, at: datetime) -> None:
-    """Mark every snapshot as from before something was forgotten: none serves again once another
-    one does.
-    """
-    for folder in manifest.root_of(home).glob("g*/"):
-        (folder / RETIRED).write_text(f"{at:%Y-%m-%d %H:%M} UTC", "utf-8")
 
 
 class EmptyView(GraphView):
@@ -135,87 +126,3 @@ class EmptyView(GraphView):
 
     def domains(self) -> tuple[str, ...]:
         return ()
-
-
-@dataclass(frozen=True)
-class SnapshotEntry:
-    """One snapshot of a home. `problem` says why it cannot be read, if so; files are not hashed for
-    it.
-    """
-
-    snapshot: str
-    serves: bool
-    pins: tuple[str, ...]
-    created_at: str | None
-    nodes: int
-    edges: int
-    problem: str | None = None
-
-
-def snapshots(home: Path) -> list[SnapshotEntry]:
-    """All snapshots: the one that serves, then those that did, newest first, then the others by
-    id.
-    """
-    root = manifest.root_of(home)
-    if not root.is_dir():
-        return []
-    now = manifest.read_or_none(root, manifest.CURRENT)
-    served = (now.snapshot, *now.before) if now else ()
-    present = manifest.folders(root)
-    order = [snapshot for snapshot in served if snapshot in present]
-    order += sorted(present - set(order))
-    pinned = manifest.pins(root)
-    return [
-        _describe(root / snapshot, bool(served) and snapshot == served[0], pinned)
-        for snapshot in order
-    ]
-
-
-def rollback(home: Path, snapshot: str | None = None) -> str:
-    """Let an older snapshot serve: the named one, or the one before; what served stays in the
-    history.
-    """
-    root = manifest.root_of(home)
-    with manifest.changing(root):
-        now = manifest.read(root)
-        if snapshot is None:
-            older = [former for former in (now.before if now else ()) if (root / former).is_dir()]
-            if not older:
-                raise SnapshotError(
-                    f"no snapshot served before in {root}; name one of `hades snapshots`"
-                )
-            snapshot = older[0]
-        if (mark := root / snapshot / RETIRED).is_file():
-            raise SnapshotError(
-                f"snapshot {snapshot} holds what `hades forget` removed on "
-                f"{mark.read_text('utf-8') or 'another day'}; "
-                "nothing was changed: go back to a later one of `hades snapshots`, or ingest it "
-                "again and publish"
-            )
-        return manifest.move(root, snapshot).snapshot
-
-
-def discard(home: Path, snapshot: str) -> None:
-    """Remove a snapshot that does not serve, and its pins."""
-    root = manifest.root_of(home)
-    with manifest.changing(root):
-        if snapshot == manifest.served(home):
-            raise SnapshotError(
-                f"{snapshot} serves; let another one serve first with `hades promote`"
-            )
-        manifest.folder_of(root, snapshot)
-        manifest.remove(root, snapshot)
-
-
-def _describe(folder: Path, serves: bool, pinned: dict[str, str]) -> SnapshotEntry:
-    names = tuple(name for name, snapshot in pinned.items() if snapshot == folder.name)
-    try:
-        contents, _ = manifest.load(folder)
-    except SnapshotError as error:
-        return SnapshotEntry(folder.name, serves, names, None, nodes=0, edges=0, problem=str(error))
-    try:
-        created = json.loads((folder / manifest.ABOUT).read_text("utf-8")).get("created_at")
-    except (OSError, ValueError):  # the note is beside the hashed files and may be missing
-        created = None
-    nodes, edges = sum(contents.nodes.values()), sum(contents.edges.values())
-    return SnapshotEntry(folder.name, serves, names, created, nodes=nodes, edges=edges)

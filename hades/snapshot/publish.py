@@ -18,7 +18,7 @@ from hades.errors import SnapshotError
 from hades.files import write_whole
 from hades.ports.graph import Kind
 from hades.ports.store import GraphStore, RowStore
-from hades.snapshot import manifest
+from hades.snapshot import manifest, pointer
 from hades.snapshot.files import Folder, read_files, sync
 from hades.snapshot.lexical import PartWords, WordCounts
 from hades.snapshot.manifest import (
@@ -26,7 +26,6 @@ from hades.snapshot.manifest import (
     MANIFEST,
     NEWER,
     RANKER,
-    RETIRED,
     Manifest,
     catalogue_hash,
     edge_types,
@@ -35,6 +34,7 @@ from hades.snapshot.manifest import (
     stamps_of,
     verify,
 )
+from hades.snapshot.pointer import RETIRED
 from hades.snapshot.view import GraphView
 from hades.snapshot.write_graph import (
     Documents,
@@ -87,8 +87,8 @@ def publish(
     the finished folder before it serves; what it raises, the caller gets, and the pointer stays.
     `newer` are documents whose edges are yet to be derived: answers that cite them say so.
     """
-    root = manifest.root_of(home)
-    with manifest.changing(root):
+    root = pointer.root_of(home)
+    with pointer.changing(root):
         for unfinished in root.glob(
             ".*-*/"
         ):  # of publishers that died: whoever holds the lock knows that none is at work
@@ -111,7 +111,7 @@ def publish(
                 _adopt(root, building, snapshot)
             approve(root / snapshot)
             (root / snapshot / RETIRED).unlink(missing_ok=True)  # it holds what the store holds now
-            manifest.move(root, snapshot)
+            pointer.move(root, snapshot)
             _leave_words(store, manifest_hash, words)
         finally:
             shutil.rmtree(building, ignore_errors=True)
@@ -182,11 +182,11 @@ def add_ranker(contents: Manifest, building: Path, home: Path) -> tuple[Manifest
 
 def adopt(home: Path, folder: Path, name: str) -> None:
     """Keep a finished snapshot of a folder on the same disk under a pin; what serves stays."""
-    root = manifest.root_of(home)
-    with manifest.changing(root):
+    root = pointer.root_of(home)
+    with pointer.changing(root):
         if not _is_sound(root / folder.name):
             _adopt(root, folder, folder.name)
-    manifest.pin(home, name, folder.name)
+    pointer.pin(home, name, folder.name)
 
 
 def _is_sound(folder: Path) -> bool:

@@ -20,7 +20,7 @@ import pytest
 import yaml
 
 from hades.night.stages import NIGHT
-from hades.snapshot.manifest import served
+from hades.snapshot.pointer import served
 from hades.wiring import hold_build, open_hades
 from tests.chat_endpoint import chat_endpoint
 from tests.e2e.prefect_site import ROOT, deploy, running_server

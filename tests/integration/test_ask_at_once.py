@@ -9,7 +9,7 @@ from pathlib import Path
 from hades.ingest.chunks import embed_range
 from hades.ingest.phases import Phase
 from hades.settings.tree import Settings
-from hades.snapshot.open import snapshots
+from hades.snapshot.pointer import snapshots
 from hades.wiring import open_hades
 from schemas.plan import Reason
 from tests.command_line import run

@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from benchmarks.serve_clients import ask_at_once
-from hades.snapshot.manifest import served
+from hades.snapshot.pointer import served
 from hades.wiring import open_hades
 from tests.homes import settings_of
 from tests.integration.rest_site import RIVERS, build_home, serving_process, write_pages

@@ -19,8 +19,8 @@ from hades.night.columns import Frames, kind_numbers
 from hades.night.context import read_columns
 from hades.night.contracts.rule import Contract, Expectation, Rule, Severity, validate
 from hades.ports.store import GraphStore
-from hades.snapshot.manifest import root_of
-from hades.snapshot.open import open_folder, snapshots
+from hades.snapshot.open import open_folder
+from hades.snapshot.pointer import root_of, snapshots
 from hades.snapshot.view import GraphView
 from schemas.catalogue import columns_schema, declared
 from schemas.record import JsonObject

@@ -13,7 +13,7 @@ from hades.night.weights.feedback import judge_digest
 from hades.ports.store import RowStore
 from hades.retrieval.turn_result import QUERY_LOGS
 from hades.settings.tree import Settings
-from hades.snapshot.manifest import served
+from hades.snapshot.pointer import served
 from schemas.catalogue import NAMES
 from schemas.sources import FILE_FIELDS, SourceKind, SourceSpec
 

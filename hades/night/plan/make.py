@@ -35,8 +35,8 @@ from hades.ports.services import PaidModels
 from hades.ports.store import RowChange, StateFile
 from hades.retrieval.pipeline import Tools
 from hades.settings.tree import Settings
-from hades.snapshot.manifest import served
 from hades.snapshot.open import open_folder, open_former
+from hades.snapshot.pointer import served
 from hades.snapshot.publish import publish
 from schemas.ids import iso
 from schemas.record import JsonObject

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from hades.errors import HadesError, SnapshotError
 from hades.files import OWNER_ONLY, make_private_folder, sha256_of
 from hades.ports.store import GraphStore, RowStore, scan_rows, scan_values
-from hades.snapshot import manifest
+from hades.snapshot import manifest, pointer
 from hades.snapshot.files import sync
 from hades.snapshot.manifest import VERIFIED
 from schemas.catalogue import COLLECTIONS, Collection, collection_named
@@ -226,17 +226,17 @@ def _copy_snapshots(home: Path, into: Path) -> list[str]:
     One that is pruned while it is copied is left out; should it be the one that served, another
     serves by now.
     """
-    root = manifest.root_of(home)
+    root = pointer.root_of(home)
     if not root.is_dir():
         return []
     for _ in range(_TRIES):
-        pointer = manifest.read(root)
-        served = (pointer.snapshot, *pointer.before) if pointer is not None else ()
+        serving = pointer.read(root)
+        served = (serving.snapshot, *serving.before) if serving is not None else ()
         names = [name for name in served if (root / name).is_dir()]
-        names += sorted(manifest.folders(root) - set(names))
+        names += sorted(pointer.folders(root) - set(names))
         copied = [name for name in names if _copy_snapshot(root / name, into)]
-        if pointer is None or pointer.snapshot in copied:
-            _copy_pointers(root, into, pointer is not None)
+        if serving is None or serving.snapshot in copied:
+            _copy_pointers(root, into, serving is not None)
             return copied
     raise BackupError(f"the snapshot that serves in {root} could not be copied; run `hades doctor`")
 
@@ -264,13 +264,13 @@ def _copy_pointers(root: Path, into: Path, served: bool) -> None:
     backup are dropped.
     """
     into.mkdir(parents=True, exist_ok=True)
-    for name in (manifest.CURRENT, manifest.PREVIOUS):
+    for name in (pointer.CURRENT, pointer.PREVIOUS):
         if served and (root / name).is_file():
             shutil.copy2(root / name, into / name)
-    for name, snapshot in manifest.pins(root).items():
+    for name, snapshot in pointer.pins(root).items():
         if (into / snapshot).is_dir():
-            (into / manifest.PINS).mkdir(exist_ok=True)
-            shutil.copy2(root / manifest.PINS / name, into / manifest.PINS / name)
+            (into / pointer.PINS).mkdir(exist_ok=True)
+            shutil.copy2(root / pointer.PINS / name, into / pointer.PINS / name)
 
 
 def _copy_rest(home: Path, into: Path, copy_file: CopyFile, left_out: frozenset[str]) -> None:

@@ -15,8 +15,8 @@ from hades.errors import HadesError, SnapshotError
 from hades.files import make_private_folder, write_whole
 from hades.ports.store import RowStore, scan_rows
 from hades.settings.load import BRANCHES, branches, check_branch
-from hades.snapshot import manifest
-from hades.snapshot.manifest import root_of, served
+from hades.snapshot import manifest, pointer
+from hades.snapshot.pointer import root_of, served
 from schemas.ids import iso, node_id
 from schemas.record import JsonObject
 
@@ -44,7 +44,7 @@ def create_branch(home: Path, name: str, at: datetime) -> Path:
     shutil.rmtree(partial_folder, ignore_errors=True)
     root = root_of(make_private_folder(partial_folder))
     link_snapshot(root_of(home) / snapshot, root)
-    manifest.move(root, snapshot)
+    pointer.move(root, snapshot)
     for part in _LINKED:
         if (home / part).is_dir():
             shutil.copytree(home / part, partial_folder / part, copy_function=_link)
@@ -142,6 +142,6 @@ def snapshot_of_branch(home: Path, name: str) -> str | None:
     if not snapshot:
         raise SnapshotError(f"nothing serves in the branch {name}; run `hades build` there")
     root = root_of(home)
-    with manifest.changing(root):
+    with pointer.changing(root):
         link_snapshot(root_of(folder) / snapshot, root)
     return snapshot

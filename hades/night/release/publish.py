@@ -41,9 +41,8 @@ from hades.ports.services import (
     utc_now,
     version_with_hash,
 )
-from hades.snapshot import manifest
-from hades.snapshot.manifest import PAST_NIGHT, prune, root_of
-from hades.snapshot.open import rollback, snapshots
+from hades.snapshot import manifest, pointer
+from hades.snapshot.pointer import PAST_NIGHT, prune, rollback, root_of, snapshots
 from hades.snapshot.publish import publish
 from schemas.catalogue import declared
 from schemas.ids import iso
@@ -288,12 +287,12 @@ def promote_snapshot(context: BuildContext, snapshot: str) -> RollbackReport:
     """Let a snapshot that is there serve, if its files are sound; only its tags stay."""
     root = root_of(context.home)
     snapshot = resolve_snapshot(context.home, snapshot)
-    folder = manifest.folder_of(root, snapshot)
+    folder = pointer.folder_of(root, snapshot)
     manifest.verify(folder, manifest.load(folder)[0].files)
     restored = roll_back_graph(context, snapshot, "promote")
-    for name, pinned in manifest.pins(root).items():
+    for name, pinned in pointer.pins(root).items():
         if pinned == snapshot and name.startswith(PAST_NIGHT):
-            manifest.pin(context.home, name, None)
+            pointer.pin(context.home, name, None)
     return restored
 
 

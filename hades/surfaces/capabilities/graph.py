@@ -38,6 +38,7 @@ from hades.retrieval.answer.overview import describe_corpus
 from hades.retrieval.walks.neighbourhood import Reach, node_shown, topics_shown
 from hades.retrieval.walks.neighbourhood import subgraph as read_subgraph
 from hades.snapshot import open as published
+from hades.snapshot import pointer
 from hades.snapshot.publish import WORDS
 from hades.surfaces.access.contexts import CallContext
 from hades.surfaces.capabilities import replies
@@ -206,7 +207,7 @@ def _snapshot_named(home: Path, name: str) -> str:
 
 def _readable_snapshots(home: Path) -> list[str]:
     """Ids of the snapshots that can be opened, newest first."""
-    return [entry.snapshot for entry in published.snapshots(home) if entry.problem is None]
+    return [entry.snapshot for entry in pointer.snapshots(home) if entry.problem is None]
 
 
 @capability("graph.node", Cli("id"), Rest("GET", "/graph/nodes/{id:path}", "A node"))
@@ -475,7 +476,7 @@ def update(
 @capability("snapshots", Cli(), Rest("GET", "/snapshots", "Published graphs"))
 def snapshots(context: CallContext) -> dict[str, Any]:
     """List the published graphs and which one serves, newest first."""
-    entries = published.snapshots(context.settings.home)
+    entries = pointer.snapshots(context.settings.home)
     return {"snapshots": [asdict(entry) for entry in entries]}
 
 
@@ -532,7 +533,7 @@ def discard(context: CallContext, *, snapshot: SnapshotId) -> dict[str, Any]:
     """Remove a snapshot that does not serve, with its pins."""
     home = context.settings.home
     snapshot = resolve_snapshot(home, snapshot)
-    published.discard(home, snapshot)
+    pointer.discard(home, snapshot)
     return {"discarded": snapshot}
 
 

@@ -38,8 +38,8 @@ from hades.ports.services import ProgressReport, silent, utc_now
 from hades.ports.store import Mode
 from hades.settings.load import keep_libraries_quiet, load_settings
 from hades.settings.tree import Settings
-from hades.snapshot.manifest import read as read_pointer
-from hades.snapshot.manifest import root_of, served
+from hades.snapshot.pointer import read as read_pointer
+from hades.snapshot.pointer import root_of, served
 from hades.stores.sqlite.store import copy_as_of_now, copy_database, rows_of
 from hades.surfaces.capabilities.capability import Moment, read_pairs
 from hades.surfaces.cli.output import (

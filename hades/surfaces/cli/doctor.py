@@ -34,10 +34,10 @@ from hades.ports.store import Check, Mode
 from hades.providers.minilm import PACKAGES, MiniLmEmbedder, missing_model
 from hades.settings.load import load_settings, tenants, unknown_variables
 from hades.settings.tree import Settings
-from hades.snapshot import manifest
+from hades.snapshot import manifest, pointer
 from hades.snapshot.files import hash_file
 from hades.snapshot.manifest import stamps_of
-from hades.snapshot.open import snapshots
+from hades.snapshot.pointer import snapshots
 from hades.surfaces.capabilities.capability import in_utc
 from hades.surfaces.cli.output import Answer, local_command, option, table
 from hades.wiring import model_cache, open_embedder, open_store
@@ -157,13 +157,13 @@ def check_snapshot(home: Path, model: str | None, now: datetime, *, deep: bool) 
     """The pointer, the files of what serves, who is at work on them, and whether its vectors fit
     the embedder.
     """
-    root = manifest.root_of(home)
+    root = pointer.root_of(home)
     if not root.is_dir() or not (kept_snapshots := snapshots(home)):
         yield Check("snapshot", "ok", "none yet")
         return
     yield from _check_leftovers(root)
     try:
-        serving = manifest.read(root)
+        serving = pointer.read(root)
         if serving is None:
             yield Check(
                 "snapshot", "fail", f"{len(kept_snapshots)} are there, none serves", "hades publish"

@@ -15,7 +15,7 @@ from hades.night.release.merge import merge_branch
 from hades.ports.services import utc_now
 from hades.ports.store import Mode
 from hades.settings.load import for_branch, load_settings
-from hades.snapshot.manifest import pins, root_of, served
+from hades.snapshot.pointer import pins, root_of, served
 from hades.surfaces.cli.output import (
     Answer,
     argument,

@@ -33,7 +33,7 @@ from hades.files import keep_files_private
 from hades.ports.store import Mode
 from hades.settings.load import keep_libraries_quiet, load_settings
 from hades.settings.tree import Settings
-from hades.snapshot.manifest import served
+from hades.snapshot.pointer import served
 from hades.surfaces.access.contexts import CallContext
 from hades.surfaces.access.limits import CannotListen, unix_socket
 from hades.surfaces.capabilities import questions

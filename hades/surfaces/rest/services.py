@@ -30,7 +30,7 @@ from hades.ingest.sources.remote.ledger import sync_states
 from hades.ports.services import utc_now
 from hades.ports.store import Mode
 from hades.settings.tree import Settings
-from hades.snapshot.open import snapshots
+from hades.snapshot.pointer import snapshots
 from hades.surfaces.access.contexts import Service, ServiceContext
 from hades.surfaces.access.limits import (
     BACKLOG,

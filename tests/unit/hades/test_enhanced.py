@@ -16,7 +16,7 @@ from hades.errors import SettingsError
 from hades.retrieval.walks.flow import PRUNING_THRESHOLD
 from hades.settings.load import load_settings
 from hades.settings.tree import CacheSettings, PathragSettings
-from hades.snapshot.manifest import RETIRED
+from hades.snapshot.pointer import RETIRED
 from hades.wiring import open_hades
 from tests.homes import live_in
 from tests.unit.hades.retrieval.dated_corpus import published

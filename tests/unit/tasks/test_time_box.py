@@ -5,7 +5,7 @@ import time
 import pytest
 
 from hades.night.stage import Night, begin
-from hades.snapshot.manifest import read, root_of
+from hades.snapshot.pointer import read, root_of
 from schemas.sources import SourceKind, SourceSpec
 from tasks.unit import without_server
 from tests.homes import live_in

@@ -22,7 +22,7 @@ from hades.evaluation.serving import (
     write_last,
 )
 from hades.night.model_versions import WEIGHTS_MODEL, log_weights, promote
-from hades.snapshot.manifest import served
+from hades.snapshot.pointer import served
 from tasks.build import evaluate_graph
 from tasks.unit import without_server
 from tests.homes import live_in

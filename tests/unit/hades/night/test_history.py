@@ -25,7 +25,7 @@ from hades.night.history import (
 )
 from hades.night.night_log import night_log
 from hades.night.release.publish import release
-from hades.snapshot.manifest import pins, root_of, served
+from hades.snapshot.pointer import pins, root_of, served
 from hades.wiring import open_hades
 from tests.command_line import run, run_json
 from tests.homes import live_in, settings_of

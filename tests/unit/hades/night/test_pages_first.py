@@ -13,8 +13,7 @@ from hades.night.history import changes_of, moves_of
 from hades.night.standing import add_standing
 from hades.ports.services import utc_now
 from hades.settings.load import load_settings
-from hades.snapshot.manifest import newer_documents, served
-from hades.snapshot.open import snapshots
+from hades.snapshot.pointer import newer_documents, served, snapshots
 from hades.wiring import open_hades
 from schemas.answer import Retrieval
 from schemas.plan import Reason

@@ -20,8 +20,8 @@ from hades.providers.hashing import HashingEmbedder
 from hades.retrieval.answer.path_text import ByteCeiling
 from hades.retrieval.pipeline import Tools, retrieve
 from hades.retrieval.ranking.judge import BY_HAND, Judge
-from hades.snapshot.manifest import root_of, served
 from hades.snapshot.open import open_snapshot
+from hades.snapshot.pointer import root_of, served
 from hades.snapshot.publish import publish
 from hades.snapshot.view import GraphView
 from hades.snapshot.write_graph import fit_ranker

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from hades.errors import SnapshotError
-from hades.snapshot.manifest import RETIRED
-from hades.snapshot.open import open_snapshot, retire_snapshots
+from hades.snapshot.open import open_snapshot
+from hades.snapshot.pointer import RETIRED, retire_snapshots
 from hades.snapshot.publish import publish
 from tests.contract.examples import entity, put
 from tests.unit.hades.snapshot.homes import chain_store

@@ -13,7 +13,8 @@ from hades.errors import SnapshotError
 from hades.ports.graph import Kind, SourceFacts
 from hades.ports.store import Direction
 from hades.snapshot import publish as publishing
-from hades.snapshot.open import open_snapshot, snapshots
+from hades.snapshot.open import open_snapshot
+from hades.snapshot.pointer import snapshots
 from hades.snapshot.publish import publish
 from schemas.ids import sha256_text
 from tests.contract.examples import entity, put, relation

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from hades.errors import SnapshotError
-from hades.snapshot.manifest import pin, prune
-from hades.snapshot.open import discard, open_snapshot, rollback, snapshots
+from hades.snapshot.open import open_snapshot
+from hades.snapshot.pointer import discard, pin, prune, rollback, snapshots
 from hades.snapshot.publish import publish
 from tests.contract.examples import entity, put
 from tests.homes import empty_store

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hades.night.text_places import PLACES, Treatment
-from hades.snapshot.manifest import served
+from hades.snapshot.pointer import served
 from tests.command_line import run, run_json
 from tests.unit.hades.night.release.small_graphs import write_pages
 

@@ -13,7 +13,7 @@ import pytest
 
 from hades.errors import ContractBroken
 from hades.night.contracts.check import RULES, check_contract, require_contracts
-from hades.snapshot.manifest import read, root_of
+from hades.snapshot.pointer import read, root_of
 from hades.stores.sqlite.store import SqliteStore
 from schemas.ids import edge_key
 from tests.contract.examples import put

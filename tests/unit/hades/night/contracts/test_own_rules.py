@@ -27,7 +27,7 @@ from hades.night.contracts.check import (
 from hades.night.contracts.own import FILE, read_own, try_rules
 from hades.night.exam.questions import ExamQuestion
 from hades.night.exam.stage import check_exam
-from hades.snapshot.manifest import read, root_of
+from hades.snapshot.pointer import read, root_of
 from hades.snapshot.publish import publish
 from hades.stores.sqlite.store import SqliteStore
 from tests.contract.examples import everything

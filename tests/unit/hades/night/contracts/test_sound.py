@@ -18,7 +18,7 @@ from hades.night.contracts.check import (
     require_contracts,
     write_page,
 )
-from hades.snapshot.manifest import read, root_of
+from hades.snapshot.pointer import read, root_of
 from hades.stores.sqlite.store import SqliteStore
 from tests.unit.hades.ingest.corpora import people_context
 from tests.unit.hades.night.contracts.built import force

@@ -25,7 +25,7 @@ from hades.night.release.backup import (
     verify,
 )
 from hades.ports.store import Mode
-from hades.snapshot.manifest import pin
+from hades.snapshot.pointer import pin
 from hades.stores.sqlite.store import SqliteStore, copy_as_of_now
 from hades.wiring import open_answers, open_hades, open_store
 from schemas.catalogue import collection_named

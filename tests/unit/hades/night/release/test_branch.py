@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hades.snapshot.manifest import root_of, served
+from hades.snapshot.pointer import root_of, served
 from tests.command_line import run, run_json
 from tests.homes import live_in
 

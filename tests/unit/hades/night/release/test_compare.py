@@ -14,7 +14,7 @@ import pytest
 from hades.night.report import last_runs
 from hades.ports.services import utc_now
 from hades.settings.load import load_settings
-from hades.snapshot.manifest import pin
+from hades.snapshot.pointer import pin
 from tests.command_line import run
 from tests.homes import live_in
 

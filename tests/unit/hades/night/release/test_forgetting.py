@@ -16,7 +16,7 @@ from hades.night.topics.stage import build_topics
 from hades.night.weights.stage import weigh
 from hades.ports.services import utc_now
 from hades.retrieval.turn_result import judge
-from hades.snapshot.manifest import served
+from hades.snapshot.pointer import served
 from schemas.catalogue import COLLECTIONS
 from schemas.telemetry import JudgedRanks
 from tests.contract.examples import everything

@@ -30,8 +30,8 @@ from hades.night.topics.stage import build_topics
 from hades.night.weights.stage import weigh
 from hades.settings.tree import HiragPathrag
 from hades.snapshot import manifest
-from hades.snapshot.manifest import read, root_of
 from hades.snapshot.open import open_snapshot
+from hades.snapshot.pointer import read, root_of
 from tests import installation
 from tests.unit.hades.night.release.small_graphs import MONDAY, ingested, opened, write_pages
 

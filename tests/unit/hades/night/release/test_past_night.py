@@ -15,8 +15,8 @@ import pytest
 from hades.api import Hades
 from hades.night.release.compare import compare_snapshots
 from hades.night.release.publish import promote_snapshot
-from hades.snapshot.manifest import pins, root_of, served
-from hades.snapshot.open import discard, open_snapshot
+from hades.snapshot.open import open_snapshot
+from hades.snapshot.pointer import discard, pins, root_of, served
 from tests.unit.hades.night.release.small_graphs import MONDAY, PEOPLE, opened, write_pages
 
 pytestmark = pytest.mark.slow

@@ -15,7 +15,7 @@ from hades.errors import ContractBroken
 from hades.night.release.publish import release
 from hades.night.standing import add_standing, list_standing
 from hades.settings.tree import Settings
-from hades.snapshot.manifest import served
+from hades.snapshot.pointer import served
 from hades.wiring import open_hades
 from tests.command_line import run, run_json
 from tests.homes import live_in, settings_of
