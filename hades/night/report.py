@@ -27,7 +27,7 @@ from hades.night.contracts.check import rules_accepted, write_page
 from hades.night.contracts.rule import ContractResult
 from hades.night.exam.stage import taken_exam
 from hades.night.model_versions import RANKER_MODEL, version_of
-from hades.night.night_log import REPORTS, write_stopped
+from hades.night.night_log import REPORTS, SECOND_CHARACTERS, write_stopped
 from hades.night.release.publish import MODELS, warn_not_registered
 from hades.night.stage import TEXTS, Night, Report, Rows
 from hades.night.stages import NIGHT, STAGE_NAMES, STAGES, run_here
@@ -375,9 +375,12 @@ def last_runs(home: Path, limit: int = 5) -> Rows:
 
 
 def snapshot_of_night(home: Path, name: str) -> str:
-    """The snapshot of a night (`nightly-20260131T020000`); empty where no report has this name."""
-    paths = (path for path in (home / REPORTS).glob(_PATTERN) if path.stem == name)
-    return "".join(_status(_body(path))["snapshot"] for path in paths)
+    """The snapshot of a night by its name, or its name to the second (`nightly-20260131T020000`);
+    empty where no report has it.
+    """
+    paths = sorted((home / REPORTS).glob(_PATTERN))
+    named = [path for path in paths if name in (path.stem, path.stem[:SECOND_CHARACTERS])]
+    return str(_status(_body(named[-1]))["snapshot"]) if named else ""
 
 
 def _status(body: Report) -> dict[str, Any]:
