@@ -21,7 +21,7 @@ from schemas.ids import iso
 
 _SECOND = "nightly-%Y%m%dT%H%M%S"  # of the name of a night, which may go on
 SECOND_CHARACTERS = len("nightly-20260131T020000")
-_STOPPED_PREFIX = "stopped-"
+STOPPED_PREFIX = "stopped-"
 REPORTS = "reports"
 Entry = dict[str, Any]
 
@@ -36,7 +36,7 @@ def write_stopped(home: Path, night: Night, report: Report, error: BaseException
         "problem": f"{describe_stop(report, error)}: {type(error).__name__}: {error}",
         "seconds": {name: report[name]["took"] for name in report["began"] if name in report},
     }
-    path = home / REPORTS / f"{_STOPPED_PREFIX}{night.name}.json"
+    path = home / REPORTS / f"{STOPPED_PREFIX}{night.name}.json"
     return write_whole(path, json.dumps(body, indent=1, sort_keys=True) + "\n")
 
 
@@ -98,7 +98,7 @@ def _entry_of(move: Move) -> Entry:
 def _bodies(home: Path) -> Iterator[Report]:
     """What nights wrote of themselves, oldest first; one that cannot be read is passed over."""
     paths = (home / REPORTS).glob("*nightly-*.json")
-    for path in sorted(paths, key=lambda path: path.stem.removeprefix(_STOPPED_PREFIX)):
+    for path in sorted(paths, key=lambda path: path.stem.removeprefix(STOPPED_PREFIX)):
         try:
             body = json.loads(path.read_text("utf-8"))
         except (ValueError, OSError):

@@ -29,6 +29,7 @@ from hades.night.exam.stage import taken_exam
 from hades.night.model_versions import RANKER_MODEL, version_of
 from hades.night.night_log import REPORTS, SECOND_CHARACTERS, write_stopped
 from hades.night.release.publish import MODELS, warn_not_registered
+from hades.night.retention import NIGHTS, trim_nights
 from hades.night.stage import TEXTS, Night, Report, Rows
 from hades.night.stages import NIGHT, STAGE_NAMES, STAGES, run_here
 from hades.night.standing import standing_rows
@@ -51,7 +52,6 @@ from schemas.ids import iso
 _PATTERN = "nightly-*.json"
 _MOVES = 14  # that are shown
 _GONE = "a topic that is gone"
-EXPERIMENT = "hades-nightly"
 
 
 def build(context: BuildContext, ingest: Ingest, night: Night) -> dict[str, Any]:
@@ -134,6 +134,7 @@ def write_reports(context: BuildContext, night: Night, report: Report) -> Path:
     written = _write_body(folder, night, body)
     try:
         _log_night(context, night, report, [page, written])
+        trim_nights(context)
     except TrackingError as error:
         body["not_registered"] = warn_not_registered(context, f"the run of {night.name}", error)
         _write_body(folder, night, body)
@@ -237,7 +238,7 @@ def _log_night(
         inputs=corpora,
         children=[version.run for version in versions],
     )
-    tracker.log_run(EXPERIMENT, complete)
+    tracker.log_run(NIGHTS, complete)
 
 
 def log_stopped_night(
@@ -262,7 +263,7 @@ def log_stopped_night(
         ended=now,
         status=status,
     )
-    context.open_tracker().log_run(EXPERIMENT, record)
+    context.open_tracker().log_run(NIGHTS, record)
 
 
 def _stage_records(context: BuildContext, report: Report, digest: str) -> list[RunRecord]:

@@ -81,6 +81,32 @@ def test_an_application_publishes_the_planned_graph_and_happens_once(pages: Path
     assert not run_json("plan")["changes"]
 
 
+def test_a_plan_after_a_rollback_says_what_it_is_compared_with(pages: Path, tmp_path: Path) -> None:
+    first = run_json("plan")["before"]
+    write_page(pages, "Oder", "The Oder flows to the Baltic Sea.")
+    run_json("build")
+    second = run_json("plan")
+    assert second["store_is_at"] == ""
+    run_json("rollback")
+    page = tmp_path / "plan.html"
+    done = run("plan", "--html", str(page))
+    assert done.exit_code == 2, done.output
+    sentence = f"{first} serves since a rollback, and the store is still at {second['before']}"
+    for text in (done.output, page.read_text("utf-8")):
+        assert sentence in " ".join(text.split())
+    run_json("promote", second["before"])
+    assert run_json("plan")["store_is_at"] == ""
+
+
+def test_plans_and_branches_say_that_they_need_the_embedded_store_before_they_ask_a_server(
+    pages: Path,
+) -> None:
+    for words in (("plan",), ("apply", "p1"), ("branch", "try-it")):
+        done = run(*words, HADES_STORE="arango")
+        assert done.exit_code == 1
+        assert "works on the file of the embedded store" in " ".join(done.output.split()), words
+
+
 def test_apply_takes_the_file_that_a_plan_was_written_to(pages: Path, tmp_path: Path) -> None:
     write_page(pages, "Oder", "The Oder flows to the Baltic Sea.")
     out = tmp_path / "plan.json"
