@@ -95,7 +95,7 @@ def test_a_plan_after_a_rollback_says_what_it_is_compared_with(pages: Path, tmp_
     for text in (done.output, page.read_text("utf-8")):
         assert sentence in " ".join(text.split())
     run_json("promote", second["before"])
-    assert run_json("plan")["store_is_at"] == ""
+    assert json.loads(run("plan", "--json").stdout)["store_is_at"] == ""
 
 
 def test_plans_and_branches_say_that_they_need_the_embedded_store_before_they_ask_a_server(
@@ -240,5 +240,5 @@ def stop(*_: object) -> None:
 def test_a_store_that_is_no_file_is_named_with_what_to_do_instead(pages: Path) -> None:
     with open_hades() as hades:
         context = replace(hades.build_context, state=None)
-        with pytest.raises(StoreError, match="expected HADES_STORE=sqlite: use `hades build --dry"):
+        with pytest.raises(StoreError, match="HADES_STORE=sqlite, or `hades build --dry-run`"):
             make_plan(context, load_settings())
