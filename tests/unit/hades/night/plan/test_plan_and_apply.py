@@ -13,23 +13,38 @@ from hades.night.plan.make import make_plan
 from hades.settings.load import load_settings
 from hades.wiring import open_hades
 from tests.command_line import run, run_json
-from tests.homes import live_in
+from tests.homes import SavedFolder, live_in
 
 RIVERS = ("Rhine", "Elbe", "Oder", "Weser", "Main", "Isar")
 
 
-@pytest.fixture
-def pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder of pages that was ingested and built."""
-    folder = tmp_path / "pages"
-    folder.mkdir()
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> SavedFolder:
+    """A folder of pages and a home that was built of it."""
+    place = tmp_path_factory.mktemp("plan") / "place"
+    folder = place / "pages"
+    folder.mkdir(parents=True)
     for name in RIVERS:
         write_page(folder, name, f"The {name} flows to the North Sea.")
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        live_in(place / "home", monkeypatch, place)
+        run_json("ingest", "documents", str(folder))
+        run_json("standing", "add", "Where does the Oder flow?")
+        run_json("build")
+    return SavedFolder(place)
+
+
+@pytest.fixture
+def tmp_path(built: SavedFolder) -> Path:
+    """The folder of every test here, as it was when its home was built."""
+    return built.put_back()
+
+
+@pytest.fixture
+def pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The pages, beside a home that was built of them."""
     live_in(tmp_path / "home", monkeypatch, tmp_path)
-    run_json("ingest", "documents", str(folder))
-    run_json("standing", "add", "Where does the Oder flow?")
-    run_json("build")
-    return folder
+    return tmp_path / "pages"
 
 
 def write_page(folder: Path, name: str, sentence: str) -> None:
