@@ -24,26 +24,26 @@ from tests.command_line import run, run_json
 from tests.homes import live_in, settings_of
 from tests.unit.hades.night.release.small_graphs import MONDAY, write_pages
 
-NIGHTS = 5
+NIGHTS = 3
 
 
 def live_for_nights(home: Path, pages: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Five nights that each change a page, of which two are kept; the second is tagged. The names
+    """Nights that each change a page, of which the newest is kept; the first is tagged. The names
     of all nights.
     """
     live_in(home, monkeypatch)
-    monkeypatch.setenv("HADES_NIGHTS_KEPT", "2")
-    write_pages(pages, 4)
+    monkeypatch.setenv("HADES_NIGHTS_KEPT", "1")
+    write_pages(pages, 2)
     names = []
     for number in range(NIGHTS):
         (pages / "changing.md").write_text(
             f"# Changing\n\nThe port of night {number} is {number}.\n"
         )
-        with open_hades(settings_of(home, HADES_NIGHTS_KEPT="2")) as hades:
+        with open_hades(settings_of(home, HADES_NIGHTS_KEPT="1")) as hades:
             hades.ingest.documents(pages)
             report = hades.build(as_of=MONDAY + timedelta(days=number), keep=1)
         names.append(Path(report["report"]).stem)
-        if number == 1:
+        if number == 0:
             run_json("tag", "release-1")
     return names
 
@@ -54,11 +54,11 @@ def test_reports_of_the_newest_nights_and_of_tagged_ones_are_kept(
     home = tmp_path / "home"
     names = live_for_nights(home, tmp_path / "pages", monkeypatch)
     kept = {path.stem for path in (home / "reports").glob("nightly-*")}
-    assert kept == {names[1], *names[-2:]}
+    assert kept == {names[0], names[-1]}
     status = run_json("status")
-    assert status["kept"]["nights"] == 3
-    assert status["kept"]["limit"] == 2
-    assert "kept: 3 nights of at most 2 and those of snapshots" in run("status").output
+    assert status["kept"]["nights"] == 2
+    assert status["kept"]["limit"] == 1
+    assert "kept: 2 nights of at most 1 and those of snapshots" in run("status").output
     with closing(sqlite3.connect(home / "registry.db")) as registry:
         rows = registry.execute("SELECT name FROM runs WHERE experiment = 'hades-nightly'")
         assert {name for (name,) in rows} == kept
@@ -72,7 +72,7 @@ def test_runs_of_older_nights_go_from_mlflow_with_their_parts_files_and_inputs(
 ) -> None:
     home = tmp_path / "home"
     names = live_for_nights(home, tmp_path / "pages", monkeypatch)
-    kept = {names[1], *names[-2:]}
+    kept = {names[0], names[-1]}
     with closing(sqlite3.connect(home / "mlflow.db")) as registry:
         runs = dict(registry.execute("SELECT run_uuid, name FROM runs"))
         parts = registry.execute("SELECT value FROM tags WHERE key = 'mlflow.parentRunId'")
