@@ -31,6 +31,7 @@ from hades.snapshot.manifest import pins, root_of, served
 from hades.wiring import open_hades
 from tests.command_line import run, run_json
 from tests.homes import live_in, settings_of
+from tests.patience import examples
 from tests.unit.hades.night.release.small_graphs import MONDAY, ingested
 
 FIRST = datetime(2026, 3, 1, tzinfo=UTC)
@@ -349,7 +350,7 @@ STEPS = st.lists(
 
 
 @pytest.mark.slow
-@settings(max_examples=5)
+@settings(max_examples=examples(2))
 @example(steps=["branch", "rename"], rule=1)
 @example(steps=["edit", "tag", "rename", "remove"], rule=2)
 @given(steps=STEPS, rule=st.integers(1, 3))
