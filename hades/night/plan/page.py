@@ -43,7 +43,7 @@ def from_difference(old: str, new: str, width: int) -> tuple[str, str]:
 
 def rollback_sentence(plan: Mapping[str, Any]) -> str:
     """What a plan after a rollback is compared with; empty where the store is what serves."""
-    if not plan.get("store_is_at"):
+    if not plan.get("store_is_at") or plan["after"] == plan["before"]:
         return ""
     return (
         f"{plan['before']} serves since a rollback, and the store is still at "
