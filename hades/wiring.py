@@ -91,6 +91,7 @@ def open_hades(
         device=settings.device,
         state=SqliteState(settings.home / "graph.db") if settings.store == "sqlite" else None,
         history_bytes=settings.history_mib * MIB,
+        nights_kept=settings.nights_kept,
         shaping_settings=shaping_settings(settings),
     )
     return Hades(

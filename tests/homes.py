@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping
 from contextlib import closing
 from functools import cache
@@ -57,6 +58,22 @@ def publish_pages(folder: Path, pages: Mapping[str, str]) -> Settings:
             hades.ingest.documents(folder / name)
         hades.publish()
     return settings
+
+
+class SavedFolder:
+    """A folder that was filled once, and stands again as it was then, in the same place, for each
+    test: what is stored in a home names the folder it was read from.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self._saved = folder, folder.with_name(f"{folder.name}.saved")
+        shutil.copytree(folder, self._saved, symlinks=True)
+
+    def put_back(self) -> Path:
+        """Forget what was done there since; the folder."""
+        shutil.rmtree(self.folder)
+        shutil.copytree(self._saved, self.folder, symlinks=True)
+        return self.folder
 
 
 def live_in(home: Path, monkeypatch: pytest.MonkeyPatch, folder: Path | None = None) -> None:

@@ -17,6 +17,7 @@ from hades.night.standing import Asker, StandingAnswer
 from hades.ports.graph import Kind, Passage
 from hades.retrieval.pipeline import Tools
 from hades.snapshot.view import GraphView
+from hades.text.words import terms
 
 NAMES = ("questions.yaml", "questions.yml")
 _DEPTH = 5  # passages of an answer that a reader looks at
@@ -168,7 +169,7 @@ class Asking:
         if question.words:
             still_there = any(_has_words(question, text) for text in sections)
         else:
-            still_there = _still_say(in_head, _evidence(question, old, base))
+            still_there = _still_say(sections, _evidence(question, old, base))
         if still_there:
             message = "the pages still say it, but the search ranks it lower now"
             return self._finding("answer-lost", Level.WARNING, question, message, old, new)
@@ -247,11 +248,17 @@ def _fitting(question: DocsQuestion, passages: Sequence[Section], state: State) 
 
 
 def _evidence(question: DocsQuestion, answer: StandingAnswer, state: State) -> list[str]:
-    """The lines that answered: of the section that was required, else the quoted sentences."""
-    if not question.document:
-        return list(answer.text)
-    shown = _fitting(question, answer.retrieval.passages[:_DEPTH], state)
-    return "\n".join(shown).splitlines()
+    """The lines that answered: those nearest to the question of the quoted sentences, or of the
+    required section where these are of another.
+    """
+    lines = list(answer.text)
+    if answer.source is None or not _fitting(question, [answer.source], state):
+        shown = _fitting(question, answer.retrieval.passages[:_DEPTH], state)
+        lines = "\n".join(shown).splitlines()
+    asked_terms = set(terms(question.text))
+    shared = [len(asked_terms.intersection(terms(line))) for line in lines]
+    nearest = max(shared, default=0)
+    return [line for line, count in zip(lines, shared, strict=True) if count == nearest]
 
 
 def _documents_with_words(question: DocsQuestion, answer: StandingAnswer) -> list[str]:
@@ -276,9 +283,9 @@ def _line_of(heading: str, text: str) -> int:
     return next((line for line, title in enumerate(titles, 1) if title == sought), 1)
 
 
-def _still_say(passages: Sequence[Passage], lines: Sequence[str]) -> bool:
-    """Whether the pages still have these lines, but for a few that an edit touched."""
-    whole = "\n".join(_letters(passage.text) for passage in passages)
+def _still_say(texts: Sequence[str], lines: Sequence[str]) -> bool:
+    """Whether the texts still have these lines, but for a few that an edit touched."""
+    whole = "\n".join(map(_letters, texts))
     written = [letters for letters in map(_letters, lines) if letters]
     return sum(letters in whole for letters in written) >= _SAME * len(written)
 

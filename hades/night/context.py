@@ -53,7 +53,7 @@ class BuildContext:
     an empty graph in a folder, of the same settings, for a past night. `state` is the store as one
     file, None for a store that is none. `engine` evaluates the contracts; None: the best that is
     installed. `history_bytes` bound what is kept of each night's changes, with the settings that
-    shape a graph.
+    shape a graph; `nights_kept` is how many nights keep their reports and runs.
     """
 
     store: GraphStore
@@ -69,6 +69,7 @@ class BuildContext:
     emit_lineage: Emit = emit_nothing
     device: str = "cpu"  # that states of nodes are fitted on, see HADES_DEVICE
     history_bytes: int = 0
+    nights_kept: int = 100
     shaping_settings: Mapping[str, Any] = field(default_factory=dict)
     open_past: Callable[[Path], AbstractContextManager[tuple[BuildContext, Ingest]]] | None = None
     state: StateFile | None = None

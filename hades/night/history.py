@@ -23,6 +23,7 @@ from hades.snapshot.pointer import root_of, served, snapshots
 
 FOLDER = "history"
 CURRENT = "current"
+WENT_BACK = ("rollback", "promote")  # acts that let a snapshot serve without building one
 SAME_PAGE = 0.5  # share of its sentences that a page takes along when it gets another name
 _SHORTEST_PREFIX = 4
 _ID = r"g[0-9a-f]{3,24}"
@@ -151,6 +152,14 @@ def moves_of(home: Path) -> list[Move]:
         if snapshot in days and snapshot not in known
     ]
     return earlier + moves
+
+
+def built_after_served(home: Path) -> str:
+    """The snapshot that the store was built to, where a person went back from it; empty where it
+    serves, or nothing is known.
+    """
+    built = [move.snapshot for move in read_moves(home) if move.act not in WENT_BACK]
+    return built[-1] if built and built[-1] != served(home) else ""
 
 
 def past_documents(home: Path, names: Sequence[str]) -> dict[str, str]:

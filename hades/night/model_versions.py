@@ -325,6 +325,21 @@ def retain(
     return deleted
 
 
+def retain_rankers(tracker: Tracker, keep: int, generations: Collection[str]) -> None:
+    """Delete all but the newest `keep` rankers, those an alias names, those of these generations
+    and the one that `hades rollback ranker` would go back to.
+    """
+    rankers = tracker.versions(RANKER_MODEL)[keep:]
+    if not rankers:
+        return
+    champion = tracker.alias(RANKER_MODEL, CHAMPION)
+    former = None if champion is None else version_before(tracker, RANKER_MODEL)
+    for ranker in rankers:
+        is_needed = ranker.tags.get(GENERATION) in generations or ranker.version == former
+        if not ranker.aliases and not is_needed:
+            tracker.delete_version(RANKER_MODEL, ranker.version)
+
+
 def _params(report: Mapping[str, Any], config: Sequence[WeightConfig]) -> dict[str, object]:
     params: dict[str, object] = {name: report[name] for name in ("as_of", "bias", DATA_HASH)}
     params |= {f"neutral.{name}": value for name, value in report["neutral"].items()}

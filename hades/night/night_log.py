@@ -5,7 +5,7 @@ stopped.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
@@ -19,8 +19,9 @@ from hades.snapshot import pointer
 from hades.snapshot.pointer import root_of, served
 from schemas.ids import iso
 
-_NIGHT = "nightly-%Y%m%dT%H%M%S"
-_STOPPED = "stopped-{}.json"
+_SECOND = "nightly-%Y%m%dT%H%M%S"  # of the name of a night, which may go on
+SECOND_CHARACTERS = len("nightly-20260131T020000")
+STOPPED_PREFIX = "stopped-"
 REPORTS = "reports"
 Entry = dict[str, Any]
 
@@ -35,7 +36,7 @@ def write_stopped(home: Path, night: Night, report: Report, error: BaseException
         "problem": f"{describe_stop(report, error)}: {type(error).__name__}: {error}",
         "seconds": {name: report[name]["took"] for name in report["began"] if name in report},
     }
-    path = home / REPORTS / _STOPPED.format(night.name)
+    path = home / REPORTS / f"{STOPPED_PREFIX}{night.name}.json"
     return write_whole(path, json.dumps(body, indent=1, sort_keys=True) + "\n")
 
 
@@ -49,7 +50,16 @@ def night_log(home: Path, limit: int) -> list[Entry]:
     ordered = sorted(entries.values(), key=lambda entry: str(entry["at"]))
     for older, newer in pairwise([entry for entry in ordered if entry["settings"]]):
         newer["changed_settings"] = changed_settings(older["settings"], newer["settings"])
-    return [_describe(home, entry) for entry in reversed(ordered[-limit:])]
+    newest_first = ordered[::-1]
+    serving = _serving(home, newest_first)
+    return [_describe(home, entry, entry is serving) for entry in newest_first[:limit]]
+
+
+def _serving(home: Path, newest_first: Sequence[Entry]) -> Entry | None:
+    """The newest entry of what serves; after a rollback the night that was built has one too."""
+    snapshot = served(home)
+    entries = (entry for entry in newest_first if snapshot and entry["snapshot"] == snapshot)
+    return next(entries, None)
 
 
 def changed_settings(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
@@ -80,7 +90,8 @@ def _entry_of(move: Move) -> Entry:
 
 def _bodies(home: Path) -> Iterator[Report]:
     """What nights wrote of themselves, oldest first; one that cannot be read is passed over."""
-    for path in sorted((home / REPORTS).glob("*nightly-*.json"), key=lambda path: path.name[-20:]):
+    paths = (home / REPORTS).glob("*nightly-*.json")
+    for path in sorted(paths, key=lambda path: path.stem.removeprefix(STOPPED_PREFIX)):
         try:
             body = json.loads(path.read_text("utf-8"))
         except (ValueError, OSError):
@@ -91,8 +102,8 @@ def _bodies(home: Path) -> Iterator[Report]:
 
 def _add_night(entries: dict[str, Entry], body: Report) -> None:
     """Give the move that a night made its name and duration; a night without one gets a line."""
-    named = iso(datetime.strptime(body["build"], _NIGHT).replace(tzinfo=UTC))
-    began = body.get("began", named)
+    second = datetime.strptime(body["build"][:SECOND_CHARACTERS], _SECOND)
+    began = body.get("began", iso(second.replace(tzinfo=UTC)))
     snapshot = body.get("snapshot", "")
     moved = [
         entry
@@ -113,7 +124,7 @@ def _add_night(entries: dict[str, Entry], body: Report) -> None:
     entries[f"{entry['at']} {snapshot}"] = entry
 
 
-def _describe(home: Path, entry: Entry) -> Entry:
+def _describe(home: Path, entry: Entry, serves: bool) -> Entry:
     """An entry with what is true of its snapshot now."""
     root, snapshot = root_of(home), entry["snapshot"]
     tags = []
@@ -124,6 +135,6 @@ def _describe(home: Path, entry: Entry) -> Entry:
     return {
         **known,
         "tags": tags,
-        "serves": bool(snapshot) and snapshot == served(home),
+        "serves": serves,
         "is_kept": bool(snapshot) and (root / snapshot).is_dir(),
     }

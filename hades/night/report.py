@@ -26,8 +26,9 @@ from hades.night.contracts.check import rules_accepted, write_page
 from hades.night.contracts.rule import ContractResult
 from hades.night.exam.stage import taken_exam
 from hades.night.model_versions import RANKER_MODEL, version_of
-from hades.night.night_log import REPORTS, write_stopped
+from hades.night.night_log import REPORTS, SECOND_CHARACTERS, write_stopped
 from hades.night.release.publish import MODELS, warn_not_registered
+from hades.night.retention import NIGHTS, trim_nights
 from hades.night.stage import TEXTS, Night, Report, Rows
 from hades.night.stages import NIGHT, STAGE_NAMES, STAGES, run_here
 from hades.night.standing import standing_rows
@@ -50,7 +51,6 @@ from schemas.record import JsonObject
 _PATTERN = "nightly-*.json"
 _MOVES = 14  # that are shown
 _GONE = "a topic that is gone"
-EXPERIMENT = "hades-nightly"
 
 
 def build(context: BuildContext, ingest: Ingest, night: Night) -> JsonObject:
@@ -133,6 +133,7 @@ def write_reports(context: BuildContext, night: Night, report: Report) -> Path:
     written = _write_body(folder, night, body)
     try:
         _log_night(context, night, report, [page, written])
+        trim_nights(context)
     except TrackingError as error:
         body["not_registered"] = warn_not_registered(context, f"the run of {night.name}", error)
         _write_body(folder, night, body)
@@ -237,7 +238,7 @@ def _log_night(
         inputs=corpora,
         children=[version.run for version in versions],
     )
-    tracker.log_run(EXPERIMENT, complete)
+    tracker.log_run(NIGHTS, complete)
 
 
 def log_stopped_night(
@@ -261,7 +262,7 @@ def log_stopped_night(
         ended=now,
         status=status,
     )
-    context.open_tracker().log_run(EXPERIMENT, record)
+    context.open_tracker().log_run(NIGHTS, record)
 
 
 def _stage_records(context: BuildContext, report: Report, digest: str) -> list[RunRecord]:
@@ -371,9 +372,12 @@ def last_runs(home: Path, limit: int = 5) -> Rows:
 
 
 def snapshot_of_night(home: Path, name: str) -> str:
-    """The snapshot of a night (`nightly-20260131T020000`); empty where no report has this name."""
-    paths = (path for path in (home / REPORTS).glob(_PATTERN) if path.stem == name)
-    return "".join(_status(_body(path))["snapshot"] for path in paths)
+    """The snapshot of a night by its name, or its name to the second (`nightly-20260131T020000`);
+    empty where no report has it.
+    """
+    paths = sorted((home / REPORTS).glob(_PATTERN))
+    named = [path for path in paths if name in (path.stem, path.stem[:SECOND_CHARACTERS])]
+    return str(_status(_body(named[-1]))["snapshot"]) if named else ""
 
 
 def _status(body: Report) -> JsonObject:

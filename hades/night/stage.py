@@ -56,8 +56,10 @@ class Night:
 
     @property
     def name(self) -> str:
-        """What the build's files and its run are called; later ones sort last."""
-        return f"nightly-{datetime.fromtimestamp(self.began, UTC):%Y%m%dT%H%M%S}"
+        """What the build's files and its run are called, to the microsecond; later ones sort
+        last.
+        """
+        return f"nightly-{datetime.fromtimestamp(self.began, UTC):%Y%m%dT%H%M%S%f}"
 
     def seconds_left(self) -> float | None:
         """What is left of the time box; None without one, 0 when it is over."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -331,6 +331,15 @@ class Tracker(Protocol):
 
     def delete_version(self, name: str, version: str) -> None:
         """Remove a version and its file; refuses one that an alias names."""
+
+    def trim_runs(
+        self, experiment: str, keep: int, *, needed: Collection[str], models: Sequence[str]
+    ) -> None:
+        """Delete all but the newest `keep` runs of an experiment, with their parts and files.
+
+        Those whose parameter `snapshot` is among the `needed` stay. Runs of `models` that are older
+        than the newest `keep` go where their version was deleted.
+        """
 
 
 def check_file(known: Version, path: Path, sha256: str) -> Path:

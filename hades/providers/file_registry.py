@@ -8,7 +8,7 @@ import hashlib
 import json
 import shutil
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -137,6 +137,18 @@ class FileTracker(Tracker):
             if remaining.fetchone() is None:
                 connection.execute("DELETE FROM runs WHERE id = ?", (known.run,))
                 shutil.rmtree(self._folder / known.run, ignore_errors=True)
+
+    def trim_runs(
+        self, experiment: str, keep: int, *, needed: Collection[str], models: Sequence[str]
+    ) -> None:
+        """See `Tracker.trim_runs`. The run of a version went with it, whatever the model."""
+        older = "SELECT id, params FROM runs WHERE experiment = ? ORDER BY created DESC, rowid DESC"
+        with self._transaction() as connection:
+            rows = connection.execute(f"{older} LIMIT -1 OFFSET ?", (experiment, keep)).fetchall()
+            for run, params in rows:
+                if json.loads(params).get("snapshot") not in needed:
+                    connection.execute("DELETE FROM runs WHERE id = ?", (run,))
+                    shutil.rmtree(self._folder / run, ignore_errors=True)
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:

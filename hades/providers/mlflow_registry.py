@@ -8,10 +8,11 @@ import hashlib
 import json
 import logging
 import re
+import shutil
 import socket
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cached_property, wraps
@@ -35,7 +36,7 @@ from hades.settings.load import keep_libraries_quiet
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
-    from mlflow.entities import DatasetInput, Experiment
+    from mlflow.entities import DatasetInput, Experiment, Run
     from mlflow.entities.model_registry import ModelVersion
 
 
@@ -53,6 +54,13 @@ _LONGEST_DIGEST = 36
 _HEALTH_SECONDS = 5.0
 _LONGEST_NAME = 250
 _NO_PARENT: Mapping[str, str] = {}
+_OF_NO_RUN = "destination_type = 'RUN' AND destination_id NOT IN (SELECT run_uuid FROM runs)"
+_UNREAD_INPUTS = (
+    "DELETE FROM input_tags WHERE input_uuid IN "
+    f"(SELECT input_uuid FROM inputs WHERE {_OF_NO_RUN})",
+    f"DELETE FROM inputs WHERE {_OF_NO_RUN}",
+    "DELETE FROM datasets WHERE dataset_uuid NOT IN (SELECT source_id FROM inputs)",
+)
 P = ParamSpec("P")
 R = TypeVar("R")
 _Method = Callable[Concatenate["MlflowTracker", P], R]
@@ -210,6 +218,60 @@ class MlflowTracker(Tracker):
             self._client.delete_model_version(self._prefix + name, version)
             if self._artifacts is not None:
                 self._path(known.run, known.tags[ARTIFACT]).unlink(missing_ok=True)
+
+    @_tell_failure
+    def trim_runs(
+        self, experiment: str, keep: int, *, needed: Collection[str], models: Sequence[str]
+    ) -> None:
+        """See `Tracker.trim_runs`. On a server they are deleted for its own garbage collection."""
+        with hold_lock(self._lock):
+            where = self._experiment(self._prefix + experiment)
+            runs = self._search([where], f"tags.`{PARENT}` IS NULL")
+            if len(runs) <= keep:
+                return
+            oldest = runs[keep - 1].info.start_time
+            for run in runs[keep:]:
+                if run.data.params.get("snapshot") not in needed:
+                    parts = self._search([where], _equals(f"tags.`{PARENT}`", run.info.run_id))
+                    self._remove([*parts, run])
+            known = [model for model in models if self.versions(model)]
+            places = [self._experiment(self._prefix + model) for model in known]
+            retired = f"tags.`{RETIRED}` != '' and attributes.start_time < {oldest}"
+            self._remove(self._search(places, retired))
+
+    def _search(self, experiments: list[str], condition: str) -> list[Run]:
+        """Every run of these experiments that meets a condition, the newest first."""
+        runs: list[Run] = []
+        token = None
+        while True:
+            page = self._client.search_runs(
+                experiments,
+                condition,
+                max_results=_PAGE,
+                order_by=["attributes.start_time DESC"],
+                page_token=token,
+            )
+            runs += page
+            token = page.token
+            if not token:
+                return runs
+
+    def _remove(self, runs: Sequence[Run]) -> None:
+        """Delete runs; where the registry is a file of this home, with all that it has of them."""
+        for run in runs:
+            identifier = str(run.info.run_id)
+            self._client.delete_run(identifier)
+            if self._artifacts is not None:
+                self._client._tracking_client.store._hard_delete_run(identifier)
+                shutil.rmtree(self._artifacts / identifier, ignore_errors=True)
+        if runs and self._artifacts is not None:
+            self._remove_unread_inputs()
+
+    def _remove_unread_inputs(self) -> None:
+        """Remove the datasets that only deleted runs had read, which MLflow leaves."""
+        with self._client._tracking_client.store.ManagedSessionMaker(read_only=False) as session:
+            for statement in _UNREAD_INPUTS:
+                session.connection().exec_driver_sql(statement)
 
     @cached_property
     def _client(self) -> MlflowClient:

@@ -90,10 +90,7 @@ def check_branch(name: str) -> str:
 def for_branch(settings: Settings, name: str) -> Settings:
     """The same settings in a branch of the home, with a registry of its own."""
     home = settings.home / BRANCHES / check_branch(name)
-    if settings.store != "sqlite":
-        raise SettingsError(
-            "branches need the embedded store; unset HADES_BRANCH, or use HADES_STORE=sqlite"
-        )
+    require_embedded(settings, "a branch", "unset HADES_BRANCH")
     if not home.is_dir():
         raise SettingsError(
             f"there is no branch {name!r} in {settings.home}; `hades branch {name}` without "
@@ -102,6 +99,15 @@ def for_branch(settings: Settings, name: str) -> Settings:
     cache = _move_cache_folders(settings.cache, lambda path: path / BRANCHES / name)
     changes = {"branch": name, "home": home, "cache": cache, "mlflow_uri": None}
     return settings.model_copy(update={**changes, "lineage_url": None})
+
+
+def require_embedded(settings: Settings, subject: str, remedy: str) -> None:
+    """Refuse what works on the file of the embedded store, before any server is asked."""
+    if settings.store != "sqlite":
+        raise SettingsError(
+            f"{subject} works on the file of the embedded store, and HADES_STORE={settings.store} "
+            f"has none; use HADES_STORE=sqlite, or {remedy}"
+        )
 
 
 def enter_branch(name: str) -> Callable[[], None]:

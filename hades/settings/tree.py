@@ -525,6 +525,12 @@ class Settings(Section):
         ge=0.0,
         description="longest that a command waits for another that builds the same graph",
     )
+    nights_kept: int = harmless(
+        100,
+        ge=1,
+        description="newest nights whose reports, runs and rankers are kept; those of snapshots "
+        "that are there stay, too",
+    )
     plans_kept: int = harmless(
         3, ge=1, le=100, description="newest plans that `hades plan` keeps for `hades apply`"
     )

@@ -399,7 +399,8 @@ def test_a_round_that_takes_too_long_leaves_the_answer_of_the_one_before(views: 
 
 def documented_functions(most: int) -> list[tuple[str, str]]:
     """Names and docstrings of functions and classes of the standard library."""
-    trees = {path.stem: ast.parse(path.read_text("utf-8")) for path in sorted(_STDLIB.glob("*.py"))}
+    paths = sorted(_STDLIB.glob("*.py"))[::2]
+    trees = {path.stem: ast.parse(path.read_text("utf-8")) for path in paths}
     found = [
         (f"{module}.{node.name}", text)
         for module, tree in trees.items()

@@ -46,6 +46,12 @@ def read_states():
     return states
 
 
+def is_asked_for(page):
+    """Whether a page is one of those that the questions are about: a tenth of the manual."""
+    asked = ("docs/index.rst", "docs/blueprints.rst", "docs/patterns/favicon.rst")
+    return page.startswith("docs/deploying/") or page in asked
+
+
 @pytest.fixture(scope="module")
 def flask(tmp_path_factory):
     """A repository with a commit and a tag for each release."""
@@ -103,8 +109,9 @@ def run_step(name, folder, environment, **values):
 
 
 def test_the_steps_of_the_workflow_check_comment_and_decide(flask, environment, tmp_path):
-    base = git(flask, "rev-parse", "3.1.0").strip()
     git(flask, "switch", "--quiet", "--create", "pull-request", "3.1.0")
+    pages = git(flask, "ls-files", "docs").split()
+    base = commit(flask, {page: None for page in pages if not is_asked_for(page)})
     commit(flask, {"docs/deploying/gunicorn.rst": None})
     try:
         checked = run_step("Check", flask, environment, BASE=base)

@@ -17,7 +17,7 @@ import termios
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from fcntl import ioctl
 from pathlib import Path
 from typing import Any
@@ -72,14 +72,20 @@ def folder(environment: dict[str, str]) -> Path:
 
 
 @pytest.fixture(scope="module")
-def home(environment: dict[str, str], folder: Path) -> Iterator[Path]:
-    """A home that `hades watch` keeps up to date, with its warm process."""
+def watch(environment: dict[str, str], folder: Path) -> Iterator[ExitStack]:
+    """A `hades watch` with its warm process, which a test may end."""
     home = Path(environment["HADES_HOME"])
-    with watching(folder, environment) as lines:
-        wait_for_line(lines, "updated in")
+    with ExitStack() as stack:
+        wait_for_line(stack.enter_context(watching(folder, environment)), "updated in")
         wait_until((home / SOCKET).exists)
         wait_until(lambda: ask_warm(environment, "query", QUESTION).returncode != WITHOUT)
-        yield home
+        yield stack
+
+
+@pytest.fixture(scope="module")
+def home(environment: dict[str, str], watch: ExitStack) -> Path:
+    """A home that `hades watch` keeps up to date, with its warm process."""
+    return Path(environment["HADES_HOME"])
 
 
 def hear_interrupts() -> None:
@@ -285,7 +291,7 @@ def test_a_page_that_is_saved_is_in_the_next_answers(folder, home, environment):
 
 
 def test_code_that_was_installed_meanwhile_is_not_answered_by_the_old(home, environment):
-    """Stands last: the warm process answers nothing more."""
+    """From here on the warm process answers nothing more."""
     module = home.parent / "sitecustomize.py"
     module.write_text("IS_NEW = True\n")
     os.utime(module, ns=(time.time_ns(), time.time_ns() + 1))
@@ -293,15 +299,11 @@ def test_code_that_was_installed_meanwhile_is_not_answered_by_the_old(home, envi
     assert ask(environment, "answer", QUESTION).returncode == 0
 
 
-def test_the_socket_goes_with_its_watch(tmp_path, environment):
-    own = {**environment, "HADES_HOME": str(tmp_path / "home")}
-    pages = tmp_path / "pages"
-    pages.mkdir()
-    (pages / "rota.md").write_text(PAGES["rota.md"])
-    with watching(pages, own) as lines:
-        wait_for_line(lines, "updated in")
-        wait_until((tmp_path / "home" / SOCKET).exists)
-    assert not (tmp_path / "home" / SOCKET).exists()
+def test_the_socket_goes_with_its_watch(home, watch):
+    """Stands after every test of the watched home."""
+    assert (home / SOCKET).exists()
+    watch.close()
+    assert not (home / SOCKET).exists()
 
 
 def test_a_home_whose_path_is_too_long_for_a_socket_has_no_warm_process(tmp_path):
@@ -342,14 +344,14 @@ def listening_at(place: Path, reply: bytes | None) -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def built_home(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+def built_home(tmp_path_factory: pytest.TempPathFactory, programs: Path) -> dict[str, str]:
     """The variables of a home that nobody watches."""
     place = tmp_path_factory.mktemp("alone")
     (place / "pages").mkdir()
     (place / "pages" / "rota.md").write_text(PAGES["rota.md"])
     variables = {"HADES_HOME": str(place / "h"), "HADES_EMBEDDER": "hashing", "HADES_WARM": "1"}
     environment = {**os.environ, **variables}
-    assert ask(environment, "watch", str(place / "pages"), "--once").returncode == 0
+    assert ask_alone(programs, environment, "watch", str(place / "pages"), "--once").returncode == 0
     return environment
 
 

@@ -53,6 +53,7 @@ class Week:
     prefect: Callable[[], AbstractContextManager[PrefectSite | None]] = nullcontext
     crash_during: Callable[[str], AbstractContextManager[None]] = lambda moment: nullcontext()
     snapshots: list[str] = field(default_factory=list)
+    moments: list[str] = field(default_factory=list)
     sizes: list[dict[str, int]] = field(default_factory=list)
 
     def build_at_night(self, **variables: str) -> Ended:
@@ -60,6 +61,7 @@ class Week:
         night = self.home.run("run", "nightly", **variables)
         self.eye.look_after_night(night)
         self.snapshots.append(self.home.served())
+        self.moments.append(self.home.moment())
         self.sizes.append(self.home.sizes())
         return night
 

@@ -209,6 +209,11 @@ class HomeOfTheWeek:
         pointer = json.loads((self.home / "snapshots" / "current").read_text())
         return str(pointer["snapshot"])
 
+    def moment(self) -> str:
+        """The moment that the graph that serves stands at."""
+        about = self.home / "snapshots" / self.served() / "about.json"
+        return str(json.loads(about.read_text())["created_at"])
+
     def sizes(self) -> dict[str, int]:
         """Bytes of each part of the home; the store's journal counts with the store."""
         sizes: dict[str, int] = {}

@@ -23,6 +23,7 @@ from hades.night.context import BuildContext
 from hades.night.contracts import own
 from hades.night.contracts.check import check_contract, check_contracts
 from hades.night.contracts.rule import ContractResult
+from hades.night.history import built_after_served
 from hades.night.plan import folder as plans
 from hades.night.plan.cost import cost_of
 from hades.night.plan.describe import describe_changes
@@ -42,6 +43,10 @@ from schemas.ids import iso
 from schemas.record import JsonObject
 from schemas.sources import SourceSpec
 
+WITHOUT_PLAN = (
+    "`hades build --dry-run`, or plan on an embedded copy (`hades backup --rows`, then `hades "
+    "restore` with HADES_STORE=sqlite)"
+)
 FORMAT = 1  # of the document; raise it when a field is renamed or means something else
 
 
@@ -142,9 +147,8 @@ def make_plan(
 def _require_state(state: StateFile | None) -> StateFile:
     if state is None:
         raise StoreError(
-            "a plan builds the next state in a copy of the store's file, and ArangoDB has none; "
-            "expected HADES_STORE=sqlite: use `hades build --dry-run` here, or plan on an embedded "
-            "copy (`hades backup --rows`, then `hades restore` with HADES_STORE=sqlite)"
+            "a plan works on the file of the embedded store, and ArangoDB has none; use "
+            f"HADES_STORE=sqlite, or {WITHOUT_PLAN}"
         )
     return state
 
@@ -168,6 +172,7 @@ def _head(began: float, night: Night, context: BuildContext, following: _NextSta
         "as_of": night.as_of.isoformat(),
         "applied": "",
         "before": served(context.home),
+        "store_is_at": built_after_served(context.home),
         "after": "" if snapshot is None else snapshot.name,
         "sources": following.report.get("sources", {}).get("sources", []),
     }

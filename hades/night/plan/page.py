@@ -13,7 +13,14 @@ from hades.reports import page
 
 def write_page(path: Path, plan: Mapping[str, Any]) -> Path:
     """Write what a plan would change as one HTML page, old and new side by side; where it is."""
-    return page.write(path, "plan.html", f"Plan {plan['plan']}", plan=plan, kinds=kind_rows(plan))
+    return page.write(
+        path,
+        "plan.html",
+        f"Plan {plan['plan']}",
+        plan=plan,
+        kinds=kind_rows(plan),
+        rollback=rollback_sentence(plan),
+    )
 
 
 def kind_rows(plan: Mapping[str, Any]) -> list[tuple[str, int, int, int, int]]:
@@ -32,6 +39,17 @@ def from_difference(old: str, new: str, width: int) -> tuple[str, str]:
     start = max(0, same - width // 3) if max(len(old), len(new)) > width else 0
     lead = "…" if start else ""
     return lead + old[start : start + width], lead + new[start : start + width]
+
+
+def rollback_sentence(plan: Mapping[str, Any]) -> str:
+    """What a plan after a rollback is compared with; empty where the store is what serves."""
+    if not plan.get("store_is_at") or plan["after"] == plan["before"]:
+        return ""
+    return (
+        f"{plan['before']} serves since a rollback, and the store is still at "
+        f"{plan['store_is_at']}: rows are compared with the store, answers with what serves; "
+        "applying this plan publishes both changes"
+    )
 
 
 def headline(plan: Mapping[str, Any]) -> str:
@@ -77,7 +95,7 @@ def markdown(plan: Mapping[str, Any]) -> str:
     """The plan as a page of the Prefect UI, for who approves it."""
     lines = [f"### {plan['plan']}: {headline(plan)}", ""]
     heads = ("", "added", "changed", "removed", "figures")
-    lines += [markdown_table(heads, kind_rows(plan)), ""]
+    lines += [markdown_table(heads, kind_rows(plan)), "", rollback_sentence(plan), ""]
     standing = plan["standing"]
     if standing and standing["answers"]:
         lines += ["#### Standing questions whose answer changes", ""]

@@ -139,7 +139,7 @@ def _describe_super_topics(
     for number, name in enumerate(_names_above(hierarchy)):
         children = sorted(
             np.flatnonzero(hierarchy.parents == number).tolist(),
-            key=lambda topic: (-sizes[topic], hierarchy.topics[topic]),
+            key=lambda topic: (-sizes[topic], topic),  # not by its key, which has a history
         )
         name_of_largest = topics[children[0]].name
         if len(children) == 1:

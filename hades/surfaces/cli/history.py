@@ -14,7 +14,7 @@ from hades.night.release.branch import create_branch, drop_branch, list_branches
 from hades.night.release.merge import merge_branch
 from hades.ports.services import utc_now
 from hades.ports.store import Mode
-from hades.settings.load import for_branch, load_settings
+from hades.settings.load import for_branch, load_settings, require_embedded
 from hades.snapshot.pointer import pins, root_of, served
 from hades.surfaces.cli.output import (
     Answer,
@@ -77,6 +77,7 @@ def branch_home(
     if settings.branch is not None:
         raise SettingsError(f"this is the branch {settings.branch}; unset HADES_BRANCH first")
     if name is not None:
+        require_embedded(settings, "a branch", "`hades tag` to keep what serves")
         check_name(name, pins(root_of(settings.home)))
         with hold_build("hades branch", settings):
             folder = create_branch(settings.home, name, utc_now())

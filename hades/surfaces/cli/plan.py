@@ -16,15 +16,16 @@ from hades.files import write_whole
 from hades.night.plan import folder as plans
 from hades.night.plan.apply import apply_plan
 from hades.night.plan.find import find_corpora
-from hades.night.plan.make import make_plan
+from hades.night.plan.make import WITHOUT_PLAN, make_plan
 from hades.night.plan.page import (
     from_difference,
     headline,
     kind_rows,
     price_sentence,
+    rollback_sentence,
     write_page,
 )
-from hades.settings.load import load_settings
+from hades.settings.load import load_settings, require_embedded
 from hades.surfaces.cli.output import (
     Answer,
     argument,
@@ -64,6 +65,7 @@ def run_plan(
     if settings_file is not None and not settings_file.is_file():
         raise SettingsError(f"{settings_file} is not there; expected a file in the form hades.yaml")
     settings = load_settings(file=settings_file)
+    require_embedded(settings, "a plan", WITHOUT_PLAN)
     with (
         show_progress() as progress,
         hold_build("hades plan"),
@@ -88,6 +90,8 @@ def run_plan(
 def _plan_view(plan: Mapping[str, Any], html: Path | None) -> Iterator[RenderableType]:
     """A page of text: what changes, which answers, which rules, what it costs, what to do next."""
     yield Text(f"plan {plan['plan']}: {headline(plan)}", style="bold")
+    if sentence := rollback_sentence(plan):
+        yield Text(sentence, style="yellow")
     rows = kind_rows(plan)
     if rows:
         yield ""
@@ -173,6 +177,7 @@ def run_apply(
     Refused where the corpora, the store, the settings or the graph that serves moved on since.
     """
     settings = load_settings()
+    require_embedded(settings, "a plan", WITHOUT_PLAN)
     folder = plans.find_plan(settings.home, plan)
     with (
         show_progress() as progress,

@@ -24,6 +24,7 @@ from hades.night.forecast import forecast_build
 from hades.night.history import size_of_history
 from hades.night.plan.folder import describe_plans
 from hades.night.report import last_runs
+from hades.night.retention import size_of_nights
 from hades.night.weights.feedback import tell as what_use_taught
 from hades.ports.graph import DocumentFilter
 from hades.ports.services import utc_now
@@ -343,6 +344,7 @@ def show_status() -> Answer:
         "runs": last_runs(settings.home),
         "plans": describe_plans(settings.home),
         "history": {**size_of_history(settings.home), "limit": settings.history_mib * _MEBIBYTE},
+        "kept": {**size_of_nights(settings.home), "limit": settings.nights_kept},
         "nightly": night,
     }
     return Answer(document, _status_view(document))
@@ -437,6 +439,13 @@ def _notes(document: Mapping[str, Any]) -> Iterator[str]:
             f"history: {history['moves']:,} published graphs, "
             f"{history['bytes'] / _MEBIBYTE:,.1f} of {history['limit'] / _MEBIBYTE:,.0f} MiB, "
             f"changed sentences since {history['texts_since'] or 'no night yet'}"
+        )
+    kept = document["kept"]
+    if kept["nights"]:
+        yield (
+            f"kept: {kept['nights']:,} nights of at most {kept['limit']:,} and those of snapshots, "
+            f"reports {kept['report_bytes'] / _MEBIBYTE:,.1f} MiB, registry "
+            f"{kept['registry_bytes'] / _MEBIBYTE:,.1f} MiB"
         )
     if not document["counts"]["documents"]:
         lacks = "no documents yet" if document["provisioned"] else "nothing is here yet"

@@ -20,7 +20,8 @@ from hades.ingest.sources.remote.rows import row_documents, row_key, version_tex
 
 PREFIX = "sql:"  # before the address of any other dialect
 _AT_ONCE = 500  # keys of one statement
-_FETCH = 1_000
+_FETCH_KEYS = 1_000
+_FETCH_ROWS = 50  # whole ones, which may be large
 
 
 class SqlConnector:
@@ -70,7 +71,8 @@ class SqlConnector:
         statement = self._sa.select(*columns).select_from(self._from())
         if where is not None:
             statement = statement.where(where)
-        result = self._connection.execute(statement, execution_options={"yield_per": _FETCH})
+        fetch = _FETCH_ROWS if len(names) == len(self.columns) else _FETCH_KEYS
+        result = self._connection.execute(statement, execution_options={"yield_per": fetch})
         yield from result.mappings()
 
     def list_documents(self) -> Iterator[RemoteDocument]:
@@ -114,14 +116,8 @@ class SqlConnector:
     ) -> Iterator[Reading]:
         """The rows of these documents, by key; one that is no longer there is gone."""
         for start in range(0, len(documents), _AT_ONCE):
-            waiting: dict[str, RemoteDocument] = {}
-            for document in documents[start : start + _AT_ONCE]:
-                if document.content is not None:
-                    yield Reading(document, document.content)
-                else:
-                    waiting[document.id] = document
-            if waiting:
-                yield from self._read_rows(waiting)
+            waiting = {document.id: document for document in documents[start : start + _AT_ONCE]}
+            yield from self._read_rows(waiting)
 
     def _read_rows(self, waiting: dict[str, RemoteDocument]) -> Iterator[Reading]:
         keys = [self._keys[identifier] for identifier in waiting]

@@ -84,6 +84,7 @@ class Sync:
     accept: bool
     progress: ProgressReport
     now: datetime
+    brings_contents: bool = False  # the listing does, as that of rows
 
     def run(self) -> SyncReport:
         """List, check, read, check again, change."""
@@ -150,7 +151,7 @@ class Sync:
             elif document.id in listed:
                 repeated[document.id] = None
             else:
-                listed[document.id] = document
+                listed[document.id] = self._set_down(document)
                 stated = document.readers
                 by_name = readers_by(rules, Path(name))
                 self.readers[document.id] = by_name if stated is None else stated
@@ -163,6 +164,28 @@ class Sync:
             )
         self.report.listed = len(listed)
         return listed
+
+    def _set_down(self, document: RemoteDocument) -> RemoteDocument:
+        """A document without the content that its listing brought along, which waits in a staged
+        file: rows of a large table are never in memory together.
+        """
+        if document.content is None:
+            return document
+        if not self.brings_contents:  # what an earlier sync left there is listed again
+            shutil.rmtree(self.staged, ignore_errors=True)
+            self.brings_contents = True
+        if not self._is_known(document):
+            self._stage(document, document.content)
+            self.report.read += 1
+        return replace(document, content=None)
+
+    def _stage(self, document: RemoteDocument, content: bytes) -> None:
+        """Put a content where it waits, whole or not at all."""
+        make_private_folder(self.staged)
+        self.report.bytes += len(content)
+        partial = self._staged(document).with_suffix(".partial")
+        partial.write_bytes(content)
+        partial.rename(self._staged(document))
 
     def _check_fields(self) -> None:
         """Stop where a required column, or one that was there, is missing."""
@@ -217,10 +240,9 @@ class Sync:
         """Read documents into the staged files; what an earlier sync staged and did not finish is
         taken from there.
         """
-        make_private_folder(self.staged)
         waiting = []
         for document in documents:
-            if document.version and document.content is None and self._staged(document).is_file():
+            if document.version and self._staged(document).is_file():
                 yield Reading(document)
             else:
                 waiting.append(document)
@@ -235,10 +257,7 @@ class Sync:
             if reading.problem is not None:
                 self._set_aside(reading)
             elif reading.content is not None:
-                self.report.bytes += len(reading.content)
-                partial = self._staged(reading.document).with_suffix(".partial")
-                partial.write_bytes(reading.content)
-                partial.rename(self._staged(reading.document))
+                self._stage(reading.document, reading.content)
             yield replace(reading, content=None)
 
     def _set_aside(self, reading: Reading) -> None:

@@ -76,6 +76,40 @@ def test_a_removed_page_is_named_at_the_question(repository):
     assert "backup.md, which answered it, is gone" in lost["message"]
 
 
+TIDES = ["The gauge stands in a shed of oak.", "Its lamp burns oil.", "Two keys open the shed."]
+TIDES += ["A rope keeps the boat near.", "Gulls nest on the roof.", "Paint lasts for six years."]
+RESET = "The tide gauge resets at noon."
+
+
+def tides(*lines: str) -> str:
+    return "# Tides\n\n## Gauge\n\n" + "\n\n".join(lines) + "\n"
+
+
+def test_a_required_section_that_lost_the_sentence_that_answered_is_red(repository):
+    question = "When does the tide gauge reset?"
+    required = f"questions:\n  - question: {question}\n    requires: tides.md#Gauge\n"
+    pages = {"questions.yaml": required, "docs/tides.md": tides(*TIDES[:3], RESET, *TIDES[3:])}
+    base = commit(repository, pages)
+    others = {
+        f"docs/tide-{name}.md": f"# Tide gauge {name}\n\nThe {name} tide gauge resets: reset it.\n"
+        for name in ("north", "south", "east", "west", "upper", "lower")
+    }
+    commit(repository, {"docs/tides.md": tides(*TIDES), **others})
+    report = run_json("check", str(repository), "--base", base, code=1)
+    [lost] = [row for row in report["findings"] if row["rule"] == "answer-lost"]
+    assert lost["level"] == "error"
+    assert RESET in lost["base_says"]
+    assert lost["path"] == "docs/tides.md"
+    moved = {"docs/tides.md": None, "docs/harbour.md": tides(*TIDES[:3], RESET, *TIDES[3:])}
+    commit(repository, moved)
+    report = run_json("check", str(repository), "--base", base, code=1)
+    [lost] = [row for row in report["findings"] if row["rule"] == "answer-lost"]
+    assert (lost["level"], lost["message"]) == (
+        "error",
+        "lost: tides.md, which answered it, is gone",
+    )
+
+
 def test_a_renamed_page_with_the_same_words_loses_nothing(repository):
     commit(repository, {"docs/backup.md": None, "docs/operations/backup.md": BACKUP})
     assert rules(run_json("check", str(repository))) == [

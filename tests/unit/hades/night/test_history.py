@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-import time
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -25,10 +25,13 @@ from hades.night.history import (
 )
 from hades.night.night_log import night_log
 from hades.night.release.publish import release
+from hades.night.report import build, snapshot_of_night
+from hades.night.stage import begin
 from hades.snapshot.pointer import pins, root_of, served
 from hades.wiring import open_hades
 from tests.command_line import run, run_json
 from tests.homes import live_in, settings_of
+from tests.patience import examples
 from tests.unit.hades.night.release.small_graphs import MONDAY, ingested
 
 FIRST = datetime(2026, 3, 1, tzinfo=UTC)
@@ -96,21 +99,36 @@ def test_a_night_that_changes_nothing_and_one_that_fails_have_lines(tmp_path: Pa
     assert not failed["serves"]
 
 
+def test_two_nights_of_one_second_have_a_report_each(tmp_path: Path) -> None:
+    second = FIRST.timestamp()
+    with ingested(tmp_path) as hades:
+        for began in (second + 0.25, second + 0.5):
+            build(hades.build_context, hades.ingest, replace(begin(MONDAY), began=began))
+        assert len({night["build"] for night in night_log(hades.home, 9)}) == 2
+        names = {path.stem for path in (hades.home / "reports").glob("nightly-*.json")}
+        snapshot = served(hades.home)
+        assert len(names) == 2
+        assert {snapshot_of_night(hades.home, name) for name in names} == {snapshot}
+        assert snapshot_of_night(hades.home, f"nightly-{FIRST:%Y%m%dT%H%M%S}") == snapshot
+        assert snapshot_of_night(hades.home, "nightly-") == ""
+
+
 def test_a_rollback_to_the_graph_of_a_night_that_changed_nothing_stays_a_rollback(
     place: Place,
 ) -> None:
     run_json("ingest", "documents", str(place.pages))
     run_json("build")
     first = served(place.home)
-    time.sleep(1)  # nights are named by the second
     run_json("build")
     assert served(place.home) == first
-    time.sleep(1)
     place.write("port.md", "The port of the service is 9001.")
     run_json("build")
     run_json("rollback", "--to", first)
-    newest = run_json("log")["nights"][0]
+    nights = run_json("log")["nights"]
+    newest = nights[0]
     assert (newest["kind"], newest["snapshot"], newest["build"]) == ("rollback", first, "")
+    assert [night["serves"] for night in nights] == [True, False, False, False]
+    assert run("log").output.count("(serves)") == 1
 
 
 def test_a_tag_keeps_its_snapshot_and_every_command_knows_it(place: Place) -> None:
@@ -332,7 +350,7 @@ STEPS = st.lists(
 
 
 @pytest.mark.slow
-@settings(max_examples=5)
+@settings(max_examples=examples(2))
 @example(steps=["branch", "rename"], rule=1)
 @example(steps=["edit", "tag", "rename", "remove"], rule=2)
 @given(steps=STEPS, rule=st.integers(1, 3))

@@ -17,6 +17,7 @@ from hades.snapshot.pointer import newer_documents, served, snapshots
 from hades.wiring import open_hades
 from schemas.answer import Retrieval
 from schemas.plan import Reason
+from tests.patience import examples
 
 PAGES = {
     "rota.md": "# Rota\n\nThe quokka rota is signed by Ermintrude in Hobart.\n",
@@ -145,7 +146,7 @@ def refuse(*_: object) -> None:
     raise ContractBroken("a rule is broken")
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(examples(1)))
 def test_what_was_published_between_changes_no_graph_that_follows(seed, folder, tmp_path):
     """The same edits, once with pages first and once without: the very same snapshots; and the
     answers of a graph that is built of the last pages from nothing.

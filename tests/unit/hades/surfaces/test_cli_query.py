@@ -50,18 +50,24 @@ def test_an_answer_cites_the_page_to_the_character():
     assert PAGE[start:end] == passage["text"]
 
 
-@pytest.mark.parametrize(
-    ("mode", "passages"), [("execution", 5), ("planning", 10), ("brainstorming", 20)]
-)
-def test_a_mode_of_nexus_gives_as_many_passages_as_it_says(tmp_path, monkeypatch, mode, passages):
+@pytest.fixture(scope="module")
+def home_of_towns(tmp_path_factory):
     towns = ("Basel", "Bonn", "Cologne", "Mainz", "Speyer", "Worms")
     pages = {
         f"{town}{number}.md": f"# {town} {number}\n\n{town} lies on the Rhine, {number} km on.\n"
         for town in towns
         for number in range(4)
     }
-    publish_pages(tmp_path, pages)
-    live_in(tmp_path / "home", monkeypatch)
+    return publish_pages(tmp_path_factory.mktemp("towns"), pages).home
+
+
+@pytest.mark.parametrize(
+    ("mode", "passages"), [("execution", 5), ("planning", 10), ("brainstorming", 20)]
+)
+def test_a_mode_of_nexus_gives_as_many_passages_as_it_says(
+    home_of_towns, monkeypatch, mode, passages
+):
+    live_in(home_of_towns, monkeypatch)
     found = answered("--recipe", "nexus", "--mode", mode)
     assert len(found["passages"]) == passages
     assert "cap_exceeded" not in found["reasons"]

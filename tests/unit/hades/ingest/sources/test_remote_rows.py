@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import tracemalloc
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -65,6 +66,35 @@ def test_without_a_cursor_rows_are_compared_by_content(
     database.execute("UPDATE tickets SET subject = 'Printer online' WHERE id = 1")
     report = home.sync()
     assert (report.changed, report.unchanged) == (1, 1)
+
+
+def test_rows_without_a_cursor_are_never_together_in_memory(tmp_path: Path) -> None:
+    path = tmp_path / "large.db"
+    row_bytes, count = 50_000, 400
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("CREATE TABLE reports (id, body TEXT)")
+        rows = ((number, f"{number} " * (row_bytes // 4)) for number in range(count))
+        connection.executemany("INSERT INTO reports VALUES (?, ?)", rows)
+    home = syncing(tmp_path / "home", f"sqlite:///{path}", table="reports", key="id")
+    tracemalloc.start()
+    report = home.sync()
+    _, peak_bytes = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert (report.problem, report.new, report.read) == ("", count, count)
+    assert report.bytes > count * row_bytes / 2
+    assert peak_bytes < report.bytes / 3
+    assert home.sync().unchanged == count
+
+
+def test_what_a_stopped_sync_of_rows_set_down_does_not_grow(
+    database: sqlite3.Connection, tmp_path: Path
+) -> None:
+    url = f"sqlite:///{tmp_path / 'desk.db'}"
+    home = syncing(tmp_path / "other", url, table="tickets", key="id", min_documents=9)
+    for number in range(3):
+        database.execute("UPDATE tickets SET body = ?", (f"Body {number}.",))
+        assert "at least 9 are expected" in home.sync().problem
+    assert len(list((tmp_path / "other/sources/staged/there").iterdir())) == len(ROWS)
 
 
 def test_rows_that_share_a_key_stop_the_sync(database: sqlite3.Connection, home: Syncing) -> None:

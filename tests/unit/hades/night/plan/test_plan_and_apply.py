@@ -13,23 +13,38 @@ from hades.night.plan.make import make_plan
 from hades.settings.load import load_settings
 from hades.wiring import open_hades
 from tests.command_line import run, run_json
-from tests.homes import live_in
+from tests.homes import SavedFolder, live_in
 
 RIVERS = ("Rhine", "Elbe", "Oder", "Weser", "Main", "Isar")
 
 
-@pytest.fixture
-def pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder of pages that was ingested and built."""
-    folder = tmp_path / "pages"
-    folder.mkdir()
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> SavedFolder:
+    """A folder of pages and a home that was built of it."""
+    place = tmp_path_factory.mktemp("plan") / "place"
+    folder = place / "pages"
+    folder.mkdir(parents=True)
     for name in RIVERS:
         write_page(folder, name, f"The {name} flows to the North Sea.")
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        live_in(place / "home", monkeypatch, place)
+        run_json("ingest", "documents", str(folder))
+        run_json("standing", "add", "Where does the Oder flow?")
+        run_json("build")
+    return SavedFolder(place)
+
+
+@pytest.fixture
+def tmp_path(built: SavedFolder) -> Path:
+    """The folder of every test here, as it was when its home was built."""
+    return built.put_back()
+
+
+@pytest.fixture
+def pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The pages, beside a home that was built of them."""
     live_in(tmp_path / "home", monkeypatch, tmp_path)
-    run_json("ingest", "documents", str(folder))
-    run_json("standing", "add", "Where does the Oder flow?")
-    run_json("build")
-    return folder
+    return tmp_path / "pages"
 
 
 def write_page(folder: Path, name: str, sentence: str) -> None:
@@ -79,6 +94,32 @@ def test_an_application_publishes_the_planned_graph_and_happens_once(pages: Path
     assert "Baltic" in run("answer", "Where does the Oder flow?").output
     assert "was applied" in refusal(name)
     assert not run_json("plan")["changes"]
+
+
+def test_a_plan_after_a_rollback_says_what_it_is_compared_with(pages: Path, tmp_path: Path) -> None:
+    first = run_json("plan")["before"]
+    write_page(pages, "Oder", "The Oder flows to the Baltic Sea.")
+    run_json("build")
+    second = run_json("plan")
+    assert second["store_is_at"] == ""
+    run_json("rollback")
+    page = tmp_path / "plan.html"
+    done = run("plan", "--html", str(page))
+    assert done.exit_code == 2, done.output
+    sentence = f"{first} serves since a rollback, and the store is still at {second['before']}"
+    for text in (done.output, page.read_text("utf-8")):
+        assert sentence in " ".join(text.split())
+    run_json("promote", second["before"])
+    assert json.loads(run("plan", "--json").stdout)["store_is_at"] == ""
+
+
+def test_plans_and_branches_say_that_they_need_the_embedded_store_before_they_ask_a_server(
+    pages: Path,
+) -> None:
+    for words in (("plan",), ("apply", "p1"), ("branch", "try-it")):
+        done = run(*words, HADES_STORE="arango")
+        assert done.exit_code == 1
+        assert "works on the file of the embedded store" in " ".join(done.output.split()), words
 
 
 def test_apply_takes_the_file_that_a_plan_was_written_to(pages: Path, tmp_path: Path) -> None:
@@ -214,5 +255,5 @@ def stop(*_: object) -> None:
 def test_a_store_that_is_no_file_is_named_with_what_to_do_instead(pages: Path) -> None:
     with open_hades() as hades:
         context = replace(hades.build_context, state=None)
-        with pytest.raises(StoreError, match="expected HADES_STORE=sqlite: use `hades build --dry"):
+        with pytest.raises(StoreError, match="HADES_STORE=sqlite, or `hades build --dry-run`"):
             make_plan(context, load_settings())

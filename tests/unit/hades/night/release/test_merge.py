@@ -15,6 +15,7 @@ from hades.ports.store import Mode
 from hades.wiring import open_store
 from tests.command_line import run, run_json
 from tests.homes import live_in, settings_of
+from tests.patience import examples
 
 PAGES = ("a.md", "b.md", "c.md")
 
@@ -111,7 +112,7 @@ SIDES = st.fixed_dictionaries(dict.fromkeys(PAGES, WORDS))
 
 
 @pytest.mark.slow
-@settings(max_examples=6)
+@settings(max_examples=examples(3))
 @given(home=SIDES, branch=SIDES)
 def test_a_merge_is_the_three_way_merge_of_each_page(
     tmp_path_factory: pytest.TempPathFactory,

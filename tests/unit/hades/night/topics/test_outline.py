@@ -8,7 +8,17 @@ import re
 from pathlib import Path
 from typing import Any
 
-from hades.night.topics.wording import _quotes
+import numpy as np
+
+from hades.night.topics.cluster import Hierarchy
+from hades.night.topics.inputs import HierarchyRules
+from hades.night.topics.wording import (
+    Quote,
+    Wording,
+    Writer,
+    _describe_super_topics,
+    _quotes,
+)
 from hades.ports.store import GraphStore
 from schemas.ids import edge_key, sha256_text
 from tests.contract.examples import entity, everything, put
@@ -208,3 +218,30 @@ def test_a_page_is_summed_up_by_the_first_sentence_that_is_clear_by_itself() -> 
     row = {"_key": "a", "document": "a", "text": text, "span": [0, len(text)], "kind": "prose"}
     quotes = _quotes([{**row, "sha256": ""}], {}, 3)
     assert [quote.text for quote in quotes] == ["Rivers carry water from mountains to the sea."]
+
+
+def test_topics_of_one_size_are_quoted_in_the_same_order_whatever_their_keys() -> None:
+    wordings = [
+        Wording(name, quotes=(Quote(f"{name} is here.", "documents/d", (0, 1), "c", ""),))
+        for name in ("Ports", "Cats")
+    ]
+    summaries = []
+    for keys in (
+        ["t1_a", "t1_b"],
+        ["t1_b", "t1_a"],
+    ):  # as a clean build and a later night call them
+        hierarchy = Hierarchy(
+            labels=np.array([0, 0, 1, 1]),
+            noise=np.zeros(4, bool),
+            is_core=np.ones(4, bool),
+            topics=keys,
+            centroids=np.zeros((2, 2), np.float32),
+            parents=np.array([0, 0]),
+            above=["t2_a"],
+            above_centroids=np.zeros((1, 2), np.float32),
+            outline=[],
+        )
+        writer = Writer(None, None, hierarchy, {}, HierarchyRules(), MODEL)
+        (above,) = _describe_super_topics(writer, wordings, [{"here": 1.0}])
+        summaries.append([quote.text for quote in above.quotes])
+    assert summaries == [["Ports is here.", "Cats is here."]] * 2
