@@ -223,7 +223,7 @@ def open_answers(settings: Settings | None = None, embedder: Embedder | None = N
     """
     settings = settings or load_settings()
     observe(settings)
-    check = partial(_check_server, settings)
+    check = partial(require_prompt_rows, settings)
     tools = Tools(
         MiniLmTokenizer(),
         embedder or open_embedder(settings),
@@ -395,7 +395,7 @@ def open_briefly(
     return open_store(settings, mode, busy_seconds)
 
 
-def _check_server(settings: Settings, collection: str) -> None:
+def require_prompt_rows(settings: Settings, collection: str) -> None:
     """Raise `StoreUnavailable` where the store is a server whose rows of a collection cannot be
     read at once.
     """

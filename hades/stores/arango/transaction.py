@@ -17,7 +17,7 @@ from arango.database import StandardDatabase, TransactionDatabase
 from arango.exceptions import TransactionAbortError, TransactionCommitError, TransactionStatusError
 
 from hades.errors import NotProvisioned, StoreBusy, StoreError, StoreUnavailable
-from hades.stores.arango.client import BUILT_HERE, ArangoSession
+from hades.stores.arango.client import BUILT_HERE, JOURNAL, ArangoSession
 from hades.stores.arango.errors import Lost, NotSent, TimedOut, TransportError, may_repeat
 from schemas.record import JsonObject
 
@@ -148,7 +148,7 @@ def _commit_again(unit: Unit) -> None:
 # was not renewed for a while by the waiting process's own clock, so the clocks of two machines need
 # not agree.
 
-_LEASES, _BUILDER = "write_journal", "builder"
+_LEASES, _BUILDER = JOURNAL, "builder"
 
 
 class BuildLease:

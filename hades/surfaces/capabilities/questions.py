@@ -16,6 +16,7 @@ import yaml
 from annotated_types import Ge, Le
 from pydantic import Field, model_validator
 
+from hades.errors import StoreError
 from hades.memory.upkeep.learn import judge_states
 from hades.ports.graph import DocumentFilter
 from hades.ports.services import utc_now
@@ -57,7 +58,7 @@ from hades.surfaces.capabilities.capability import (
     field,
 )
 from hades.telemetry.turn import Turn
-from hades.wiring import open_language_model, tell_feedback
+from hades.wiring import open_language_model, require_prompt_rows, tell_feedback
 from schemas.answer import AbsenceCertificate, Carried, Retrieval, WrittenAnswer
 from schemas.ids import Mask
 from schemas.telemetry import Feedback, JudgedRanks, QueryLog, ShownResults
@@ -314,7 +315,7 @@ def stream_events(
     retrieval = Retrieval.model_validate(context.ask(query, only=only, **options).document)
     tools = context.answers.tools
     stands_now = options["as_of"] is None and options["known_at"] is None
-    is_overview = only is None and stands_now and asks_overview(query)
+    is_overview = only is None and stands_now and asks_overview(query) and _is_prompt(context)
     events = stream_answer(
         retrieval,
         tokenizer=tools.tokenizer,
@@ -333,6 +334,15 @@ def stream_events(
         if not is_overview:
             answer = _check_needs(context, retrieval, answer)
         yield AnswerEvent(event.name, answer)
+
+
+def _is_prompt(context: CallContext) -> bool:
+    """Whether the store answers at once: an answer does not wait for an overview of its rows."""
+    try:
+        require_prompt_rows(context.settings, "documents")
+    except StoreError:
+        return False
+    return True
 
 
 def _certify(
