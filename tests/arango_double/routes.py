@@ -248,6 +248,12 @@ def begin_transaction(request: Request) -> Response:
     return _answer({"result": {"id": number, "status": "running"}}, 201)
 
 
+@route("GET", "/_api/transaction")
+def list_transactions(request: Request) -> Response:
+    running = request.state.transactions.running(request.database)
+    return _answer({"transactions": [{"id": number, "state": "running"} for number in running]})
+
+
 @route("GET PUT DELETE", "/_api/transaction/{number}")
 def transaction(request: Request, number: str) -> Response:
     registry, database = request.state.transactions, request.database

@@ -334,7 +334,8 @@ logger = logging.getLogger(__name__)
 
 
 JOURNAL = "write_journal"  # the collection of unfinished writes, and of the lease of a build
-BUILT_HERE: set[str] = set()  # databases that this process builds
+# Databases that this process builds; calling it raises where another process has taken that over.
+BUILT_HERE: dict[str, Callable[[], object]] = {}
 
 
 @contextmanager
@@ -471,6 +472,11 @@ class ArangoSession:
     def _is_of_a_build(self) -> bool:
         writes = self.mode is not Mode.READ_ONLY
         return writes and self.waits_in_builds and self.database_name in BUILT_HERE
+
+    def require_build(self) -> None:
+        """Refuse a write of a build that another process has taken over."""
+        if self._is_of_a_build():
+            BUILT_HERE[self.database_name]()
 
     def require_write(self, action: str) -> None:
         """Refuse a write through a read-only handle before anything is sent."""

@@ -104,6 +104,7 @@ class ArangoStore(ArangoRows, GraphStore):
         action = f"a transaction over {', '.join(names)}"
         self.session.require_write(action)
         journal.finish(self.session)
+        self.session.require_build()
         # Beginning twice leaves at most an empty transaction behind, which the server drops by
         # itself.
         unit = self.session.run(
