@@ -448,6 +448,13 @@ def count_documents(request: Request, name: str) -> Response:
         )
 
 
+@route("GET", "/_api/collection/{name}/revision")
+def tell_revision(request: Request, name: str) -> Response:
+    request.access.require_read(request.database.name, name)
+    collection = request.database.collection(name)
+    return _answer({**collection.summary(), "revision": str(collection.revision)})
+
+
 @route("PUT", "/_api/collection/{name}/truncate", {"waitForSync", "compact"})
 def truncate(request: Request, name: str) -> Response:
     with request.transaction() as inside:
