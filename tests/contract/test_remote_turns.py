@@ -370,6 +370,18 @@ def test_a_turn_that_meets_a_half_applied_write_answers_from_the_snapshot_alone(
 
 
 @pytest.mark.skipif(bool(REAL_SERVER), reason="the fault is injected into the double")
+def test_a_question_is_answered_where_the_server_is_too_slow_to_look_behind_edges(
+    views: Views, double: ArangoDouble
+) -> None:
+    """Refusing what stands in the graph would be worse than a walk that ends early."""
+    double.faults.error(1500, matching="What lies behind the edges")
+    found = ask(views.live, QUESTIONS[0])
+    assert found.passages[0] == ask(views.snapshot, QUESTIONS[0]).passages[0]
+    assert Reason.TIMEOUT not in found.reasons
+    assert double.faults.pending() == 0
+
+
+@pytest.mark.skipif(bool(REAL_SERVER), reason="the fault is injected into the double")
 def test_a_search_by_vector_that_takes_too_long_is_left_out_for_a_while(
     views: Views, double: ArangoDouble
 ) -> None:

@@ -69,6 +69,7 @@ _COLUMNS = ("_id", "_key", *dict.fromkeys(chain.from_iterable(NODE_COLUMNS.value
 _LIGHT = tuple(
     column for column in _COLUMNS if column not in ("embedding", "token_signs")
 )  # a tenth of a row
+_BEYOND_SHARE = 0.5  # of the time that is left: an answer without what lies there is worth more
 _EDGES_QUERY, _BEYOND_QUERY = "view/read_edges", "view/read_beyond"
 _JOINED = re.compile(r"\w+(?:[.,:;'’·]\w+)+")
 logger = logging.getLogger(__name__)
@@ -337,10 +338,12 @@ class ArangoView:
         beyond = questions.pop(_BEYOND_QUERY, None) if fetched.sums else None
         answers = self._ask_at_once(questions, until)
         fetched.take(parts, answers)
+        fetched.lacks_beyond |= not questions.keys() <= answers.keys()
         trips = 1
         if beyond is not None and (nodes := fetched.reaching_new(answers.get(_EDGES_QUERY, ()))):
             answers = self._ask_at_once({_BEYOND_QUERY: {**beyond, "nodes": nodes}}, until)
             fetched.take(Parts(), answers)
+            fetched.lacks_beyond |= not answers
             trips = 2
         self._refuse_half(fetched)
         return trips
@@ -352,15 +355,32 @@ class ArangoView:
     def _ask_at_once(
         self, questions: Mapping[str, JsonObject], until: float | None
     ) -> dict[str, list[Any]]:
-        """The rows of each query by its name; the wait is that of the slowest."""
+        """The rows of each query by its name; the wait is that of the slowest. What lies behind
+        edges is left out where the server needs more than its share of the time for it.
+        """
+        beyond_until = None
+        if until is not None:
+            now = budget_seconds()
+            beyond_until = now + (until - now) * _BEYOND_SHARE
         with ThreadPoolExecutor(max(1, len(questions))) as pool:
             pending = {
                 name: pool.submit(
-                    self._ask_until, until, load(name), binds, "reading a part of the graph"
+                    self._ask_until,
+                    beyond_until if name == _BEYOND_QUERY else until,
+                    load(name),
+                    binds,
+                    "reading a part of the graph",
                 )
                 for name, binds in questions.items()
             }
-            return {name: rows.result() for name, rows in pending.items()}
+            answers: dict[str, list[Any]] = {}
+            for name, rows in pending.items():
+                try:
+                    answers[name] = rows.result()
+                except QueryTimeout:
+                    if name != _BEYOND_QUERY:
+                        raise
+            return answers
 
     def _assemble(self, fetched: _Fetched, trips: int) -> Neighbourhood:
         if fetched.built is None:
@@ -375,7 +395,7 @@ class ArangoView:
         info = replace(self.info, is_part=True)
         counted = self.words.get(Kind.CHUNK)
         view = PartView(*fetched.built, info, fetched.held, fetched.sums, counted)
-        is_cut = bool(fetched.cut) or fetched.lacks_nearest
+        is_cut = bool(fetched.cut) or fetched.lacks_nearest or fetched.lacks_beyond
         return Neighbourhood(view, trips, is_cut, saw_write=fetched.saw_write, fetched=fetched)
 
 
@@ -461,7 +481,8 @@ class _Fetched:
     with its key alone.
 
     `adds_up`: sums of edges are fetched for nodes whose edges are not. `cut` are nodes whose edges
-    did not all fit. `lacks_nearest`: the search by vector was left out. `revisions` name the state
+    did not all fit. `lacks_nearest`: the search by vector was left out, `lacks_beyond`: what lies
+    behind edges was. `revisions` name the state
     that was read, where it serves later turns; `built` is what was assembled of it.
     """
 
@@ -474,7 +495,7 @@ class _Fetched:
         self.sums: dict[str, dict[str, float]] = {}
         self.words: dict[Kind, PartWords] = {}
         self.room = _EDGES
-        self.saw_write = self.lacks_nearest = False
+        self.saw_write = self.lacks_nearest = self.lacks_beyond = False
         self._named: dict[str, set[str]] = {}  # keys of the nodes, by collection
         self._keys: dict[str, set[str]] = {}
         self._new: dict[str, dict[str, JsonObject]] = {}  # rows by key
@@ -492,7 +513,7 @@ class _Fetched:
         for name in ("sums", "_named", "_keys", "_new"):
             grouped = getattr(self, name)
             setattr(copied, name, {key: copy(group) for key, group in grouped.items()})
-        copied.lacks_nearest = False
+        copied.lacks_nearest = copied.lacks_beyond = False
         return copied
 
     def count(self, name: str) -> int:
