@@ -160,7 +160,7 @@ def hold_build(
     Another that builds is waited for as long as the settings say. What a build calls goes on under
     its lock.
     """
-    from hades.night.context import wait_to_build
+    from hades.night.context import BUILD_CHECKS, wait_to_build
 
     settings = settings or load_settings()
     limit = settings.build_wait_seconds if wait_seconds is None else wait_seconds
@@ -174,7 +174,11 @@ def hold_build(
             from hades.stores.arango.transaction import BuildLease
 
             session = stack.enter_context(closing(_open_arango(settings, Mode.READ_WRITE))).session
-            lock: BuildLease | FileLock = stack.enter_context(closing(BuildLease(session)))
+            lease = stack.enter_context(closing(BuildLease(session)))
+            lock: BuildLease | FileLock = lease
+            home = settings.home.resolve()
+            BUILD_CHECKS[home] = partial(lease.require, surely=True)
+            stack.callback(BUILD_CHECKS.pop, home)
         else:
             lock = stack.enter_context(closing(FileLock(settings.home / ".build.lock")))
         wait_to_build(lock.claim, command, limit)
@@ -226,7 +230,7 @@ def open_answers(settings: Settings | None = None, embedder: Embedder | None = N
     """
     settings = settings or load_settings()
     observe(settings)
-    check = partial(_check_server, settings)
+    check = partial(require_prompt_rows, settings)
     tools = Tools(
         MiniLmTokenizer(),
         embedder or open_embedder(settings),
@@ -401,7 +405,7 @@ def open_briefly(
     return open_store(settings, mode, busy_seconds)
 
 
-def _check_server(settings: Settings, collection: str) -> None:
+def require_prompt_rows(settings: Settings, collection: str) -> None:
     """Raise `StoreUnavailable` where the store is a server whose rows of a collection cannot be
     read at once.
     """

@@ -40,6 +40,10 @@ logger = logging.getLogger(__name__)
 Mode = Literal["auto", "full", "incremental"]  # of the topics; `incremental` is what `auto` does
 
 
+# By home: what raises where another command has taken over the build of this process.
+BUILD_CHECKS: dict[Path, Callable[[], object]] = {}
+
+
 class NotBuilt(HadesError):
     """A stage that needs what another has not built yet."""
 

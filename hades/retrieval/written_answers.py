@@ -34,20 +34,21 @@ from schemas.ids import Mask
 def write_events(
     answers: Answers,
     retrieval: Retrieval,
-    open_store: Callable[[], RowStore],
+    open_store: Callable[[], RowStore | None],
     *,
     only: DocumentFilter | None,
     model: LanguageModel | None,
     limits: AnswerLimits = AnswerLimits(),
     estimate_only: bool = False,
 ) -> Iterator[AnswerEvent]:
-    """The events of `stream_answer` for a turn; the store is opened for a question about the whole
-    corpus.
+    """The events of `stream_answer` for a turn. The store is opened for a question about the whole
+    corpus; where there is none, the passages answer that as well.
     """
     stands_now = retrieval.as_of is None and retrieval.known_at is None
     is_overview = only is None and stands_now and asks_overview(retrieval.query)
-    if is_overview:
-        prepared = summarise_corpus(open_store())
+    rows = open_store() if is_overview else None
+    if rows is not None:
+        prepared = summarise_corpus(rows)
     else:
         prepared = _ask_tables(answers, retrieval)
     events = stream_answer(

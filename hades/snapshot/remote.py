@@ -66,6 +66,11 @@ class Parts:
         for part in fields(self):
             getattr(self, part.name).update(getattr(parts, part.name))
 
+    def remove(self, parts: Parts) -> None:
+        """Leave out what another has."""
+        for part in fields(self):
+            getattr(self, part.name).difference_update(getattr(parts, part.name))
+
 
 class PartView(GraphView):
     """What was fetched of a graph. A node may have no row yet, and some or none of its edges.

@@ -67,6 +67,7 @@ class Collection:
     def __init__(self, name: str, kind: int) -> None:
         self.name, self.type = name, kind
         self.documents: dict[str, Document] = {}
+        self.revision = 0
         self.indexes = {"0": Index("0", "primary", "primary", ["_key"])}
         self._keys: dict[str, dict[Any, dict[str, None]]] = {}
         if kind == EDGE_COLLECTION:
@@ -82,6 +83,7 @@ class Collection:
         disk.
         """
         held = dict(self.documents)
+        self.revision += 1
         for key, document in changes.items():
             old = held.pop(key, None)
             for name, keys in self._keys.items():

@@ -248,6 +248,12 @@ def begin_transaction(request: Request) -> Response:
     return _answer({"result": {"id": number, "status": "running"}}, 201)
 
 
+@route("GET", "/_api/transaction")
+def list_transactions(request: Request) -> Response:
+    running = request.state.transactions.running(request.database)
+    return _answer({"transactions": [{"id": number, "state": "running"} for number in running]})
+
+
 @route("GET PUT DELETE", "/_api/transaction/{number}")
 def transaction(request: Request, number: str) -> Response:
     registry, database = request.state.transactions, request.database
@@ -440,6 +446,13 @@ def count_documents(request: Request, name: str) -> Response:
         return _answer(
             {**request.database.collection(name).summary(), "count": len(inside.scan(name))}
         )
+
+
+@route("GET", "/_api/collection/{name}/revision")
+def tell_revision(request: Request, name: str) -> Response:
+    request.access.require_read(request.database.name, name)
+    collection = request.database.collection(name)
+    return _answer({**collection.summary(), "revision": str(collection.revision)})
 
 
 @route("PUT", "/_api/collection/{name}/truncate", {"waitForSync", "compact"})

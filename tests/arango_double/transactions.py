@@ -247,6 +247,14 @@ class TransactionRegistry:
             self._busy.discard(number)
             self._used[number] = self._clock()
 
+    def running(self, database: Database) -> list[str]:
+        """Numbers of those of a database that have not ended."""
+        return [
+            number
+            for number, transaction in list(self._transactions.items())
+            if transaction.database is database and transaction.status == "running"
+        ]
+
     def status(self, database: Database, number: str) -> str:
         return self._find(database, number).status
 

@@ -57,7 +57,7 @@ def main(folder: Path, work: str, server: dict[str, str]) -> None:
     open_store(
         load_settings({"HADES_HOME": str(folder / "server"), **server}, folder), Mode.ADMIN
     ).provision()
-    hasten_leases(60)  # the double undoes what a killed process left as soon as the next one speaks
+    hasten_leases(12)
     kills = 0
     while not run(lambda: do(corpus, folder / "server", server)):
         kills += 1

@@ -43,7 +43,7 @@ def run_driver(
 
 
 def hasten_leases(times: int) -> None:
-    """Nobody waits a minute for a killed builder here: its server's clock runs as much faster."""
+    """Nobody waits long for a killed builder here."""
     BuildLease.__init__.__defaults__ = tuple(
         one / times for one in BuildLease.__init__.__defaults__
     )  # type: ignore

@@ -32,7 +32,7 @@ from tests.integration.drivers import hasten_leases
 APP = whole_app()
 
 AT_ONCE = 8
-FASTER = 12
+FASTER = 3
 WORDS = ("Aachen", "Bremen", "Celle", "Dessau", "Erfurt", "Fulda", "Gotha", "Halle")
 
 

@@ -319,7 +319,7 @@ def restore(
     names = sorted(entry.name for entry in home.iterdir()) if home.is_dir() else []
     # What a restore replaces.
     occupied = [name for name in names if name not in _KEPT_ENTRIES and not name.startswith(".")]
-    if occupied and not force:
+    if set(occupied) - {LOGS} and not force:  # `hades provision` writes its audit there
         raise BackupError(
             f"{home} is not empty ({', '.join(occupied[:4])}); restore into an empty HADES_HOME, "
             "or use --force, which sets what is there aside"

@@ -18,7 +18,13 @@ from hades import stage_ledger
 from hades.files import append_line, write_whole
 from hades.night import model_versions as versions
 from hades.night.bridges import stage as bridges
-from hades.night.context import BuildContext, default_moment, describe_datasets, read_columns
+from hades.night.context import (
+    BUILD_CHECKS,
+    BuildContext,
+    default_moment,
+    describe_datasets,
+    read_columns,
+)
 from hades.night.contracts.check import (
     CONTRACT_NAMES,
     check_contract,
@@ -84,6 +90,8 @@ def release(
             [check_contract(context.store, "snapshot", snapshot=folder, engine=context.engine)]
         )
         standing.update(ask_standing(context.store, context.open_tools, context.home, folder))
+        if (require_build := BUILD_CHECKS.get(context.home.resolve())) is not None:
+            require_build()
         if accepted:
             path = folder / manifest.ABOUT
             about = {**json.loads(path.read_bytes()), "accepted": [*accepted]}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import re
 import socket
+import time
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -323,6 +324,8 @@ Result = TypeVar("Result")
 Binds = Mapping[str, object]
 MAX_RUNTIME_S, PATIENCE_S = 20.0, 600.0
 TELL_SECONDS = 10
+ANSWER_S = 5.0  # what a reader waits for the first answer of a server before it asks for rows
+_HEARD_S = 10.0  # how long an answer says that the server is there
 _UNKNOWN_FUNCTION = 1540
 _MANY_ROWS = 1_000
 _SPARSE_VECTOR_INDEX_SINCE = (3, 12, 6)
@@ -330,7 +333,9 @@ _WRITES = re.compile(r"^\s*(INSERT|UPDATE|REPLACE|REMOVE|UPSERT)\b", re.MULTILIN
 logger = logging.getLogger(__name__)
 
 
-BUILT_HERE: set[str] = set()  # databases that this process builds
+JOURNAL = "write_journal"  # the collection of unfinished writes, and of the lease of a build
+# Databases that this process builds; calling it raises where another process has taken that over.
+BUILT_HERE: dict[str, Callable[[], object]] = {}
 
 
 @contextmanager
@@ -391,6 +396,9 @@ class ArangoSession:
         breaker = breaker or CircuitBreaker()
         self._client = self._connect(request_timeout_s, breaker)
         self._patient_client = self._connect(max(request_timeout_s, PATIENCE_S), breaker)
+        self._first_client = self._connect(min(request_timeout_s, ANSWER_S), breaker)
+        self._checks_answer = mode is Mode.READ_ONLY and request_timeout_s > ANSWER_S
+        self._heard_at = -_HEARD_S
         self.db = self._database(self._client, endpoints.database)
         self.patient_db = self._database(self._patient_client, endpoints.database)
 
@@ -448,9 +456,27 @@ class ArangoSession:
                     return self._retry.patient().run(work, may_wait)
             return self._retry.run(work, may_repeat_unit if unit else may_repeat)
 
+    def require_answer(self, action: str) -> None:
+        """Ask a server that was silent for a while for a number first: a reader waits up to ten
+        minutes for a large answer, and for a server that hangs it should not.
+        """
+        now = time.monotonic()
+        if not self._checks_answer or now - self._heard_at < _HEARD_S:
+            return
+        database = self._database(self._first_client, self.database_name)
+        # An error is an answer, too: what the server cannot do, the request itself reports.
+        request = Request(method="get", endpoint=f"/_api/collection/{JOURNAL}/count")
+        self.run(action, lambda: database.conn.send_request(request), again=True)
+        self._heard_at = now
+
     def _is_of_a_build(self) -> bool:
         writes = self.mode is not Mode.READ_ONLY
         return writes and self.waits_in_builds and self.database_name in BUILT_HERE
+
+    def require_build(self) -> None:
+        """Refuse a write of a build that another process has taken over."""
+        if self._is_of_a_build():
+            BUILT_HERE[self.database_name]()
 
     def require_write(self, action: str) -> None:
         """Refuse a write through a read-only handle before anything is sent."""
@@ -530,8 +556,8 @@ class ArangoSession:
     def close(self) -> None:
         """Give the connections back."""
         self._closed = True
-        self._client.close()
-        self._patient_client.close()
+        for client in (self._client, self._patient_client, self._first_client):
+            client.close()
 
     def _all(self, db: Database, text: str, binds: Binds, runtime_s: float) -> list[Any]:
         return list(self.execute(db, text, binds, runtime_s, self.batch_rows))

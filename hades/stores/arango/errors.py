@@ -244,9 +244,12 @@ def may_wait(error: TransportError | ArangoServerError) -> bool:
     )
 
 
+_MOST_DOUBLINGS = 10
+
+
 class CircuitBreaker:
     """Opens after `failures` transport failures in a row; then one trial per `cool_down_s` decides
-    if it closes.
+    if it closes. Each trial in vain doubles the time to the next, up to `longest_s`.
     """
 
     def __init__(
@@ -254,10 +257,12 @@ class CircuitBreaker:
         *,
         failures: int = 5,
         cool_down_s: float = 10.0,
+        longest_s: float | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._failures = failures
         self._cool_down_s = cool_down_s
+        self._longest_s = cool_down_s if longest_s is None else longest_s
         self._clock = clock
         self._lock = Lock()
         self._in_a_row = 0
@@ -291,5 +296,7 @@ class CircuitBreaker:
         """The server did not answer."""
         with self._lock:
             self._in_a_row += 1
-            if self._in_a_row >= self._failures:
-                self._next_trial_at = self._clock() + self._cool_down_s
+            trials_in_vain = self._in_a_row - self._failures
+            if trials_in_vain >= 0:
+                pause = self._cool_down_s * 2.0 ** min(trials_in_vain, _MOST_DOUBLINGS)
+                self._next_trial_at = self._clock() + min(pause, self._longest_s)

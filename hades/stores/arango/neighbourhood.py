@@ -6,9 +6,11 @@ import logging
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
+from copy import copy
 from dataclasses import replace
 from functools import cached_property, partial
 from itertools import chain
+from threading import Lock
 from typing import Any, NamedTuple, cast
 
 import pyarrow as pa
@@ -19,9 +21,9 @@ from hades.budget import budget_seconds
 from hades.errors import QueryTimeout
 from hades.ports.graph import EDGES, KINDS, Kind, ViewInfo
 from hades.ports.store import RowStore
-from hades.snapshot.files import MemoryFolder
+from hades.snapshot.files import Columns, MemoryFolder
 from hades.snapshot.lexical import PartWords, WordCounts
-from hades.snapshot.manifest import parts_of
+from hades.snapshot.manifest import Manifest, parts_of
 from hades.snapshot.publish import WORDS, build
 from hades.snapshot.remote import HOPS, QUESTIONS, Neighbourhood, Parts, PartView, WriteUnderWay
 from hades.snapshot.view import GraphView
@@ -55,6 +57,9 @@ _STARTS, _PASSAGES = (
 )  # nodes of a kind, and passages, whose edges are fetched with their rows
 # nodes of a kind by vector, and passages by words whose vectors are fetched with their rows
 _CLOSE = 100
+# What turns leave in memory for the next: no more rows than these, and half of a turn's edges.
+_KEPT_ROWS = 20_000
+_READ = (*(kind.value for kind in KINDS), *EDGES, "documents", "bridge_cache", "build_stages")
 _SAMPLE = 5_000  # rows that tell which models made the vectors of a collection
 _EDGE_COLUMNS = (
     *("_id", "_key", "_from", "_to", "type", "weight", "provenance", "label"),
@@ -64,6 +69,8 @@ _COLUMNS = ("_id", "_key", *dict.fromkeys(chain.from_iterable(NODE_COLUMNS.value
 _LIGHT = tuple(
     column for column in _COLUMNS if column not in ("embedding", "token_signs")
 )  # a tenth of a row
+_BEYOND_SHARE = 0.5  # of the time that is left: an answer without what lies there is worth more
+_EDGES_QUERY, _BEYOND_QUERY = "view/read_edges", "view/read_beyond"
 _JOINED = re.compile(r"\w+(?:[.,:;'’·]\w+)+")
 logger = logging.getLogger(__name__)
 
@@ -72,6 +79,7 @@ class ArangoView:
     """A `RemoteView` on a store handle, which it does not close. It reads the store as it is now.
 
     `open_whole` opens a view of one state for turns that meet a half-applied write, or gives None.
+    What a turn fetched serves later turns until a collection changes.
     """
 
     def __init__(
@@ -81,6 +89,8 @@ class ArangoView:
         self.open_whole = open_whole
         self._slow_until = 0.0
         self._slow_searches = 0  # in a row
+        self._kept: _Fetched | None = None
+        self._assembling = Lock()  # words of texts are counted once, for all turns
 
     @cached_property
     def info(self) -> ViewInfo:
@@ -118,6 +128,8 @@ class ArangoView:
         fetched = _Fetched(mask, adds_up=not hops)
         try:
             started = self._search(texts, vectors, model, near, until)
+            if not hops and mask.is_open:
+                fetched = self._go_on(started.revisions)
             fetched.saw_write = started.saw_write
             fetched.lacks_nearest = started.lacks_nearest
             fetched.held.names.update(texts)
@@ -130,8 +142,12 @@ class ArangoView:
             best = {node for node in promising if node.startswith(f"{Kind.CHUNK}/")}
             best.update(by_vector)
             if not hops:
-                self._read(fetched, Parts(rows={*seeds}, edges=starts, vectors=best), until)
-                return self._assemble(fetched, trips + 1)
+                missing = Parts(rows={*seeds}, edges=starts, vectors=best)
+                missing.remove(fetched.held)
+                self._refuse_half(fetched)
+                if missing:
+                    trips += self._read(fetched, missing, until)
+                return self._assemble(fetched, trips)
             frontier = {*seeds}
             for _ in range(min(hops, QUESTIONS - trips - 1)):
                 if not frontier or fetched.room <= 0:
@@ -154,19 +170,43 @@ class ArangoView:
 
     def further(self, neighbourhood: Neighbourhood, seconds: float | None = None) -> Neighbourhood:
         until = None if seconds is None else budget_seconds() + seconds
-        missing, trips = neighbourhood.view.missing(), neighbourhood.round_trips + 1
+        missing, trips = neighbourhood.view.missing(), neighbourhood.round_trips
+        fetched = cast(_Fetched, neighbourhood.fetched).copy()
         try:
-            if (missing.texts or missing.names) and trips < QUESTIONS:
+            if (missing.texts or missing.names) and trips + 1 < QUESTIONS:
                 texts = sorted(missing.texts)
                 searched = self._find_seeds(texts, {*texts, *missing.names}, (), until)
                 missing.rows.update(searched["seeds"])
                 missing.edges.update(searched["named"])
-                neighbourhood.fetched.held.texts.update(missing.texts)
+                fetched.held.texts.update(missing.texts)
                 trips += 1
-            self._read(neighbourhood.fetched, missing, until)
+            trips += self._read(fetched, missing, until)
         except QueryTimeout:
             return replace(neighbourhood, is_late=True)
-        return self._assemble(neighbourhood.fetched, trips)
+        return self._assemble(fetched, trips)
+
+    def _go_on(self, revisions: Sequence[str]) -> _Fetched:
+        """What earlier turns fetched, where no row was written since; else nothing yet."""
+        kept = self._kept
+        if kept is not None and kept.revisions == revisions:
+            return kept.copy()
+        fetched = _Fetched(Mask(), adds_up=True)
+        fetched.revisions = revisions
+        return fetched
+
+    def _keep(self, fetched: _Fetched) -> None:
+        is_small = len(fetched.held.rows) <= _KEPT_ROWS and fetched.room >= _EDGES // 2
+        is_whole = is_small and not fetched.saw_write
+        self._kept = fetched if is_whole else None
+
+    def _read_revisions(self) -> list[str]:
+        """A text of each collection that a turn reads, which changes with every row."""
+        session = self.store.session
+
+        def ask() -> list[str]:
+            return [str(session.db.collection(name).revision()) for name in _READ]
+
+        return session.run("asking what was written", ask, again=True)
 
     def _ask_until(
         self, until: float | None, text: str, binds: JsonObject, action: str
@@ -201,11 +241,18 @@ class ArangoView:
     ) -> _Searched:
         """What a turn starts from, by words and by vector at the same time."""
         known_kinds = [node for node in near if node.partition("/")[0] in (*KINDS, "documents")]
-        with ThreadPoolExecutor(1) as pool:
+        with ThreadPoolExecutor(2) as pool:
             nearest = pool.submit(self._find_near, vectors, model)
+            revisions = pool.submit(self._read_revisions)
             by_words = self._find_seeds(texts, texts, known_kinds, until)
             by_vector = nearest.result()
-        return _Searched(by_words["seeds"], by_vector or [], by_words["writing"], by_vector is None)
+        return _Searched(
+            by_words["seeds"],
+            by_vector or [],
+            by_words["writing"],
+            by_vector is None,
+            revisions.result(),
+        )
 
     def _find_seeds(
         self,
@@ -279,50 +326,89 @@ class ArangoView:
         self._slow_searches = 0
         return nearest
 
-    def _read(self, fetched: _Fetched, parts: Parts, until: float | None) -> None:
+    def _read(self, fetched: _Fetched, parts: Parts, until: float | None) -> int:
         """Fetch parts of the graph, all at the same time; topics, which are few, always with their
-        vectors.
+        vectors. How often the server was waited for.
+
+        What lies behind the edges is asked for afterwards, or not at all, where most of it may be
+        there: the server takes longest for that.
         """
         parts.vectors.update(node for node in parts.rows if node.startswith(f"{Kind.CLUSTER}/"))
-        answers = self._ask_at_once(_questions(fetched, parts), until)
+        questions = _questions(fetched, parts)
+        beyond = questions.pop(_BEYOND_QUERY, None) if fetched.sums else None
+        answers = self._ask_at_once(questions, until)
         fetched.take(parts, answers)
+        fetched.lacks_beyond |= not questions.keys() <= answers.keys()
+        trips = 1
+        if beyond is not None and (nodes := fetched.reaching_new(answers.get(_EDGES_QUERY, ()))):
+            answers = self._ask_at_once({_BEYOND_QUERY: {**beyond, "nodes": nodes}}, until)
+            fetched.take(Parts(), answers)
+            fetched.lacks_beyond |= not answers
+            trips = 2
+        self._refuse_half(fetched)
+        return trips
+
+    def _refuse_half(self, fetched: _Fetched) -> None:
         if fetched.saw_write and (whole := self.open_whole()) is not None:
             raise WriteUnderWay(whole)
 
     def _ask_at_once(
         self, questions: Mapping[str, JsonObject], until: float | None
     ) -> dict[str, list[Any]]:
-        """The rows of each query by its name; the wait is that of the slowest."""
+        """The rows of each query by its name; the wait is that of the slowest. What lies behind
+        edges is left out where the server needs more than its share of the time for it.
+        """
+        beyond_until = None
+        if until is not None:
+            now = budget_seconds()
+            beyond_until = now + (until - now) * _BEYOND_SHARE
         with ThreadPoolExecutor(max(1, len(questions))) as pool:
             pending = {
                 name: pool.submit(
-                    self._ask_until, until, load(name), binds, "reading a part of the graph"
+                    self._ask_until,
+                    beyond_until if name == _BEYOND_QUERY else until,
+                    load(name),
+                    binds,
+                    "reading a part of the graph",
                 )
                 for name, binds in questions.items()
             }
-            return {name: rows.result() for name, rows in pending.items()}
+            answers: dict[str, list[Any]] = {}
+            for name, rows in pending.items():
+                try:
+                    answers[name] = rows.result()
+                except QueryTimeout:
+                    if name != _BEYOND_QUERY:
+                        raise
+            return answers
 
     def _assemble(self, fetched: _Fetched, trips: int) -> Neighbourhood:
-        folder = MemoryFolder()
-        for kind, counts in self.words.items():
-            fetched.words.setdefault(kind, PartWords(counts))
-        contents, _ = build(cast(RowStore, fetched), folder, self.info.parts, fetched.words)
+        if fetched.built is None:
+            with self._assembling:
+                folder = MemoryFolder()
+                for kind, counts in self.words.items():
+                    fetched.words.setdefault(kind, PartWords(counts))
+                contents, _ = build(cast(RowStore, fetched), folder, self.info.parts, fetched.words)
+            fetched.built = contents, folder.columns()
+            if fetched.revisions:
+                self._keep(fetched)
         info = replace(self.info, is_part=True)
         counted = self.words.get(Kind.CHUNK)
-        view = PartView(contents, folder.columns(), info, fetched.held, fetched.sums, counted)
-        is_cut = bool(fetched.cut) or fetched.lacks_nearest
+        view = PartView(*fetched.built, info, fetched.held, fetched.sums, counted)
+        is_cut = bool(fetched.cut) or fetched.lacks_nearest or fetched.lacks_beyond
         return Neighbourhood(view, trips, is_cut, saw_write=fetched.saw_write, fetched=fetched)
 
 
 class _Searched(NamedTuple):
     """Ids that words and vectors found, best first of each kind; whether a large write is being
-    applied, and whether the search by vector was left out.
+    applied, whether the search by vector was left out, and the state of what is read.
     """
 
     by_words: list[str]
     by_vector: list[str]
     saw_write: bool
     lacks_nearest: bool
+    revisions: list[str]
 
 
 def _questions(fetched: _Fetched, parts: Parts) -> dict[str, JsonObject]:
@@ -331,14 +417,14 @@ def _questions(fetched: _Fetched, parts: Parts) -> dict[str, JsonObject]:
     fetched_parts, mask = fetched.held, fetched.mask
     if parts.edges:
         nodes = sorted(parts.edges)
-        questions["view/read_edges"] = {
+        questions[_EDGES_QUERY] = {
             "nodes": nodes,
             "known": sorted(fetched_parts.edges - fetched.cut),
             "limit": max(0, fetched.room),
             "columns": _EDGE_COLUMNS,
         }
     if parts.edges and fetched.adds_up:
-        questions["view/read_beyond"] = {
+        questions[_BEYOND_QUERY] = {
             "nodes": nodes,
             "summed": sorted({*fetched.sums} | fetched_parts.edges),
             "deeper": min(_FEW_EDGES, _BEYOND // len(nodes)),
@@ -395,7 +481,9 @@ class _Fetched:
     with its key alone.
 
     `adds_up`: sums of edges are fetched for nodes whose edges are not. `cut` are nodes whose edges
-    did not all fit. `lacks_nearest`: the search by vector was left out.
+    did not all fit. `lacks_nearest`: the search by vector was left out, `lacks_beyond`: what lies
+    behind edges was. `revisions` name the state
+    that was read, where it serves later turns; `built` is what was assembled of it.
     """
 
     def __init__(self, mask: Mask, *, adds_up: bool = False) -> None:
@@ -407,11 +495,26 @@ class _Fetched:
         self.sums: dict[str, dict[str, float]] = {}
         self.words: dict[Kind, PartWords] = {}
         self.room = _EDGES
-        self.saw_write = self.lacks_nearest = False
+        self.saw_write = self.lacks_nearest = self.lacks_beyond = False
         self._named: dict[str, set[str]] = {}  # keys of the nodes, by collection
         self._keys: dict[str, set[str]] = {}
         self._new: dict[str, dict[str, JsonObject]] = {}  # rows by key
         self._tables: dict[str, pa.Table] = {}
+        self.revisions: Sequence[str] = ()
+        self.built: tuple[Manifest, Columns] | None = None
+
+    def copy(self) -> _Fetched:
+        """The same, to be added to for one turn; words of texts are counted for all."""
+        copied = copy(self)
+        copied.held = Parts()
+        copied.held.add(self.held)
+        for name in ("nodes", "cut", "cited", "_tables", "words"):
+            setattr(copied, name, copy(getattr(self, name)))
+        for name in ("sums", "_named", "_keys", "_new"):
+            grouped = getattr(self, name)
+            setattr(copied, name, {key: copy(group) for key, group in grouped.items()})
+        copied.lacks_nearest = copied.lacks_beyond = False
+        return copied
 
     def count(self, name: str) -> int:
         """How many rows of a collection are there."""
@@ -419,10 +522,11 @@ class _Fetched:
 
     def take(self, requested: Parts, answers: Mapping[str, list[Any]]) -> None:
         """Add the answers of the server, by the name of the query."""
-        edges = answers.get("view/read_edges", [])
+        self.built = None
+        edges = answers.get(_EDGES_QUERY, [])
         is_full = len(edges) >= self.room
         self.held.add(requested)
-        for beyond in answers.get("view/read_beyond", ()):
+        for beyond in answers.get(_BEYOND_QUERY, ()):
             self.held.edges.update(beyond["whole"])
             self._take_sums(beyond["sums"])
             edges = [*edges, *beyond["edges"]]
@@ -440,6 +544,15 @@ class _Fetched:
         self.room -= sum(map(self.count, EDGES)) - edges_before
         for rows in answers.get("view/read_rows", ()):
             self._take_rows(rows, requested.vectors)
+
+    def reaching_new(self, edges: Sequence[JsonObject]) -> list[str]:
+        """Ends of these edges behind which is something of which nothing is there yet."""
+        reaching: set[str] = set()
+        for edge in edges:
+            ends = {edge["_from"], edge["_to"]}
+            new = {end for end in ends if end not in self.sums and end not in self.held.edges}
+            reaching.update(ends - new if new else ())
+        return sorted(reaching)
 
     def _take_sums(self, sums: Sequence[Sequence[Any]]) -> None:
         for node, edge_type, weight, _number in sums:

@@ -131,6 +131,7 @@ class ArangoRows(RowStore):
         )
 
     def _to_read(self, name: str) -> Collection:
+        self.session.require_answer(f"reading {name}")
         return rules.require(name)
 
     def _to_write(self, name: str) -> Collection:

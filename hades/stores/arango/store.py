@@ -26,12 +26,13 @@ _JSON_PER_ARROW, _ROW_BYTES = 6, 2_048  # a first guess at what a row costs; `bu
 
 
 _BRIEF_S = 0.2  # what a question waits for a server whose rows it can do without
-_AWAY_S = 2.0  # how long a server that let it wait is not asked again
+# How long a server that let it wait is not asked again, at first and while it goes on so.
+_AWAY_S, _LONG_AWAY_S = 2.0, 30.0
 
 
 @cache
 def _brief_breaker(url: str | None) -> CircuitBreaker:
-    return CircuitBreaker(failures=1, cool_down_s=_AWAY_S)
+    return CircuitBreaker(failures=1, cool_down_s=_AWAY_S, longest_s=_LONG_AWAY_S)
 
 
 def brief_limits(url: str | None) -> dict[str, Any]:
@@ -103,6 +104,7 @@ class ArangoStore(ArangoRows, GraphStore):
         action = f"a transaction over {', '.join(names)}"
         self.session.require_write(action)
         journal.finish(self.session)
+        self.session.require_build()
         # Beginning twice leaves at most an empty transaction behind, which the server drops by
         # itself.
         unit = self.session.run(
@@ -194,6 +196,7 @@ class ArangoStore(ArangoRows, GraphStore):
         """What the database was made for; asked of the server, which another process may have
         provisioned since.
         """
+        self.session.require_answer("reading what the database holds")
         return provision.hold_part(self.session)
 
     def close(self) -> None:

@@ -14,10 +14,15 @@ from threading import Event, Thread, current_thread, main_thread
 from typing import Any, TypeVar, cast
 
 from arango.database import StandardDatabase, TransactionDatabase
-from arango.exceptions import TransactionAbortError, TransactionCommitError, TransactionStatusError
+from arango.exceptions import (
+    ArangoServerError,
+    TransactionAbortError,
+    TransactionCommitError,
+    TransactionStatusError,
+)
 
 from hades.errors import NotProvisioned, StoreBusy, StoreError, StoreUnavailable
-from hades.stores.arango.client import BUILT_HERE, ArangoSession
+from hades.stores.arango.client import BUILT_HERE, JOURNAL, ArangoSession
 from hades.stores.arango.errors import Lost, NotSent, TimedOut, TransportError, may_repeat
 from schemas.record import JsonObject
 
@@ -76,6 +81,7 @@ def in_unit(
     session.require_write(action)
 
     def round_() -> Result:
+        session.require_build()
         unit = Unit.begin(session.patient_db if patient else session.db, collections)
         try:
             result = work(unit)
@@ -146,24 +152,24 @@ def _commit_again(unit: Unit) -> None:
 
 # The lease of a build is a document that its holder renews. A waiting process takes it over when it
 # was not renewed for a while by the waiting process's own clock, so the clocks of two machines need
-# not agree.
+# not agree, and ends the transactions that the holder may have left open. A holder that was silent
+# itself, by its own clock, asks before it writes or publishes again.
 
-_LEASES, _BUILDER = "write_journal", "builder"
+_LEASES, _BUILDER = JOURNAL, "builder"
+_BESIDE_S = 1.0  # longer than a transaction of a logged turn or a remembered fact takes
 
 
 class BuildLease:
-    """The right to build in a database; a silent holder is replaced when the server has undone what
-    it left open.
-    """
+    """The right to build in a database; a silent holder is replaced."""
 
     def __init__(
-        self, session: ArangoSession, renewed_seconds: float = 5.0, expires_seconds: float = 65.0
+        self, session: ArangoSession, renewed_seconds: float = 3.0, expires_seconds: float = 12.0
     ) -> None:
         self._session, self._renewed, self._expires = session, renewed_seconds, expires_seconds
         session.waits_in_builds = False  # a renewal that is late is made by the next one
-        self._token = uuid.uuid4().hex
+        self._token, self._who = uuid.uuid4().hex, ""
         self._last_beat, self._checked_at, self._silent_seconds = "", 0.0, 0.0
-        self._ended, self._is_lost = Event(), False
+        self._ended, self._is_lost, self._renewed_at = Event(), False, 0.0
         self._renewer: Thread | None = None
         self._former: Any = None  # what the signal that stops this thread did before
 
@@ -181,30 +187,45 @@ class BuildLease:
             return str(lease["who"])
         holder = self._write(who, replaces=lease["beat"] if lease else None)
         if holder is None:
+            self._who, self._renewed_at = who, time.monotonic()
+            if lease is not None:
+                self._end_open_transactions()
             # SIGINT is ignored in what a shell starts in the background.
             if current_thread() is main_thread():
-                self._former = signal.signal(signal.SIGUSR1, lambda *_: self._require())
-            self._renewer = Thread(target=self._renew, args=(who,), daemon=True)
+                self._former = signal.signal(signal.SIGUSR1, lambda *_: self._refuse_if_lost())
+            self._renewer = Thread(target=self._renew, daemon=True)
             self._renewer.start()
-            BUILT_HERE.add(self._session.database_name)
+            BUILT_HERE[self._session.database_name] = self.require
         return holder
+
+    def require(self, *, surely: bool = False) -> None:
+        """Raise `StoreBusy` where another process has taken it over; `surely`, also where the
+        server does not say.
+        """
+        if not self._is_lost and time.monotonic() - self._renewed_at > self._expires / 2:
+            try:
+                self._beat(patient=surely)
+            except StoreError:  # a write to a server that is away waits, and asks again
+                if surely:
+                    raise
+        self._refuse_if_lost()
 
     def close(self) -> None:
         """Let go of it; raises `StoreBusy` where another process has taken it over meanwhile."""
         self._ended.set()
         if self._renewer is None:
             return
-        BUILT_HERE.discard(self._session.database_name)
+        BUILT_HERE.pop(self._session.database_name, None)
         try:
             self._renewer.join()
-            self._require()
+            self._refuse_if_lost()
         finally:
             if self._former is not None:
                 signal.signal(signal.SIGUSR1, self._former)
         with suppress(StoreError):  # a lease that nobody renews ends by itself
             self._write("")
 
-    def _require(self) -> None:
+    def _refuse_if_lost(self) -> None:
         if self._is_lost:
             raise StoreBusy(
                 f"this build was silent for more than {self._expires:g} s and another has begun; "
@@ -223,16 +244,41 @@ class BuildLease:
         self._last_beat, self._checked_at = beat, now
         return self._silent_seconds >= self._expires
 
-    def _renew(self, who: str) -> None:
+    def _end_open_transactions(self) -> None:
+        """Undo what the silent holder left open, whose locks last a minute. The server names the
+        transactions of this account; those of a writer beside the build end while this waits.
+        """
+        database = self._session.db
+        remaining = self._list_transactions()
+        if remaining:
+            time.sleep(_BESIDE_S)
+            remaining &= self._list_transactions()
+        for identifier in sorted(remaining):
+            with suppress(TransportError, ArangoServerError):  # it has ended since
+                database.fetch_transaction(identifier).abort_transaction()
+
+    def _list_transactions(self) -> set[str]:
+        list_all = self._session.db.list_transactions
+        listed = self._session.run("listing open transactions", list_all, again=True)
+        return {transaction["id"] for transaction in cast(list[JsonObject], listed)}
+
+    def _renew(self) -> None:
         while not self._ended.wait(self._renewed):
             with suppress(StoreError):  # a server that is away gives the lease to nobody
-                if self._write(who) is not None:
-                    self._is_lost = True
-                    if self._former is not None:
-                        signal.pthread_kill(cast(int, main_thread().ident), signal.SIGUSR1)
-                    return
+                self._beat()
+            if self._is_lost:
+                if self._former is not None:
+                    signal.pthread_kill(cast(int, main_thread().ident), signal.SIGUSR1)
+                return
 
-    def _write(self, who: str, replaces: str | None = "") -> str | None:
+    def _beat(self, *, patient: bool = False) -> None:
+        began = time.monotonic()
+        if self._write(self._who, patient=patient) is None:
+            self._renewed_at = began
+        else:
+            self._is_lost = True
+
+    def _write(self, who: str, replaces: str | None = "", patient: bool = False) -> str | None:
         """Renew a lease of ours, or end it without `who`. With `replaces`, take the one of this
         beat; None: a free one.
 
@@ -257,4 +303,4 @@ class BuildLease:
                 leases.delete(_BUILDER, silent=True)
             return None
 
-        return in_unit(self._session, "saying who builds", [_LEASES], work)
+        return in_unit(self._session, "saying who builds", [_LEASES], work, patient=patient)

@@ -22,7 +22,7 @@ from aql import load
 from hades.errors import NotProvisioned
 from hades.stores import row_checks as rules
 from hades.stores.arango import encode
-from hades.stores.arango.client import ArangoSession
+from hades.stores.arango.client import JOURNAL, ArangoSession
 from hades.stores.arango.errors import TooLarge
 from hades.stores.arango.read import KEYS_PER_QUERY, Scope, chunks, missing_keys
 from hades.stores.arango.transaction import Unit, in_unit
@@ -99,7 +99,7 @@ def _documents(scope: Scope, collection: Collection) -> Any:
 # by piece: each piece goes, in the transaction that applies it, and whoever writes or builds next
 # applies the rest first. Several processes may apply the same pieces at once: a piece that is gone
 # was applied.
-COLLECTION = "write_journal"
+COLLECTION = JOURNAL
 INDEXES: tuple[tuple[tuple[str, ...], bool], ...] = (
     (("pieces",), True),
     (("write",), True),

@@ -15,9 +15,11 @@ import yaml
 from annotated_types import Ge, Le
 from pydantic import Field, model_validator
 
+from hades.errors import StoreError
 from hades.memory.upkeep.learn import judge_states
 from hades.ports.graph import DocumentFilter
 from hades.ports.services import utc_now
+from hades.ports.store import RowStore
 from hades.retrieval import necessity
 from hades.retrieval.answer.overview import write_dashboard
 from hades.retrieval.answer.write_answer import AnswerEvent, AnswerLimits
@@ -52,7 +54,7 @@ from hades.surfaces.capabilities.capability import (
     capability,
     field,
 )
-from hades.wiring import open_language_model, tell_feedback
+from hades.wiring import open_language_model, require_prompt_rows, tell_feedback
 from schemas.answer import Carried, Retrieval, WrittenAnswer
 from schemas.telemetry import Feedback, JudgedRanks, QueryLog, ShownResults
 
@@ -309,7 +311,7 @@ def stream_events(
     events = write_events(
         context.answers,
         retrieval,
-        lambda: context.readable,
+        lambda: _prompt_rows(context),
         only=only,
         model=None if quote else open_language_model(context.settings),
         limits=AnswerLimits(max_sources, max_tokens, token_cap),
@@ -319,6 +321,15 @@ def stream_events(
         if event.name == "answer":
             event = AnswerEvent(event.name, event.value.model_copy(update={"carried": carried}))
         yield event
+
+
+def _prompt_rows(context: CallContext) -> RowStore | None:
+    """The rows of the store where it answers at once: an answer does not wait for an overview."""
+    try:
+        require_prompt_rows(context.settings, "documents")
+    except StoreError:
+        return None
+    return context.readable
 
 
 QueryId = Annotated[

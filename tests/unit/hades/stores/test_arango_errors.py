@@ -236,3 +236,20 @@ def test_after_the_cool_down_one_request_is_tried_and_its_outcome_decides() -> N
 def test_a_trial_that_is_never_heard_of_again_does_not_block_for_ever() -> None:
     bench = Bench(failures=3)
     assert [bench.passes(after) for after in (10, 0, 10)] == [True, False, True]
+
+
+def test_each_trial_in_vain_doubles_the_time_to_the_next_until_the_longest() -> None:
+    now = 0.0
+    breaker = CircuitBreaker(failures=1, cool_down_s=2, longest_s=6, clock=lambda: now)
+    for seconds in (2, 4, 6, 6):
+        breaker.before_request()
+        breaker.failed()
+        now += seconds - 1
+        with pytest.raises(CircuitOpen):
+            breaker.before_request()
+        now += 1
+    breaker.before_request()
+    breaker.succeeded()
+    breaker.failed()
+    now += 2
+    breaker.before_request()

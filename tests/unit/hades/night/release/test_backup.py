@@ -106,6 +106,16 @@ def test_a_restored_home_answers_with_the_same_bytes(built, safe, tmp_path):
     )
 
 
+def test_a_home_that_holds_logs_alone_is_restored_into(safe, tmp_path):
+    """`hades provision` of a server leaves its audit there, and no graph."""
+    audit = tmp_path / "other" / "logs" / "audit.jsonl"
+    audit.parent.mkdir(parents=True)
+    audit.write_text("{}\n")
+    restored = hades(tmp_path / "other", "restore", str(safe))
+    assert restored["snapshot"] == read(safe).as_dict()["snapshot"]
+    assert [path.read_text() for path in tmp_path.glob("other/.before-restore.*/logs/audit.*")]
+
+
 @pytest.mark.slow
 def test_the_registry_comes_back_so_that_weights_can_be_gone_back_to(tmp_path):
     with open_hades(settings_of(tmp_path / "home")) as graph:
