@@ -171,7 +171,7 @@ def hold_build(
     make_private_folder(settings.home)
     with ExitStack() as stack:
         if settings.store == "arango":
-            from hades.stores.arango.transaction import BuildLease
+            from hades.stores.arango.build_lease import BuildLease
 
             session = stack.enter_context(closing(_open_arango(settings, Mode.READ_WRITE))).session
             lease = stack.enter_context(closing(BuildLease(session)))

@@ -107,7 +107,7 @@ def merge(out: Expansion, into: Expansion, fanout: int | None) -> Expansion:
     return Expansion(**parts, work=out.work + into.work, capped=out.capped or into.capped)
 
 
-def visible(validity: Validity, edges: Ints, mask: Mask) -> Flags:
+def edges_true_at(validity: Validity, edges: Ints, mask: Mask) -> Flags:
     """Which edges a reader standing at the mask sees; both intervals are half-open."""
     is_visible = np.ones(len(edges), np.bool_)
     if mask.as_of is not None:

@@ -40,7 +40,7 @@ from hades.ports.graph import (
 )
 from hades.ports.store import Direction
 from hades.snapshot import adjacency
-from hades.snapshot.adjacency import Filter, follow, merge, visible
+from hades.snapshot.adjacency import Filter, edges_true_at, follow, merge
 from hades.snapshot.facts import BOUNDS, Bridges, Domains, Names, check_positive
 from hades.snapshot.files import Arrays, Columns
 from hades.snapshot.lexical import search_words
@@ -319,7 +319,7 @@ class GraphView(Domains, Names, Bridges):
             if no_loops:
                 is_kept &= rows.target[entry] != near
             if validity is not None:
-                is_kept &= visible(validity, rows.edge[entry], mask)
+                is_kept &= edges_true_at(validity, rows.edge[entry], mask)
             return is_kept
 
         return keep

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from hades.stores.arango.transaction import BuildLease
+from hades.stores.arango.build_lease import BuildLease
 from tests.patience import HANG_SECONDS
 
 

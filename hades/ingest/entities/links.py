@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from hades.ingest.entities.corpus import Corpus
 from hades.ingest.entities.find_names import Reading
-from hades.ingest.entities.resolve import Sense
+from hades.ingest.entities.senses import Sense
 from hades.ingest.entities.tables import (
     edge_columns,
     fill,

@@ -24,10 +24,11 @@ from hades.night.context import BUILD_CHECKS, wait_to_build
 from hades.ports.store import Mode
 from hades.snapshot.pointer import served
 from hades.stores.arango import client
+from hades.stores.arango.build_lease import BuildLease
 from hades.stores.arango.client import BUILT_HERE, ArangoEndpoints, ArangoSession
 from hades.stores.arango.errors import RetryPolicy, TimedOut
 from hades.stores.arango.store import ArangoStore
-from hades.stores.arango.transaction import BuildLease, Unit, in_unit
+from hades.stores.arango.transaction import Unit, in_unit
 from hades.wiring import hold_build, open_hades
 from tests.arango_double.server import ArangoDouble
 from tests.homes import settings_of

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hades.ingest.entities.known_names import Names, Origin, read_whole
-from hades.ingest.entities.meanings import (
+from hades.ingest.entities.same_names import (
     AliasMerge,
     merge_names,
     propose_acronyms,
