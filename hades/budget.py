@@ -133,7 +133,7 @@ class Turn:
         finally:
             self._stage_deadline = deadline
 
-    def reads(self, requested: int) -> int:
+    def grant_reads(self, requested: int) -> int:
         """How many of these documents may be read; they count as read from now on."""
         allowed = max(0, min(requested, self.caps.docs_max - self.reads_spent))
         self._stage.reads += allowed
@@ -141,7 +141,7 @@ class Turn:
             self.trimmed(Reason.BUDGET_DOCS)
         return allowed
 
-    def worked(self, entries: int, *, capped: bool = False) -> None:
+    def count_work(self, entries: int, *, capped: bool = False) -> None:
         """Count adjacency entries that were scanned; callers check `work_left` before."""
         self._stage.work += entries
         if capped:

@@ -26,7 +26,7 @@ from hades.night.release.publish import append_alert
 from hades.night.report import build_if_past as past_of
 from hades.night.report import log_stopped_night as log_stopped
 from hades.night.report import summary_lines, write_reports
-from hades.night.stage import Night, Report, Stage, describe_figures
+from hades.night.stage import Night, NightStage, Report, describe_figures
 from hades.night.stages import NIGHT, STAGES, check_stage, emit_lineage, run_stage
 from hades.night.standing import standing_rows
 from hades.night.summary import describe_past, describe_stop, night_page
@@ -54,7 +54,7 @@ def build_context(unit_name: str) -> Iterator[BuildContext]:
         yield context
 
 
-def _task_of(stage: Stage) -> Unit[dict[str, Any]]:
+def _task_of(stage: NightStage) -> Unit[dict[str, Any]]:
     """The task of a stage in the list of `hades/night/stages.py`."""
 
     @unit(

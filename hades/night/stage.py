@@ -94,7 +94,7 @@ def begin(
 
 
 @dataclass(frozen=True)
-class Stage:
+class NightStage:
     """One stage of the night.
 
     `name` is its key in the report and in the forecast. `describe` turns its report into a

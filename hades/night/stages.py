@@ -32,7 +32,7 @@ from hades.night.contracts.rule import Rule
 from hades.night.exam import stage as exam
 from hades.night.ranker import stage as ranker
 from hades.night.release import publish
-from hades.night.stage import EDGES, TEXTS, Night, Report, Rows, Stage
+from hades.night.stage import EDGES, TEXTS, Night, NightStage, Report, Rows
 from hades.night.topics import stage as topics
 from hades.night.weights import stage as weights
 from hades.ports.services import Dataset, utc_now
@@ -64,7 +64,7 @@ def _describe_sources(report: Report) -> str:
     return "; ".join(counts) or "nothing to read"
 
 
-SOURCES = Stage(
+SOURCES = NightStage(
     "sources",
     "read sources",
     _read_sources,
@@ -83,7 +83,7 @@ def _embed(context: BuildContext, ingest: Ingest, night: Night) -> JsonObject:
     return {**report, "memory": reembed_states(context.store, ingest.embedder)}
 
 
-EMBEDDINGS = Stage(
+EMBEDDINGS = NightStage(
     "embeddings",
     "embed chunks",
     _embed,
@@ -106,7 +106,7 @@ def _describe_edges(report: Report) -> str:
     return ", ".join(counts) or "nothing changed"
 
 
-DERIVED_EDGES = Stage(
+DERIVED_EDGES = NightStage(
     "edges",
     "derive edges",
     lambda context, ingest, night: ingest.run_from_store([Phase.EDGES]).as_dict(),
@@ -134,7 +134,7 @@ DERIVED_EDGES = Stage(
 )
 
 
-NIGHT: tuple[Stage, ...] = (
+NIGHT: tuple[NightStage, ...] = (
     SOURCES,
     EMBEDDINGS,
     DERIVED_EDGES,
@@ -146,11 +146,11 @@ NIGHT: tuple[Stage, ...] = (
     publish.STAGE,
 )
 STAGE_NAMES: tuple[str, ...] = tuple(stage.name for stage in NIGHT)
-STAGES: Mapping[str, Stage] = {stage.name: stage for stage in NIGHT}
+STAGES: Mapping[str, NightStage] = {stage.name: stage for stage in NIGHT}
 STORE_CONTRACTS: tuple[str, ...] = CONTRACT_NAMES[:-1]  # all but that of the snapshot
 
 
-RunStage = Callable[[Stage, Night], JsonObject]
+RunStage = Callable[[NightStage, Night], JsonObject]
 CheckContracts = Callable[[Sequence[str]], JsonObject]
 WhenStopped = Callable[[Report, BaseException], None]
 
@@ -210,7 +210,7 @@ def run_here(
 ) -> JsonObject:
     """The whole night in one call, for a notebook, a script or an installation without Prefect."""
 
-    def run(stage: Stage, night: Night) -> JsonObject:
+    def run(stage: NightStage, night: Night) -> JsonObject:
         with span(f"hades.build.{stage.name}"):
             return timed(lambda: run_stage(stage, context, ingest, night))
 
@@ -228,7 +228,7 @@ def timed(work: Callable[[], JsonObject]) -> JsonObject:
     return {**report, "took": round(time.perf_counter() - began, 3)}
 
 
-def run_stage(stage: Stage, context: BuildContext, ingest: Ingest, night: Night) -> JsonObject:
+def run_stage(stage: NightStage, context: BuildContext, ingest: Ingest, night: Night) -> JsonObject:
     """Run one stage; lineage is told when it starts and how it ends."""
     began = _lineage_of(stage, context, night)
     context.emit_lineage(began.event("START", utc_now()))
@@ -241,7 +241,7 @@ def run_stage(stage: Stage, context: BuildContext, ingest: Ingest, night: Night)
     return report
 
 
-def emit_lineage(stage: Stage, context: BuildContext, night: Night) -> None:
+def emit_lineage(stage: NightStage, context: BuildContext, night: Night) -> None:
     """The lineage of a stage that ran as several tasks, when it is done."""
     run = _lineage_of(stage, context, night)
     for kind in ("START", "COMPLETE"):
@@ -362,7 +362,7 @@ class StageRun:
         return {**self._named(collection), "field": column}
 
 
-def _lineage_of(stage: Stage, context: BuildContext, night: Night) -> StageRun:
+def _lineage_of(stage: NightStage, context: BuildContext, night: Night) -> StageRun:
     counts = context.store.counts()
     return StageRun(
         _namespace(context),

@@ -150,7 +150,7 @@ def believe_fact(
     claim = _claim(subject.topic, object_.topic, new)
     for old_edge, (outcome, reason) in judged:
         if outcome is Outcome.NEW:
-            _yield_to(rows, old_edge, drawn, act)
+            _close_where_beaten(rows, old_edge, drawn, act)
         overlapping = [part for part in drawn if overlap(_span(part), _span(old_edge))]
         rival = next(iter(overlapping or drawn), None)
         ends = {"old": old_edge.id, "new": rival.id if rival else None}
@@ -159,7 +159,9 @@ def believe_fact(
     return FactResult(drawn or same[:1], judged, act.key)
 
 
-def give_way(rows: RowStore, loser: MemoryEdge, winner: MemoryEdge, act: Act) -> list[MemoryEdge]:
+def close_beaten(
+    rows: RowStore, loser: MemoryEdge, winner: MemoryEdge, act: Act
+) -> list[MemoryEdge]:
     """Let a fact be true only where the winner is not: before it, and after it where it ended
     earlier.
     """
@@ -177,14 +179,16 @@ def give_way(rows: RowStore, loser: MemoryEdge, winner: MemoryEdge, act: Act) ->
     return edges
 
 
-def _yield_to(rows: RowStore, loser: MemoryEdge, winners: Sequence[MemoryEdge], act: Act) -> None:
+def _close_where_beaten(
+    rows: RowStore, loser: MemoryEdge, winners: Sequence[MemoryEdge], act: Act
+) -> None:
     """Let a fact give way to each part of another."""
     parts = [loser]
     for winner in winners:
         remaining: list[MemoryEdge] = []
         for part in parts:
             if overlap(_span(part), _span(winner)):
-                remaining += give_way(rows, part, winner, act)
+                remaining += close_beaten(rows, part, winner, act)
             else:
                 remaining.append(part)
         parts = remaining
@@ -292,7 +296,7 @@ def resolve_conflict(rows: RowStore, conflict_id: str, keep: str, act: Act) -> C
     conflict = waiting[conflict_id]
     edges = [believe(rows, name) for name in (conflict.old_edge, conflict.new_edge) if name]
     loser, winner = edges if keep == Outcome.NEW else reversed(edges)
-    give_way(rows, loser, winner, act)
+    close_beaten(rows, loser, winner, act)
     detail = {
         "old": conflict.old_edge,
         "new": conflict.new_edge,

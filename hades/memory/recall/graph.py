@@ -180,7 +180,7 @@ class _Reading:
     ) -> None:
         ranked = sorted(steps, key=lambda step: (-step.strength, step.state))
         state_keys = list(dict.fromkeys(step.state for step in ranked))
-        keys = state_keys[: turn.reads(len(state_keys))]
+        keys = state_keys[: turn.grant_reads(len(state_keys))]
         self.states = {state.key: state for state in reader.index.states(keys)}
         edges = chain.from_iterable(step.path for step in ranked if step.state in self.states)
         self.edges = reader.index.edges(edges)

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from hades import stage_ledger
 from hades.night.columns import at, column, flags, ids, numbers, place_ends, read
 from hades.night.context import BuildContext, completed, deadline_in, read_columns
-from hades.night.stage import EDGES, TOPICS, Report, Rows, Stage
+from hades.night.stage import EDGES, TOPICS, NightStage, Report, Rows
 from hades.ports.services import ProgressReport
 from hades.ports.store import RowStore, Term, scan_values
 from hades.settings.tree import DEFAULT_BOOSTS, PathSettings
@@ -495,7 +495,7 @@ def _rules_of(path: PathSettings) -> BridgeRules:
     )
 
 
-STAGE = Stage(
+STAGE = NightStage(
     "bridges",
     "build bridges",
     lambda context, ingest, night: bridge(context, night.as_of, deadline_in(night.seconds_left())),

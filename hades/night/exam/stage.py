@@ -31,7 +31,7 @@ from hades.night.exam.questions import (
     StatedLink,
     write_exam,
 )
-from hades.night.stage import TEXTS, Report, Rows, Stage
+from hades.night.stage import TEXTS, NightStage, Report, Rows
 from hades.ports.graph import DocumentFilter
 from hades.ports.services import ProgressReport, silent
 from hades.ports.store import RowStore, scan_rows
@@ -210,7 +210,7 @@ def _describe(report: Report) -> str:
     return counts.format_map(report) if "questions" in report else str(report["why"])
 
 
-STAGE = Stage(
+STAGE = NightStage(
     EXAM,
     "write exam",
     lambda context, ingest, night: (

@@ -29,7 +29,7 @@ from hades.night.plan.cost import cost_of
 from hades.night.plan.describe import describe_changes
 from hades.night.plan.inputs import read_inputs, store_marks
 from hades.night.plan.page import write_page
-from hades.night.stage import Night, Stage, begin
+from hades.night.stage import Night, NightStage, begin
 from hades.night.stages import run_night, run_stage, timed
 from hades.night.standing import check_required, check_standing, list_standing
 from hades.ports.services import PaidModels
@@ -68,7 +68,7 @@ class _NextState:
             if not self.broken:
                 raise
 
-    def _run(self, stage: Stage, night: Night) -> JsonObject:
+    def _run(self, stage: NightStage, night: Night) -> JsonObject:
         if stage.name == "released":
             return timed(lambda: self._publish(night))
         return timed(lambda: run_stage(stage, self.context, self.ingest, night))

@@ -39,7 +39,7 @@ from hades.night.ranker.questions import (
     quality,
     read_questions,
 )
-from hades.night.stage import EDGES, Night, Stage
+from hades.night.stage import EDGES, Night, NightStage
 from hades.ports.services import ProgressReport, silent
 from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import Question
@@ -503,7 +503,7 @@ def _train_at_night(context: BuildContext, ingest: Ingest, night: Night) -> dict
     return train(context, night.as_of, seconds_left=night.seconds_left())
 
 
-NIGHT_STAGE = Stage(
+NIGHT_STAGE = NightStage(
     "ranker",
     "train ranker",
     _train_at_night,

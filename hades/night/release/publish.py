@@ -35,7 +35,7 @@ from hades.night.exam import stage as exam
 from hades.night.history import resolve_snapshot
 from hades.night.keep_history import keep_history
 from hades.night.stage import EDGES as EDGE_COLLECTIONS
-from hades.night.stage import TEXTS, TOPICS, Report, Stage
+from hades.night.stage import TEXTS, TOPICS, NightStage, Report
 from hades.night.standing import ask_standing
 from hades.night.topics import stage as topics
 from hades.night.weights import stage as weights
@@ -151,7 +151,7 @@ def warn_not_registered(context: BuildContext, subject: str, error: TrackingErro
 
 # The columns by which the rows of a part are looked up are what its signature takes; the others are
 # what it gives.
-_PARTS: tuple[tuple[str, Stage, str, tuple[str, ...]], ...] = (
+_PARTS: tuple[tuple[str, NightStage, str, tuple[str, ...]], ...] = (
     ("hades-hierarchy", topics.STAGE, "clusters", ("centroid",)),
     ("hades-bridges", bridges.STAGE, "bridge_cache", ("from_cluster", "to_cluster")),
     ("hades-exam", exam.STAGE, "", ("text",)),  # of a file
@@ -241,7 +241,7 @@ def _describe(report: Report) -> str:
     return sentence
 
 
-STAGE = Stage(
+STAGE = NightStage(
     "released",
     "publish snapshot",
     lambda context, ingest, night: release(context, night.as_of, night.keep, night.accepted),

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from hades import stage_ledger
 from hades.night.context import BuildContext, Mode, derivation
-from hades.night.stage import EDGES, TOPICS, Rows, Stage
+from hades.night.stage import EDGES, TOPICS, NightStage, Rows
 from hades.night.topics.cluster import BUCKET, Hierarchy, Previous, find_hierarchy
 from hades.night.topics.inputs import VERSION, HierarchyRules, Material, read_material, read_outline
 from hades.night.topics.wording import Wording, Writer, describe_clusters
@@ -372,7 +372,7 @@ def _list_biggest(hierarchy: Hierarchy, topics: Sequence[Wording]) -> Rows:
     return sorted(rows, key=lambda row: (-row["size"], row["cluster"]))[:BIGGEST]
 
 
-STAGE = Stage(
+STAGE = NightStage(
     "topics",
     "build topics",
     # Once the time box is over topics are not built again without need.

@@ -18,7 +18,7 @@ from hades import stage_ledger
 from hades.errors import HadesError
 from hades.night.columns import at, column, ids, numbers, place_ends
 from hades.night.context import BuildContext, derivation, read_columns, vectors_of
-from hades.night.stage import EDGES, Report, Stage
+from hades.night.stage import EDGES, NightStage, Report
 from hades.night.weights.feedback import judge_digest, learn_from_use, shift
 from hades.night.weights.feedback import tell as describe_learning
 from hades.ports.store import GraphStore, RowStore, scan_rows
@@ -570,7 +570,7 @@ def _describe(report: Report) -> str:
     return "; ".join(filter(None, parts))
 
 
-STAGE = Stage(
+STAGE = NightStage(
     "weights",
     "weigh edges",
     lambda context, ingest, night: weigh(context, night.as_of),

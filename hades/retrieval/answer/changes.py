@@ -180,7 +180,7 @@ def find_changes(
         sees_memory = view.only is None or view.only.is_open
         if memory is not None and sees_memory and not question.statement:
             remembered = _memory_changes(memory, question)
-            statements += remembered[: view.turn.reads(len(remembered))]
+            statements += remembered[: view.turn.grant_reads(len(remembered))]
         if question.kind:
             statements = [stated for stated in statements if stated.change == question.kind]
         statements.sort(
@@ -231,7 +231,9 @@ class _PageChanges:
                     return
                 stage.taken += 1
                 texts = (*change.gone, *change.came)
-                if any(self._is_about(text, change.name) for text in texts) and not turn.reads(1):
+                if any(
+                    self._is_about(text, change.name) for text in texts
+                ) and not turn.grant_reads(1):
                     return
                 gone |= {_key(sentence): (sentence, change) for sentence in change.gone}
                 came |= {_key(sentence): (sentence, change) for sentence in change.came}

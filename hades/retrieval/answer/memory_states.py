@@ -142,7 +142,7 @@ def recall_states(
             for hit in hits
             if _share(words, hit.text, hit.topic) >= _SPOKEN or (hit.cosine or 0.0) >= _NEAR
         ]
-        stage.taken, stage.given = len(hits), view.turn.reads(len(matches))
+        stage.taken, stage.given = len(hits), view.turn.grant_reads(len(matches))
         stage.coverage = float(bool(matches))
         recalled = matches[: stage.given]
         search.note_shown([hit.id for hit in recalled])

@@ -150,7 +150,7 @@ class MeteredView:
             mask=mask,
             max_work=max(0, allowed),
         )
-        self.turn.worked(expansion.work, capped=expansion.capped)
+        self.turn.count_work(expansion.work, capped=expansion.capped)
         if self.only is None:
             return expansion
         is_kept = self.is_inside(expansion.target)
@@ -314,7 +314,7 @@ class MeteredView:
         bridges: list[BridgePath] = []
         if allowed > 0:
             bridges = self._view.bridges(clusters_from, clusters_to, limit=allowed)
-        self.turn.reads(len(bridges))
+        self.turn.grant_reads(len(bridges))
         if allowed < limit and len(bridges) >= allowed:
             self.turn.trimmed(Reason.BUDGET_DOCS)
         return [
@@ -362,7 +362,7 @@ class MeteredView:
         """
         missing = [key for key in dict.fromkeys(keys) if key not in known]
         may_read = not missing or self.turn.reads_left <= 0 or self._in_time()
-        allowed = missing[: self.turn.reads(len(missing))] if may_read else []
+        allowed = missing[: self.turn.grant_reads(len(missing))] if may_read else []
         if allowed:
             known.update(zip(allowed, read(allowed), strict=True))
         return [known[key] for key in takewhile(known.__contains__, keys)]

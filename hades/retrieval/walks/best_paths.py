@@ -204,7 +204,7 @@ def _search(
     if end is None or not starts:
         return
     if limit < 2 * len(graph.heads):
-        view.turn.worked(0, capped=True)
+        view.turn.count_work(0, capped=True)
         return
     ways, work, capped = best_ways(
         Edges(graph.starts, graph.heads, graph.costs),
@@ -216,7 +216,7 @@ def _search(
         max_work=limit,
         stop=view.turn.expired,
     )
-    view.turn.worked(work, capped=capped)
+    view.turn.count_work(work, capped=capped)
     for path in ways:
         entries = np.array(path.entries, np.int64)
         nodes = tuple(graph.numbers[list(path.nodes)].tolist())

@@ -188,7 +188,7 @@ def spread_flow(
         max_work=max(0, view.turn.work_left),
         stop=view.turn.expired,
     )
-    view.turn.worked(rows.work, capped=capped)
+    view.turn.count_work(rows.work, capped=capped)
     paths: list[FoundPath] = []
     for walks_of_length in walks:
         paths += _paths_of(walks_of_length, scores, joins_seeds=targets is None)

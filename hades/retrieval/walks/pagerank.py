@@ -142,7 +142,7 @@ def walk_from(
         max_work=max(0, min(max_work, view.turn.work_left)),
         stop=view.turn.expired,
     )
-    view.turn.worked(ppr.work, capped=ppr.capped)
+    view.turn.count_work(ppr.work, capped=ppr.capped)
     return ppr
 
 

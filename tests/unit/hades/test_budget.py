@@ -24,20 +24,20 @@ class Clock:
 def test_reads_are_granted_up_to_the_cap_and_then_denied_with_a_reason():
     turn = Turn(Caps(5, 10, 1000))
     with turn.stage("seeds") as stage:
-        assert turn.reads(3) == 3
+        assert turn.grant_reads(3) == 3
         assert turn.reasons == []
-        assert turn.reads(4) == 2
-        assert turn.reads(1) == 0
+        assert turn.grant_reads(4) == 2
+        assert turn.grant_reads(1) == 0
     assert (stage.reads, stage.capped, turn.reads_left) == (5, True, 0)
     assert turn.reasons == [Reason.BUDGET_DOCS]
 
 
 def test_what_happens_between_stages_is_counted_too():
     turn = Turn(Caps(5, 10, 1000))
-    turn.reads(2)
-    turn.worked(3)
+    turn.grant_reads(2)
+    turn.count_work(3)
     with turn.stage("graph"):
-        turn.reads(1)
+        turn.grant_reads(1)
     assert (turn.reads_spent, turn.work_spent, turn.work_left) == (3, 3, 7)
 
 
@@ -76,6 +76,6 @@ def test_no_sequence_of_requests_exceeds_the_cap_and_a_reason_stands_exactly_whe
     cap, requests
 ):
     turn = Turn(Caps(cap, 1, 1000))
-    granted = [turn.reads(wanted) for wanted in requests]
+    granted = [turn.grant_reads(wanted) for wanted in requests]
     assert sum(granted) == turn.reads_spent == min(cap, sum(requests))
     assert (Reason.BUDGET_DOCS in turn.reasons) == (sum(requests) > cap)
