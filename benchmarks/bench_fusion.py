@@ -1,4 +1,4 @@
-"""What the one ranking costs for 100 candidates: describing them, and the fitted lines alone.
+"""What the one ranking costs for 100 candidates: describing them, and the whole.
 
     python benchmarks/bench_fusion.py HOME QUESTIONS [--asked 20] [--candidates 100] [--json FILE]
 
@@ -25,20 +25,17 @@ from hades.budget import Caps, Turn
 from hades.evaluation.cases import read_lines
 from hades.providers.tokens import MiniLmTokenizer
 from hades.retrieval.core.metered_view import MeteredView
-from hades.retrieval.core.types import AUTO, recipe_named
-from hades.retrieval.core.words import fusion_model
+from hades.retrieval.core.types import AUTO, Question, recipe_named
 from hades.retrieval.pipeline import Tools, embedded
 from hades.retrieval.ranking.default_ranking import (
-    first_columns,
-    fuse_worth,
+    evidence_worth,
     pick_candidates,
-    second_columns,
+    ranking_columns,
 )
 from hades.retrieval.search.default_search import Evidence, search_evidence
 from hades.settings.load import load_settings
 from hades.snapshot.open import open_snapshot
 from hades.wiring import open_embedder
-from models.rankings import FusionModel
 from schemas.plan import Plan, Profile
 
 CAPS = Caps(docs_max=4_000, work_max=100_000_000, latency_ms=600_000)
@@ -56,13 +53,12 @@ def main() -> None:
     options.add_argument("--candidates", type=int, default=100)
     options.add_argument("--json", type=Path)
     given = options.parse_args()
-    model = fusion_model()
     rows = list(read_lines(given.questions))[: given.asked]
     found = search(given.home, [str(row["question"]) for row in rows], given.candidates)
-    timed = [times_of(model, one) for one in found]
+    timed = [times_of(*one) for one in found]
     figures = {
         "questions": len(found),
-        "candidates": median(len(one.nodes) for one in found),
+        "candidates": median(len(evidence.nodes) for _, evidence in found),
         **{f"{name}_ms": round(median(one[name] for one in timed), 3) for name in timed[0]},
     }
     for name, value in figures.items():
@@ -71,35 +67,22 @@ def main() -> None:
         given.json.write_text(json.dumps(figures, indent=1) + "\n", "utf-8")
 
 
-def search(home: Path, questions: list[str], candidates: int) -> list[Evidence]:
-    """The evidence of each question."""
+def search(home: Path, questions: list[str], candidates: int) -> list[tuple[Question, Evidence]]:
+    """Each question with its evidence."""
     tools = Tools(MiniLmTokenizer(), open_embedder(load_settings({"HADES_HOME": str(home)}, home)))
     view, found = open_snapshot(home), []
     for text in questions:
         metered = MeteredView(view, Turn(CAPS))
         parts = embedded(metered.turn, metered.info, text, tools, recipe_named(AUTO), PLAN)
-        found.append(search_evidence(metered, parts, candidates, pick_candidates))
+        found.append((parts[0], search_evidence(metered, parts, candidates, pick_candidates)))
     return found
 
 
-def times_of(model: FusionModel, evidence: Evidence) -> dict[str, float]:
-    """Milliseconds of the description, of the lines, and of both as they serve."""
-    columns, connections = first_columns(evidence)
-    told = float(evidence.is_told)
-    worth = model.look.score(columns, told)
-    beside = {**columns, **second_columns(worth, connections)}
-
-    def lines() -> Any:
-        return (
-            model.look.score(columns, told),
-            model.rank.score(beside, told),
-            model.last.score(beside, told),
-        )
-
+def times_of(question: Question, evidence: Evidence) -> dict[str, float]:
+    """Milliseconds of what needs no look at sentences, and of the whole ranking as it serves."""
     return {
-        "describe": fastest(lambda: (first_columns(evidence), second_columns(worth, connections))),
-        "lines": fastest(lines),
-        "whole": fastest(lambda: fuse_worth(model, evidence, *first_columns(evidence))),
+        "describe": fastest(lambda: ranking_columns(question, evidence)),
+        "whole": fastest(lambda: evidence_worth(question, evidence)),
     }
 
 

@@ -22,7 +22,7 @@ from hades.cache.tiers import CacheReport, TieredMemoryManager
 from hades.ports.services import utc_now
 from hades.retrieval.answers import Answers, is_snapshot_id, retrieve_version
 from hades.retrieval.core.types import DEFAULT, NEXUS
-from hades.retrieval.core.words import fusion_model
+from hades.retrieval.core.words import shipped_ranking
 from hades.retrieval.turn_result import log_of
 from schemas.answer import Retrieval
 from schemas.ids import content_key, iso
@@ -165,7 +165,7 @@ class CachedAnswers:
             "embedder": None if tools.embedder is None else tools.embedder.model.tag,
             "rules": tools.rules.model_dump(mode="json", by_alias=True),
             "memory": None if tools.memory is None else tools.memory.version(),
-            "ranking": fusion_model().digest,
+            "ranking": shipped_ranking().digest,
             "rights": self._rights_version(),
         }
         return set_params | state

@@ -136,7 +136,7 @@ class Walk:
             return
         bonds = self._reader.bonds(topic)
         scanned = bonds[:most]
-        self._turn.worked(len(scanned), capped=len(bonds) > most)
+        self._turn.count_work(len(scanned), capped=len(bonds) > most)
         strong = [bond for bond in scanned if bond.strength >= self._weakest]
         self.weaker += len(scanned) - len(strong)
         if self._newest is not None and len(strong) > self._newest:

@@ -43,9 +43,9 @@ from hades.night.stage import EDGES, Night, NightStage
 from hades.ports.services import ProgressReport, silent
 from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import Question
+from hades.retrieval.features.leading import standard
 from hades.retrieval.features.passages import Columns
 from hades.retrieval.pipeline import Tools
-from hades.retrieval.ranking.default_ranking import standard
 from hades.retrieval.ranking.judge import Judge
 from hades.snapshot.open import open_former
 from hades.snapshot.view import GraphView

@@ -231,9 +231,8 @@ class _PageChanges:
                     return
                 stage.taken += 1
                 texts = (*change.gone, *change.came)
-                if any(
-                    self._is_about(text, change.name) for text in texts
-                ) and not turn.grant_reads(1):
+                is_about = any(self._is_about(text, change.name) for text in texts)
+                if is_about and not turn.grant_reads(1):
                     return
                 gone |= {_key(sentence): (sentence, change) for sentence in change.gone}
                 came |= {_key(sentence): (sentence, change) for sentence in change.came}

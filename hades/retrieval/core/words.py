@@ -24,7 +24,7 @@ from hades.retrieval.core.types import Question
 from hades.text.languages import split_unspaced
 from hades.text.words import words as plain_words
 from models.bm25 import K1, B, rarity
-from models.rankings import FusionModel, read_fusion
+from models.rankings import Ranking
 from schemas.ids import Mask, microseconds
 from schemas.nodes import CodeEdgeType, RelationType
 
@@ -268,9 +268,9 @@ class Relevance:
 def fitted_file(name: str) -> Mapping[str, Any]:
     """The numbers of a file under `models/fitted`, with what is known about their fit.
 
-    `multihop`, `memory` (the recipe) and `placed` are two rankings each, of a candidate alone and
-    beside the others; `fusion` is that of the default recipe, `abstain` the rule of abstention,
-    `code_files` the trees of code.
+    `ranking` is the one ranking of the default recipe, `memory` (the recipe) and `placed` are two
+    rankings each, of a candidate alone and beside the others, `abstain` is the rule of abstention,
+    `code_files` are the trees of code.
     """
     path = files(models).joinpath("fitted", f"{name}.json")
     body: dict[str, Any] = json.loads(path.read_text("utf-8"))
@@ -278,9 +278,9 @@ def fitted_file(name: str) -> Mapping[str, Any]:
 
 
 @cache
-def fusion_model() -> FusionModel:
+def shipped_ranking() -> Ranking:
     """The fitted ranking of the default recipe."""
-    return read_fusion(fitted_file("fusion")["heads"])
+    return Ranking(tuple(fitted_file("ranking")["looks"]))
 
 
 # The parts of a question that could be asked alone. A language model may do better; the words

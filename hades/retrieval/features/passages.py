@@ -14,17 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hades.ports.graph import Passage
-from hades.retrieval.core.words import Floats, fitted_file, match_titles, passage_body, wording
-from hades.retrieval.features.sentences import QuestionWords, Reading, hold_shares, links
+from hades.retrieval.core.words import Floats, match_titles, passage_body, wording
+from hades.retrieval.features.sentences import QuestionWords, Reading, links
 from hades.text.dates import Interval, closeness, end_years, times_in
 
 # A closer look at the passages that a walk brought up: which of them, together, hold what the
-# question asks. Two linear looks. The first sees each passage: its rank in the walk, its cosine,
-# the question's words in it, and whether a passage about something the question names speaks of it
-# in a sentence that fits. The second sees the passages beside each other: who is spoken of by the
-# good ones, and who adds words that the best few lack. The coefficients
-# (`models/fitted/multihop.json`) were fitted listwise on the training questions of musique and
-# hotpotqa.
+# question asks. `passage_features` sees each passage: its rank in the walk, its cosine, the
+# question's words in it, and whether a passage about something the question names speaks of it in a
+# sentence that fits. `pairwise_features` sees the passages beside each other: who is spoken of by
+# the good ones, and who adds words that the best few lack. `features/table.py` says what each
+# means.
 Columns = dict[str, Floats]  # (n,) values of passages, by the name of the feature
 _UNREACHED = 1e-7  # what a passage counts that the walk did not reach; logarithms need a floor
 _GOOD = 3  # passages as good as the third best speak at full voice
@@ -49,17 +48,6 @@ class Pool:
     is_late: Callable[[], bool] = bool  # never late by default
 
 
-def score_multihop(pool: Pool, want: QuestionWords) -> Floats:
-    """(n,) the worth of each passage; only differences mean something."""
-    columns, linked = passage_features(pool, want)
-    weights = fitted_file("multihop")
-    worth = weigh(columns, weights["first"])
-    if pool.is_late():
-        return worth
-    holds = hold_shares(pool.readings, want)
-    return weigh(pairwise_features(worth, linked, holds), weights["second"])
-
-
 def passage_features(pool: Pool, want: QuestionWords) -> tuple[Columns, Floats]:
     """What is seen of each passage alone, by name; and the links between them."""
     readings = pool.readings
@@ -75,11 +63,11 @@ def passage_features(pool: Pool, want: QuestionWords) -> tuple[Columns, Floats]:
         "walk_rank": reciprocal(walk),
         "again": second_walk,
         "again_rank": reciprocal(second_walk),
-        "cosine": cosine - cosine.max(),
+        "cosine_gap": cosine - cosine.max(),
         "remaining_cosine": _remaining(pool, walk, cosine),
-        "lexical": pool.lexical / max(float(pool.lexical.max()), 1e-9),
-        "words": np.array([want.share(reading.all_roots) for reading in readings]),
-        "title_words": np.array([want.share(reading.title_roots) for reading in readings]),
+        "words_share": pool.lexical / max(float(pool.lexical.max()), 1e-9),
+        "held": np.array([want.share(reading.all_roots) for reading in readings]),
+        "title_held": np.array([want.share(reading.title_roots) for reading in readings]),
         "best_sentence": np.array([max(fit) for fit in fits]),
         "first_sentence": np.array([fit[0] for fit in fits]),
         "named": named_flags,

@@ -1,113 +1,31 @@
-"""The ranking of recipe auto; nexus."""
+"""The ranking of recipe auto."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hades.retrieval.core.types import LEXICAL, VECTOR, FoundPassage, Question, rank_by_worth
-from hades.retrieval.core.words import Floats, fitted_file, fusion_model
+from hades.retrieval.core.words import Floats, fitted_file
+from hades.retrieval.features.leading import pool_columns, rank_looks, standard
 from hades.retrieval.features.passages import (
     Columns,
     match_tokens,
-    pairwise_features,
-    passage_features,
     reciprocal,
-    score_multihop,
-    share_of_best,
     speech,
     weigh,
 )
-from hades.retrieval.features.sentences import (
-    LeadingMatrices,
-    combine_bridges,
-    find_bridges,
-    find_sentence_bridges,
-    hold_shares,
-    share_linked,
-)
+from hades.retrieval.features.sentences import share_linked
 from hades.retrieval.ranking.judge import Judge
-from hades.retrieval.search.default_search import Evidence
+from hades.retrieval.search.default_search import MOSTLY, Evidence
 from hades.text.languages import ENGLISH, detect_language
-from models.rankings import FusionModel
 
-# What the one ranking sees of a passage: every channel's figures, scaled so that corpora and
-# embedders compare. The first columns describe each passage alone, the second ones the passages
-# beside each other, given an earlier worth.
-
-
-def first_columns(evidence: Evidence) -> tuple[Columns, Connections]:
-    """Columns of each passage alone, by name; and how the passages lead to each other."""
-    pool = evidence.pool
-    alone, linked = passage_features(pool, evidence.want)
-    cosine = (pool.vectors @ pool.question_vector).astype(np.float64)
-    channel_columns = {f"told_{name}": column for name, column in evidence.columns.items()}
-    if evidence.clauses.shape[1]:
-        clause = standard(evidence.clauses.max(axis=1))
-        clause_rank = np.max([reciprocal(cosines) for cosines in evidence.clauses.T], axis=0)
-    else:
-        clause = clause_rank = np.zeros(len(cosine))
-    pool_columns = {
-        "cosine_z": standard(cosine),
-        "cosine_rank": reciprocal(cosine),
-        "remaining_z": standard(alone["remaining_cosine"]),
-        "lexical_rank": reciprocal(pool.lexical),
-        "clause": clause,
-        "clause_rank": clause_rank,
-        **speech(evidence.passages),
-    }
-    remaining = compare_remaining(pool.vectors, pool.question_vector)
-    holds = hold_shares(pool.readings, evidence.want)
-    bridges = find_bridges(pool.readings, evidence.want, holds)
-    name_bridges = find_sentence_bridges(pool.readings, evidence.want)
-    leading = combine_bridges(bridges, name_bridges, remaining)
-    return {**alone, **channel_columns, **pool_columns}, Connections(linked, holds, leading)
-
-
-@dataclass(frozen=True)
-class Connections:
-    """How the passages lead to each other: (n, n) links by title, and by names.
-
-    `holds` (n, words): what of the question each passage holds.
-    """
-
-    linked: Floats
-    holds: Floats
-    leading: LeadingMatrices
-
-
-def second_columns(worth: Floats, connections: Connections) -> Columns:
-    """Columns of the passages beside each other, given the worth that an earlier look gave."""
-    pair_columns = pairwise_features(worth, connections.linked, connections.holds)
-    pair_columns |= connections.leading.columns(share_of_best(worth))
-    return {f"beside_{name}": column for name, column in pair_columns.items()}
-
-
-def compare_remaining(vectors: NDArray[np.float32], question_vector: NDArray[np.float32]) -> Floats:
-    """(n, n): at [k, i] the cosine of i with the question's vector without the part that lies along
-    k; at least 0.
-    """
-    cosine = vectors @ question_vector
-    remaining_vectors = question_vector[None, :] - cosine[:, None] * vectors
-    length = np.maximum(np.linalg.norm(remaining_vectors, axis=1, keepdims=True), 1e-9)
-    remaining: Floats = np.maximum((remaining_vectors / length) @ vectors.T, 0.0).astype(np.float64)
-    return remaining
-
-
-def standard(values: Floats) -> Floats:
-    """Values minus their mean, over their spread; all 0 where they do not differ."""
-    spread = float(values.std()) if len(values) else 0.0
-    return (values - values.mean()) / spread if spread > 1e-9 else np.zeros(len(values))
-
-
-# One ranking of what every channel found: weights that follow the corpus and the question, not a
-# choice between parts. The fitted ranking (`models/fitted/fusion.json`) judges each passage by the
-# figures of every channel, alone and beside others. A question without a vector is ranked by the
-# multi-hop weights, or by the memory weights where the corpus states an order.
+# One ranking of what every channel found (`models/fitted/ranking.json`, fitted by
+# `benchmarks/fit_ranking.py`): a linear sum over the features of `features/table.py`, whose
+# coefficients follow the corpus and the question. Only a telling that is asked without a vector is
+# ranked by the weights of recipe `memory`.
 
 # Written by hand, not fitted: what a candidate counts before it is read.
 WEIGHTS_BY_HAND = {
@@ -118,33 +36,9 @@ WEIGHTS_BY_HAND = {
     "words_rank": 1.0,
     "years": 1.0,
 }
-
-# What a passage is worth where no names lead to it: each column in units of its spread in the
-# question's pool or in [0, 1], so that it means the same in every corpus. Chosen on a mixture of
-# kinds (`benchmarks/fit_kinds.py`: manuals, scientific abstracts, encyclopaedic pages, dated
-# articles, conversations; docs/evaluation.md has each kind left out).
-# `tokens` is late interaction, `fused` the ranking that was fitted on multi-hop questions.
-PLAIN_WEIGHTS = {
-    "words": 0.6,
-    "cosine": 0.4,
-    "tokens": 0.9,
-    "short": 0.5,
-    "time_overlaps": 0.4,
-    "time_ends": 0.65,
-    "fused": 0.2,
-}
-RELEASE = -2.5  # notes on releases tell what changed, not how it is
-REPEATED = -1.0  # among sections of a manual, a passage of one that stands higher already
-OPENING_PLACE = 5  # passages that stand before what opens the section of the best one
-LEADING_WORTH, LEADING_TOKENS = 0.9, 0.1  # of the fused ranking and of tokens where names lead
 ENOUGH_LINKED = 0.2  # share of passages linked by titles from which on names lead
 ENOUGH_WORDS = 40  # from which on a passage is not too short to tell anything
-# A passage whose words fit this many times as well as those of any other is quoted by the question;
-# what that is worth.
-QUOTED, QUOTED_WORTH = 1.8, 8.0
-# To a model of English texts in another language are names at best: there words count this much
-# more.
-ENGLISH_MODEL, FOREIGN_WORDS = "all-MiniLM", 4.0
+ENGLISH_MODEL = "all-MiniLM"  # to it texts in another language are names at best
 _RELEASE = re.compile(
     r"\W*(?:version |release |v)?\d+\.\d[\w.]*\b|\W*unreleased\b"
     r"|[\w .-]{0,40}?\d+\.\d[\w.]*\W{1,3}\d{4}-\d\d|\W*(?:change ?log|release notes|release "
@@ -205,124 +99,68 @@ def line_columns(evidence: Evidence, judge: Judge) -> Columns:
 
 def evidence_worth(question: Question, evidence: Evidence) -> Floats:
     """(n,) the worth of each passage; only differences mean something."""
-    has_vector = evidence.pool.question_vector.any()
-    if evidence.is_told and not has_vector:
+    if evidence.is_told and not evidence.pool.question_vector.any():
         return weigh(evidence.columns, fitted_file("memory")["second"])
-    columns, connections = first_columns(evidence)
-    if has_vector:
-        fused = fuse_worth(fusion_model(), evidence, columns, connections)
-    elif evidence.entities:
-        fused = score_multihop(evidence.pool, evidence.want)
-    else:  # nothing but words found them
-        fused = np.zeros(len(evidence.nodes))
-    worth = fused if evidence.is_told else _weigh_kinds(question, evidence, columns, fused)
+    columns = ranking_columns(question, evidence)
+    return rank_looks(context_shares(question, evidence), columns, evidence.pool, evidence.want)
+
+
+def ranking_columns(question: Question, evidence: Evidence) -> Columns:
+    """The features of each passage that its context weighs, but for those that follow names."""
+    columns = plain_columns(question, evidence)
+    if evidence.is_told:
+        columns |= {f"told_{name}": column for name, column in evidence.columns.items()}
+        columns |= speech(evidence.passages)
+    return columns
+
+
+def context_shares(question: Question, evidence: Evidence) -> dict[str, float]:
+    """How far the question and what was read are of each context of the ranking; they add up to
+    one.
+    """
     if question.model.startswith(ENGLISH_MODEL) and detect_language(question.text) != ENGLISH:
-        return worth + FOREIGN_WORDS * standard(evidence.pool.lexical)
-    return worth
-
-
-def fuse_worth(
-    model: FusionModel, evidence: Evidence, columns: Columns, connections: Connections
-) -> Floats:
-    """(n,) the worth of each passage by the fitted ranking."""
-    told_share = float(evidence.is_told)
-    worth = model.look.score(columns, told_share)
-    for line in (model.rank, model.last):
-        if evidence.pool.is_late():
-            break
-        worth = line.score({**columns, **second_columns(worth, connections)}, told_share)
-    return worth
-
-
-def _weigh_kinds(question: Question, evidence: Evidence, columns: Columns, fused: Floats) -> Floats:
-    """The fused ranking as far as names lead, and what means the same in every corpus as far as
-    they do not.
-    """
+        return {"foreign": 1.0}
+    if evidence.is_told:
+        return {"told": 1.0}
     leads = names_lead(evidence)
-    kind_columns = plain_columns(question, evidence, columns, fused)
-    release = kind_columns["release"]
-    plain = weigh(kind_columns, PLAIN_WEIGHTS)
-    lexical = evidence.pool.lexical
-    quoted = int(np.argmax(lexical))
-    is_quoted = len(lexical) > 1 and lexical[quoted] > QUOTED * np.sort(lexical)[-2]
-    if is_quoted and not release[quoted]:
-        plain[quoted] += QUOTED_WORTH
-    leading = LEADING_WORTH * fused + LEADING_TOKENS * kind_columns["tokens"]
-    worth = leads * leading + (1.0 - leads) * plain
-    worth += RELEASE * release
-    share_of_sections = evidence.share_of_sections
-    if share_of_sections:
-        _lower_repeated(evidence, worth, share_of_sections * REPEATED)
-        _lift_opening(evidence, worth)
-    return worth
+    return {"plain": 1.0 - leads, "leads": leads}
 
 
-def _lower_repeated(evidence: Evidence, worth: Floats, change: float) -> None:
-    """Of each section only the best passage keeps its worth."""
-    sections: set[tuple[str, tuple[str, ...]]] = set()
-    for row in np.argsort(-worth, kind="stable").tolist():
-        passage = evidence.passages[row]
-        section = (passage.document, passage.headings)
-        if passage.headings and section in sections:
-            worth[row] += change
-        sections.add(section)
-
-
-def _lift_opening(evidence: Evidence, worth: Floats) -> None:
-    """What opens the section of the best passage stands at `OPENING_PLACE` at the latest: an answer
-    needs both.
+def plain_columns(question: Question, evidence: Evidence) -> Columns:
+    """The columns that need no look at sentences: how well words, vectors and tokens fit, and what
+    speaks against a passage.
     """
-    passages = evidence.passages
-    order = np.argsort(-worth, kind="stable").tolist()
-    best = passages[order[0]]
-    section = [
-        row
-        for row in order
-        if (passages[row].document, passages[row].headings) == (best.document, best.headings)
-    ]
-    opening = min(section, key=lambda row: passages[row].span)
-    if best.headings and order.index(opening) > OPENING_PLACE:
-        worth[opening] = np.nextafter(worth[order[OPENING_PLACE - 1]], -np.inf)
-
-
-def plain_columns(
-    question: Question, evidence: Evidence, columns: Columns, fused: Floats
-) -> Columns:
-    """The columns of `PLAIN_WEIGHTS`, and whether a passage tells of a release that was not asked
-    for.
-    """
-    lexical, cosine = standard(evidence.pool.lexical), columns["cosine_z"]
+    columns = pool_columns(evidence.pool)
+    closely = standard(evidence.columns["closely"])
     if not evidence.pool.question_vector.any():
-        cosine = standard(columns["told_closely"])  # words by how rare the candidates have them
-    tokens = standard(match_tokens(question.tokens, evidence.passages))
-    if not tokens.any():  # no states of tokens
-        tokens = (lexical + cosine) / 2.0
-    length_share = np.expm1(columns["told_length"]) / ENOUGH_WORDS
+        columns["cosine"] = closely
+        columns["tokens"] = (columns["words"] + closely) / 2.0
+    tokens = match_tokens(question.tokens, evidence.passages)
+    if tokens.any():
+        columns["tokens"] = standard(tokens)
+    length_share = np.expm1(evidence.columns["length"]) / ENOUGH_WORDS
     release = np.zeros(len(evidence.passages))
     if _ASKS_RELEASE.search(question.text) is None:
         release = np.array(
             [float(tells_release(passage.headings)) for passage in evidence.passages]
         )
-    return {
-        "words": lexical,
-        "cosine": cosine,
-        "tokens": tokens,
+    return columns | {
+        "cosine_rank": reciprocal(columns["cosine"]),
+        "closely": closely,
         "short": np.log(np.clip(length_share, 1.0 / ENOUGH_WORDS, 1.0)),
-        "time_overlaps": columns["told_overlaps"],
-        "time_ends": columns["told_begins"] + columns["told_ends"],
-        "fused": standard(fused),
         "release": release,
     }
 
 
 def names_lead(evidence: Evidence) -> float:
     """How far names lead to passages, in [0, 1]: titles link enough of them, or the question spells
-    one's own title.
+    one's own title. Among sections they lead nowhere.
     """
-    share = 1.0
-    if not evidence.names_a_passage:
-        share = min(1.0, share_linked(evidence.pool.readings) / ENOUGH_LINKED)
-    return (1.0 - evidence.share_of_sections) * share
+    if evidence.share_of_sections > MOSTLY:
+        return 0.0
+    if evidence.names_a_passage:
+        return 1.0
+    return min(1.0, share_linked(evidence.pool.readings) / ENOUGH_LINKED)
 
 
 def tells_release(headings: Sequence[str]) -> bool:

@@ -57,7 +57,6 @@ class Evidence:
     entities: list[Seed]
     time: Interval | None
     is_told: bool
-    clauses: Floats  # (n, clauses) cosine with each clause of the question
     starts: Sequence[Seed] = ()
 
     @property
@@ -169,7 +168,6 @@ class _EvidenceSearch(WalkSearch):
             entities=as_seeds(start, [entity.node for entity in entities]),
             time=time,
             is_told=is_told,
-            clauses=self._clause_cosines(nodes),
             starts=_heaviest(start, _STARTS),
         )
 
@@ -194,17 +192,6 @@ class _EvidenceSearch(WalkSearch):
         passages = self._view.passages(np.array(missing, np.int64)) if missing else []
         self._passages.update(zip(missing, passages, strict=False))
         return self.read_all([node for node in nodes if node in self._passages])
-
-    def _clause_cosines(self, nodes: list[int]) -> Floats:
-        vectors, question_vector = self.vectors(nodes)
-        clause_vectors = [
-            part.vector
-            for part in self._parts[1:]
-            if part.vector is not None and len(part.vector) == len(question_vector)
-        ]
-        if not clause_vectors or len(question_vector) < 2:
-            return np.zeros((len(nodes), 0))
-        return (vectors @ np.stack(clause_vectors).T).astype(np.float64)
 
 
 def _best_first(nodes: Numbers, scores: Floats) -> list[int]:

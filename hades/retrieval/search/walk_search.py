@@ -16,7 +16,8 @@ from hades.ports.graph import CHUNK, Kind, Numbers
 from hades.retrieval.core.metered_view import MeteredView
 from hades.retrieval.core.types import FoundPassage, Question, Seed, rank_by_worth
 from hades.retrieval.core.words import ANY
-from hades.retrieval.features.passages import Pool, reciprocal, score_multihop
+from hades.retrieval.features.leading import score_multihop
+from hades.retrieval.features.passages import Pool, reciprocal
 from hades.retrieval.features.sentences import (
     LINK,
     QuestionWords,

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from hades.ports.graph import Passage
+from hades.retrieval.features.leading import compare_remaining
 from hades.retrieval.features.passages import share_of_best
 from hades.retrieval.features.sentences import (
     Reading,
@@ -21,7 +22,6 @@ from hades.retrieval.features.sentences import (
     share_linked,
     weigh_question_words,
 )
-from hades.retrieval.ranking.default_ranking import compare_remaining
 
 QUESTION = "When was the country that produced Fist Power taken by the British?"
 TEXTS = {

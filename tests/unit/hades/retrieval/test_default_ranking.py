@@ -46,18 +46,6 @@ OTHERS = [
 ]
 
 
-SECTIONS = {
-    ("Proxies",): [
-        "Pass the address of it to the client.",
-        "The proxy needs a proxy of its own: see proxy setup.",
-    ],
-    **{
-        (f"Page {n}",): [f"A proxy of kind {n} is slow, and its setup is told elsewhere."]
-        for n in range(12)
-    },
-}
-
-
 @pytest.fixture(scope="module")
 def view(tmp_path_factory: pytest.TempPathFactory) -> GraphView:
     home: Path = tmp_path_factory.mktemp("articles")
@@ -95,26 +83,6 @@ def test_a_title_that_many_passages_share_does_not_decide_among_them(view: Graph
 @pytest.mark.parametrize("sentence", [*HOUSE[1:5], *OTHERS])
 def test_a_passage_that_the_question_quotes_stands_first(view: GraphView, sentence: str):
     assert first(view, sentence) == sentence
-
-
-def test_what_opens_the_section_of_the_best_passage_is_not_far_behind(tmp_path: Path):
-    store = empty_store(tmp_path / "graph.db")
-    for number, (headings, texts) in enumerate(SECTIONS.items()):
-        key, whole = f"page{number}", " ".join(texts)
-        put(store, "documents", document(key, whole))
-        for place, text in enumerate(texts):
-            put_chunk(store, f"{key}_{place}", key, whole, text, headings=list(headings))
-    publish(store, tmp_path)
-    found = retrieve(
-        open_snapshot(tmp_path),
-        "proxy setup of a proxy",
-        Tools(ByteCeiling(), EMBEDDER),
-        at=MOMENT,
-        anyway=True,
-    ).passages
-    opening, going_on = SECTIONS["Proxies",]
-    assert found[0].text == going_on
-    assert opening in [one.text for one in found[:6]]
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import pytest
 from hades.cache.tiers import TieredMemoryManager
 from hades.compat.functions import retrieve_paths
 from hades.compat.pathrag import EnhancedPathRAG
-from hades.retrieval.core.words import fusion_model
+from hades.retrieval.core.words import shipped_ranking
 from hades.settings.tree import PathragSettings
 from schemas.plan import Reason
 from tests.contract.examples import entity, put, relation
@@ -170,9 +170,10 @@ def test_pruning_by_another_threshold_never_meets_what_was_kept(home):
 def test_an_answer_by_another_ranking_is_computed_anew(home, monkeypatch):
     rag = opened(home)
     assert tiers(rag, QUESTION) == ["RAID5", "RAM"]
-    shipped = fusion_model()
+    shipped = shipped_ranking()
     monkeypatch.setattr(
-        "hades.retrieval.cached_answers.fusion_model", lambda: replace(shipped, look=shipped.last)
+        "hades.retrieval.cached_answers.shipped_ranking",
+        lambda: replace(shipped, looks=shipped.looks[1:]),
     )
     assert tiers(rag, QUESTION) == ["RAID5", "RAM"]
 
