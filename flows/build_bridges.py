@@ -14,7 +14,8 @@ from tasks.unit import build_flow
 
 @build_flow("build_bridges")
 def build_bridges(
-    as_of: datetime | None = None, time_box_minutes: Annotated[float | None, Field(gt=0)] = None
+    as_of: datetime | None = None,
+    time_box_minutes: Annotated[float | None, Field(gt=0)] = None,
 ) -> dict[str, Any]:
     """Mark edges between topics and compute the hot paths along them; readers see them after
     `publish`.
@@ -24,4 +25,7 @@ def build_bridges(
         time_box_minutes: stop searching after this many minutes
     """
     report = run_alone("bridges", begin(as_of, time_box_minutes))
-    return {"bridges": report, "contracts": check(["bridges"])}
+    return {
+        "bridges": report,
+        "contracts": check(["bridges"]),
+    }

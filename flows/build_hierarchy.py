@@ -14,7 +14,8 @@ from tasks.unit import build_flow
 
 @build_flow("build_hierarchy")
 def build_hierarchy(
-    as_of: datetime | None = None, mode: Literal["auto", "full", "incremental"] = "auto"
+    as_of: datetime | None = None,
+    mode: Literal["auto", "full", "incremental"] = "auto",
 ) -> dict[str, Any]:
     """Group entities into topics and super-topics, and check the result; readers see it after
     `publish`.
@@ -24,4 +25,7 @@ def build_hierarchy(
         mode: auto: build when the inputs changed; full: always
     """
     report = pay_or_ask(partial(run_alone, "topics"), begin(as_of, mode=mode))
-    return {"topics": report, "contracts": check(["hierarchy"])}
+    return {
+        "topics": report,
+        "contracts": check(["hierarchy"]),
+    }

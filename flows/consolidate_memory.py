@@ -17,7 +17,8 @@ from tasks.unit import graph_flow
 
 @graph_flow("consolidate_memory", policies.BUILD)
 def consolidate_memory(
-    level: Annotated[int, Field(ge=1, le=3)] = 1, as_of: datetime | None = None
+    level: Annotated[int, Field(ge=1, le=3)] = 1,
+    as_of: datetime | None = None,
 ) -> dict[str, Any]:
     """Summarise the periods that are over, learn from what was read, and check that memory is
     whole.
@@ -28,4 +29,8 @@ def consolidate_memory(
     """
     summaries = pay_or_ask(consolidate, level, as_of)
     learned = learn_from_use()
-    return {"summaries": summaries, "learning": learned, "check": check_memory(write_out=True)}
+    return {
+        "summaries": summaries,
+        "learning": learned,
+        "check": check_memory(write_out=True),
+    }

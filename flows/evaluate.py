@@ -11,7 +11,10 @@ from tasks.unit import graph_flow
 
 
 @graph_flow("evaluate", policies.BUILD)
-def evaluate(questions: Path | None = None, recipes: str | None = None) -> dict[str, Any]:
+def evaluate(
+    questions: Path | None = None,
+    recipes: str | None = None,
+) -> dict[str, Any]:
     """Ask the serving snapshot a file of questions; fails when recall fell beyond what the
     questions' spread explains.
 

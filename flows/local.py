@@ -19,14 +19,20 @@ from hades.wiring import observe
 from tasks.unit import without_server
 
 
-def run(name: str, arguments: dict[str, Any], progress: Progress) -> Any:
+def run(
+    name: str,
+    arguments: dict[str, Any],
+    progress: Progress,
+) -> Any:
     """Run a flow with parameters as they were given; what it returns."""
     flow: Flow[..., Any] = getattr(importlib.import_module(f"{__package__}.{name}"), name)
     parameters = _validate(flow, arguments)
     settings = load_settings()
     observe(settings)
+
     if settings.prefect_api_url is not None:
         return flow(**parameters)
+
     with without_server(progress), span(f"hades.flow.{name}"):
         return flow.fn(**parameters)
 
@@ -37,10 +43,12 @@ def _validate(flow: Flow[..., Any], parameters: dict[str, Any]) -> dict[str, Any
     if unknown := sorted(set(parameters) - set(accepted)):
         takes = ", ".join(sorted(accepted)) or "none"
         raise SettingsError(f"{flow.name} has no parameter {', '.join(unknown)}; it takes {takes}")
+
     if missing := sorted(set(flow.parameters.required) - set(parameters)):
         raise SettingsError(
             f"{flow.name} needs {', '.join(missing)}; give each as -p {missing[0]}=..."
         )
+
     log = get_logger("flows")
     log.disabled = True  # it would print the validator's own record before our sentence
     try:

@@ -36,7 +36,12 @@ def embed_in_shards(night: Night) -> dict[str, Any]:
     began = time.perf_counter()
     report = run_flow(embed_shards)
     report["took"] = round(time.perf_counter() - began, 3)  # of all shards, not of the last task
-    say("%s: %s (%.1f s)", stage.title, stage.describe(report), report["took"])
+    say(
+        "%s: %s (%.1f s)",
+        stage.title,
+        stage.describe(report),
+        report["took"],
+    )
     tell_lineage(night, stage.name)
     return report
 
@@ -70,14 +75,26 @@ def nightly(
         from_stage: first stage to run; earlier ones are left out
     """
     night = begin(
-        as_of, time_box_minutes, sources=sources, mode=mode, keep=keep, from_stage=from_stage
+        as_of,
+        time_box_minutes,
+        sources=sources,
+        mode=mode,
+        keep=keep,
+        from_stage=from_stage,
     )
-    say("nightly: %s, of %s, from %s on", night.name, f"{night.as_of:%Y-%m-%d}", night.from_stage)
+    say(
+        "nightly: %s, of %s, from %s on",
+        night.name,
+        f"{night.as_of:%Y-%m-%d}",
+        night.from_stage,
+    )
+
     with summary_of(night) as report:
         past = build_if_past(night)
         if past is not None:
             report |= past
             return past
+
         run_night(
             night,
             lambda stage, night: RUNS[stage.name](night),
@@ -86,4 +103,5 @@ def nightly(
             report,
         )
         report |= write_report(night, report)
+
     return report

@@ -12,7 +12,8 @@ from tasks.unit import build_flow
 
 @build_flow("plan_then_apply")
 def plan_then_apply(
-    path: str | None = None, keep: Annotated[int, Field(ge=1)] = 7
+    path: str | None = None,
+    keep: Annotated[int, Field(ge=1)] = 7,
 ) -> dict[str, Any]:
     """Plan a build, wait until a person approves it, and do exactly that; others may build
     meanwhile.
@@ -23,8 +24,21 @@ def plan_then_apply(
     """
     plan = plan_build(path)
     if not plan["changes"]:
-        return {"plan": plan["plan"], "applied": False, "why": "nothing would change"}
+        return {
+            "plan": plan["plan"],
+            "applied": False,
+            "why": "nothing would change",
+        }
+
     if not is_approved(plan):
         why = f"HADES_APPROVAL_MINUTES is 0, so nobody is asked; hades apply {plan['plan']}"
-        return {"plan": plan["plan"], "applied": False, "why": why}
-    return {**apply_build(plan["plan"], keep), "applied": True}
+        return {
+            "plan": plan["plan"],
+            "applied": False,
+            "why": why,
+        }
+
+    return {
+        **apply_build(plan["plan"], keep),
+        "applied": True,
+    }

@@ -11,7 +11,10 @@ from tasks.unit import graph_flow
 
 
 @graph_flow("provision", {})
-def provision(check: bool = False, only: Literal["all", "memory"] | None = None) -> ProvisionReport:
+def provision(
+    check: bool = False,
+    only: Literal["all", "memory"] | None = None,
+) -> ProvisionReport:
     """Create every collection, index and view that is declared and not there; safe to repeat.
 
     Args:
@@ -22,4 +25,5 @@ def provision(check: bool = False, only: Literal["all", "memory"] | None = None)
     report = provision_store(only)
     if check and (problems := check_store()):
         raise StoreDamaged("; ".join(problems))
+
     return report

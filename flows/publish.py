@@ -16,7 +16,10 @@ from tasks.unit import build_flow
 
 
 @build_flow("publish")
-def publish(keep: Annotated[int, Field(ge=1)] = 7, as_of: datetime | None = None) -> dict[str, Any]:
+def publish(
+    keep: Annotated[int, Field(ge=1)] = 7,
+    as_of: datetime | None = None,
+) -> dict[str, Any]:
     """Check every contract, write a snapshot beside the serving one and move the pointer.
 
     Args:
@@ -24,5 +27,11 @@ def publish(keep: Annotated[int, Field(ge=1)] = 7, as_of: datetime | None = None
         as_of: the moment noted beside the snapshot; empty: today
     """
     contracts = check_or_ask(STORE_CONTRACTS)
-    night = replace(begin(as_of, keep=keep), accepted=rules_accepted(contracts))
-    return {"contracts": contracts, **run_alone("released", night)}
+    night = replace(
+        begin(as_of, keep=keep),
+        accepted=rules_accepted(contracts),
+    )
+    return {
+        "contracts": contracts,
+        **run_alone("released", night),
+    }

@@ -22,5 +22,13 @@ def reembed(keep: Annotated[int, Field(ge=1)] = 7) -> dict[str, Any]:
     """
     report = embed_again()
     states = embed_memory_again()
-    night_report = run_flow(nightly, mode="full", keep=keep)
-    return {"embedded": report, "memory": states, **night_report}
+    night_report = run_flow(
+        nightly,
+        mode="full",
+        keep=keep,
+    )
+    return {
+        "embedded": report,
+        "memory": states,
+        **night_report,
+    }

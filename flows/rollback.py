@@ -10,7 +10,8 @@ from tasks.unit import build_flow
 
 @build_flow("rollback")
 def rollback(
-    what: Literal["graph", "weights", "ranker"] = "graph", to: str | None = None
+    what: Literal["graph", "weights", "ranker"] = "graph",
+    to: str | None = None,
 ) -> dict[str, Any]:
     """Let an older graph serve again at once, and give the store the weights that belong to it.
 

@@ -29,4 +29,7 @@ def train_ranker(
     """
     night = begin(as_of, keep=keep)
     report = train_on(night, questions)
-    return {"ranker": report, "released": release_if(report["is_champion"], night)}
+    return {
+        "ranker": report,
+        "released": release_if(report["is_champion"], night),
+    }

@@ -18,4 +18,7 @@ def weigh_edges(as_of: datetime | None = None) -> dict[str, Any]:
         as_of: the moment freshness is counted from; empty: today
     """
     report = run_alone("weights", begin(as_of))
-    return {"weights": report, "contracts": check(["weights"])}
+    return {
+        "weights": report,
+        "contracts": check(["weights"]),
+    }

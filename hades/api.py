@@ -95,12 +95,23 @@ class Hades:
         self.embedder = embedder
         self.home = home
         self._language_model = language_model
-        self._context = IngestContext(store, embedder, tokenizer, home / "cache", **ingest_options)
+        self._context = IngestContext(
+            store,
+            embedder,
+            tokenizer,
+            home / "cache",
+            **ingest_options,
+        )
         self.ingest = Ingest(self._context)
         self._build_context = build_context
         default_tools = Tools(tokenizer, embedder)
         self._open_answers = answers or (
-            lambda: Answers(self.view, lambda: served(home), default_tools, rights=rights)
+            lambda: Answers(
+                self.view,
+                lambda: served(home),
+                default_tools,
+                rights=rights,
+            )
         )
 
     @property
@@ -113,7 +124,11 @@ class Hades:
     def estimate_triples(self) -> dict[str, int]:
         """What reading every text with the language model would cost."""
         language_model = self._require_language_model()
-        return estimate(self.store, self._context.tokenizer, language_model.model)
+        return estimate(
+            self.store,
+            self._context.tokenizer,
+            language_model.model,
+        )
 
     def read_triples(self, max_calls: int) -> dict[str, int]:
         """Let the language model read texts it has not read yet, at most `max_calls`, and derive
@@ -121,8 +136,18 @@ class Hades:
         """
         with self._context.hold("ingest"):
             language_model = self._require_language_model()
-            bill = extract(self.store, language_model, max_calls, self._context.progress)
-            derive_edges(self.store, self.embedder, self._context.progress)
+            bill = extract(
+                self.store,
+                language_model,
+                max_calls,
+                self._context.progress,
+            )
+            derive_edges(
+                self.store,
+                self.embedder,
+                self._context.progress,
+            )
+
         return bill
 
     def _require_language_model(self) -> LanguageModel:
@@ -130,6 +155,7 @@ class Hades:
             raise SettingsError(
                 "no language model is set; set HADES_LLM_BASE_URL and HADES_LLM_MODEL"
             )
+
         return self._language_model
 
     def forget(self, ids: Sequence[str]) -> Certificate:
@@ -140,16 +166,29 @@ class Hades:
         """
         with self._context.hold("forget"):
             past = past_documents(self.home, ids)
-            stored = [identifier for identifier in ids if not self._is_past(identifier, past)]
+            stored = []
+            for identifier in ids:
+                if not self._is_past(identifier, past):
+                    stored.append(identifier)
+
             words = find_own_words(self.store, stored)
             certificate = forget_documents(self.store, self.embedder, stored)
-            forgotten = [node_id("documents", row["key"]) for row in certificate.documents]
-            forget_history(self.home, [*forgotten, *past.values()], words)
+
+            forgotten = []
+            for row in certificate.documents:
+                forgotten.append(node_id("documents", row["key"]))
+
+            forget_history(
+                self.home,
+                [*forgotten, *past.values()],
+                words,
+            )
             retire_snapshots(self.home, utc_now())
             self.store.compact()
             removed = [*remove_plans(self.home)]
             removed += remove_copies(self.home, certificate.read_again)
             removed += remove_files(self.home, words)
+
         return replace(
             certificate,
             answers_removed=self._answer_cache.forget_everything(),
@@ -165,17 +204,20 @@ class Hades:
             if identifier not in past:
                 raise
             return True
+
         return False
 
     def forget_questions(self, ids: Sequence[str]) -> list[str]:
         """Remove questions from the log, with what was answered and judged; the ids that went."""
         keys = sorted({identifier.removeprefix(f"{QUERY_LOGS}/") for identifier in ids})
         logged_keys = self.store.get(QUERY_LOGS, keys, columns=["_key"]).column("_key").to_pylist()
+
         if missing := sorted(set(keys).difference(logged_keys)):
             raise HadesError(
                 f"no question of the log has the id {', '.join(missing)}; `hades queries` shows "
                 "those there are"
             )
+
         self._store.delete(QUERY_LOGS, keys=keys)
         self._store.compact()
         self._answer_cache.forget_everything()
@@ -189,20 +231,36 @@ class Hades:
         with self._context.hold("publish"):
             if self._build_context is None:
                 return publish(self.store, self.home)
+
             with keep_history(self._build_context):
                 return publish(self.store, self.home)
 
     def build(
-        self, *, as_of: datetime | None = None, mode: Mode = "auto", keep: int = 7
+        self,
+        *,
+        as_of: datetime | None = None,
+        mode: Mode = "auto",
+        keep: int = 7,
     ) -> dict[str, Any]:
         """Everything a night does: read again what is known, embed, derive, group, weigh, bridge,
         check, publish.
         """
         with self._context.hold("build"):
-            return build(self.build_context, self.ingest, begin(as_of, mode=mode, keep=keep))
+            return build(
+                self.build_context,
+                self.ingest,
+                begin(
+                    as_of,
+                    mode=mode,
+                    keep=keep,
+                ),
+            )
 
     def refresh_folder(
-        self, path: Path, kind: str, when_ready: Callable[[float], None] = lambda seconds: None
+        self,
+        path: Path,
+        kind: str,
+        when_ready: Callable[[float], None] = lambda seconds: None,
     ) -> dict[str, Any]:
         """Ingest a folder as `documents` or as `workspace`, build and publish, as `hades watch`
         does.
@@ -216,23 +274,36 @@ class Hades:
         phases = [Phase.NODES, Phase.CHUNKS] if is_first else _BEFORE_EDGES
         # A person waits: Arrow finds the same broken rows as Great Expectations, sooner.
         context = replace(self.build_context, engine="arrow")
+
         with self._context.hold("refresh"):
             known = entries(self._store)
             report = ingest_folder(path, phases).as_dict()
             pages = "" if is_first else self._publish_pages(context, known)
+
             if is_first:
                 self.publish()
             if is_first or pages:
                 when_ready(time.perf_counter() - began)
+
             night = begin(keep=1) if is_first else begin()
             # The folder was read just now.
-            short_night = replace(night, sources=(), learns=False)
+            short_night = replace(
+                night,
+                sources=(),
+                learns=False,
+            )
             snapshot = build(context, self.ingest, short_night)["released"]["snapshot"]
+
             if pages not in ("", snapshot):
                 discard(self.home, pages)  # no graph to go back to
+
         return {**report, "snapshot": snapshot}
 
-    def _publish_pages(self, context: BuildContext, known: Mapping[str, ManifestEntry]) -> str:
+    def _publish_pages(
+        self,
+        context: BuildContext,
+        known: Mapping[str, ManifestEntry],
+    ) -> str:
         """Publish the texts of the store with the graph as it was; the snapshot's id, empty where
         no document differs from the known ones.
 
@@ -240,21 +311,33 @@ class Hades:
         nothing between.
         """
         now = entries(self._store)
-        newer = {
-            entry.document
-            for key, entry in now.items()
-            if key not in known or known[key].sha256 != entry.sha256
-        }
+
+        newer = set()
+        for key, entry in now.items():
+            if key not in known or known[key].sha256 != entry.sha256:
+                newer.add(entry.document)
+
         if not (newer or known.keys() - now.keys()) or self._store.count(STANDING):
             return ""
+
         check_contracts(context, ("nodes", "chunks", CHUNK_VECTORS)).require()
 
         def approve(folder: Path) -> None:
-            check = check_contract(self._store, "snapshot", snapshot=folder, engine=context.engine)
+            check = check_contract(
+                self._store,
+                "snapshot",
+                snapshot=folder,
+                engine=context.engine,
+            )
             require_contracts([check])
 
         newer |= newer_documents(self.home)
-        return publish(self._store, self.home, approve=approve, newer=newer).snapshot
+        return publish(
+            self._store,
+            self.home,
+            approve=approve,
+            newer=newer,
+        ).snapshot
 
     @property
     def build_context(self) -> BuildContext:
@@ -263,8 +346,10 @@ class Hades:
             raise SettingsError(
                 "this graph was opened without a registry; open it with `open_hades` to build it"
             )
+
         if "_turns" in self.__dict__:
             self._turns.flush()
+
         return self._build_context
 
     @property
@@ -368,7 +453,12 @@ class Hades:
         """
         if only is None and domain is not None:
             only = DocumentFilter(domain)
-        only = within_rights(rights_of(self.home), only, _asker(as_user, groups, as_owner))
+
+        only = within_rights(
+            rights_of(self.home),
+            only,
+            _asker(as_user, groups, as_owner),
+        )
         retrieval = self.retrieve(
             text,
             recipe=recipe,
@@ -404,6 +494,7 @@ class Hades:
             self._turns.close()
         if "answers" in self.__dict__:
             self.answers.close()
+
         self._store.close()
 
     def __enter__(self) -> Self:
@@ -413,6 +504,10 @@ class Hades:
         self.close()
 
 
-def _asker(user: str | None, groups: Sequence[str], as_owner: bool) -> Readers:
+def _asker(
+    user: str | None,
+    groups: Sequence[str],
+    as_owner: bool,
+) -> Readers:
     """The names that whoever asks reads by."""
     return OWNER if as_owner else asker_of(user, groups)

@@ -75,7 +75,11 @@ class Turn:
     """The open account of one question. Stages follow each other; they do not nest."""
 
     def __init__(
-        self, caps: Caps, clock: Callable[[], float] = budget_seconds, *, loading_ms: float = 0.0
+        self,
+        caps: Caps,
+        clock: Callable[[], float] = budget_seconds,
+        *,
+        loading_ms: float = 0.0,
     ) -> None:
         """The clock runs from here on and never stops; `loading_ms` is what the process spent
         loading before.
@@ -109,8 +113,10 @@ class Turn:
         self.stages.append(stage)
         started = self.clock()
         deadline = self._deadline
+
         if timeout_ms is not None:
             deadline = min(deadline, started + timeout_ms / 1000)
+
         self._stage, self._stage_deadline = stage, deadline
         with span(f"hades.turn.{name}") as mark:
             try:
@@ -118,8 +124,14 @@ class Turn:
             finally:
                 stage.ms = (self.clock() - started) * 1000
                 self._stage, self._stage_deadline = self._between, self._deadline
-                mark.note(reads=stage.reads, work=stage.work, taken=stage.taken, given=stage.given)
+                mark.note(
+                    reads=stage.reads,
+                    work=stage.work,
+                    taken=stage.taken,
+                    given=stage.given,
+                )
                 mark.note(capped=stage.capped, early_stop=stage.early_stop)
+
                 if (watcher := _watcher.get()) is not None:
                     watcher(stage)
 
@@ -128,6 +140,7 @@ class Turn:
         """A shorter time for a part of the open stage."""
         deadline = self._stage_deadline
         self._stage_deadline = min(deadline, self.clock() + ms / 1000)
+
         try:
             yield
         finally:
@@ -137,8 +150,10 @@ class Turn:
         """How many of these documents may be read; they count as read from now on."""
         allowed = max(0, min(requested, self.caps.docs_max - self.reads_spent))
         self._stage.reads += allowed
+
         if allowed < requested:
             self.trimmed(Reason.BUDGET_DOCS)
+
         return allowed
 
     def count_work(self, entries: int, *, capped: bool = False) -> None:
@@ -168,6 +183,7 @@ class Turn:
         """
         if self.clock() < self._stage_deadline:
             return False
+
         self._stage.early_stop = True
         self.because(Reason.TIMEOUT)
         return True
@@ -178,6 +194,7 @@ class Turn:
         """
         if self._deadline - self.clock() > ms / 1000:
             return True
+
         self._stage.early_stop = True
         self.because(Reason.TIMEOUT)
         return False

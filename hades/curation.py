@@ -49,15 +49,18 @@ def check_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
     """The fields as they are stored; anything else than what may be edited raises `BadEdit`."""
     if not fields:
         raise BadEdit(f"no field was given; edit one of {', '.join(EntityFields.model_fields)}")
+
     try:
         values = EntityFields.model_validate(dict(fields)).model_dump(
-            mode="json", exclude_unset=True
+            mode="json",
+            exclude_unset=True,
         )
     except ValidationError as error:
         raise BadEdit(
             f"{explain_problem(error.errors()[0])}; an entity has the editable fields "
             f"{', '.join(EntityFields.model_fields)}"
         ) from None
+
     return dict(values)
 
 
@@ -66,6 +69,7 @@ def check_words(who: str, why: str) -> None:
     for parameter, text in (("who", who), ("why", why)):
         if len(text) > MAX_WORDS or not text.isprintable():
             raise BadEdit(f"`{parameter}` must be one line of at most {MAX_WORDS} characters")
+
     if not who.strip():
         raise BadEdit("`who` is empty; name the person responsible for the edit")
 
@@ -73,16 +77,21 @@ def check_words(who: str, why: str) -> None:
 def entity_row(store: RowStore, entity_id: str) -> Row:
     """The entity of an id or key, with what edits look at."""
     key = entity_id.removeprefix("entities/")
-    rows = (
-        store.get("entities", [key], columns=["_key", *CURATED]).to_pylist()
-        if is_legal_key(key)
-        else []
-    )
+    if is_legal_key(key):
+        rows = store.get(
+            "entities",
+            [key],
+            columns=["_key", *CURATED],
+        ).to_pylist()
+    else:
+        rows = []
+
     if not rows:
         raise BadEdit(
             f"no entity has the id {entity_id!r}; ids look like entities/ada_lovelace, as paths "
             "show them"
         )
+
     row: Row = rows[0]
     return row
 
@@ -94,25 +103,45 @@ def differing(row: Row, fields: Mapping[str, Any]) -> dict[str, Any]:
         changes["aliases"] = [
             alias for alias in changes["aliases"] if alias != fields.get("name", row["name"])
         ]
+
     return {name: value for name, value in changes.items() if row[name] != value}
 
 
 def list_edits(
-    store: RowStore, *, entity_id: str | None = None, state: EditState | None = None
+    store: RowStore,
+    *,
+    entity_id: str | None = None,
+    state: EditState | None = None,
 ) -> list[EntityEdit]:
     """Edits, oldest first: of one entity or of all, in one state or in any."""
-    where = [] if entity_id is None else [Term("entity", "==", entity_id.removeprefix("entities/"))]
+    if entity_id is None:
+        where = []
+    else:
+        where = [
+            Term(
+                "entity",
+                "==",
+                entity_id.removeprefix("entities/"),
+            )
+        ]
+
     if state is not None:
         where.append(Term("state", "==", str(state)))
+
     rows = from_rows(EntityEdit, scan_rows(store, EDITS, where=where))
     return sorted(rows, key=lambda edit: (edit.at, edit.key))
 
 
 def edit_named(store: RowStore, edit_id: str) -> EntityEdit:
     """The edit of an id, or `BadEdit`."""
-    rows = store.get(EDITS, [edit_id]).to_pylist() if is_legal_key(edit_id) else []
+    if is_legal_key(edit_id):
+        rows = store.get(EDITS, [edit_id]).to_pylist()
+    else:
+        rows = []
+
     if not rows:
         raise BadEdit(f"no edit has the id {edit_id!r}; `hades entity edits` lists them")
+
     return from_rows(EntityEdit, rows)[0]
 
 
@@ -121,10 +150,23 @@ def write_edit(store: RowStore, edit: EntityEdit) -> None:
     store.upsert(EDITS, to_table(EntityEdit, [edit]))
 
 
-def report_of(edit: EntityEdit, row: Row, *, changed: bool, note: str) -> EditReport:
+def report_of(
+    edit: EntityEdit,
+    row: Row,
+    *,
+    changed: bool,
+    note: str,
+) -> EditReport:
     """What became of an edit of the row that stood before."""
-    missing = edit.quorum - 1 - len(edit.approved_by) if edit.state == EditState.PENDING else 0
-    previous = {name: row.get(name) for name in edit.fields}
+    if edit.state == EditState.PENDING:
+        missing = edit.quorum - 1 - len(edit.approved_by)
+    else:
+        missing = 0
+
+    previous = {}
+    for name in edit.fields:
+        previous[name] = row.get(name)
+
     entity = node_id("entities", edit.entity)
     return EditReport(
         edit=edit.key,
@@ -161,24 +203,33 @@ def needs_of(
 ) -> tuple[str, ...]:
     """Why others must agree on an edit; empty when nobody must."""
     needs = []
-    identity: list[str] = [name for name in ("name", "type") if name in edit.fields]
+
+    identity: list[str] = []
+    for name in ("name", "type"):
+        if name in edit.fields:
+            identity.append(name)
+
     if "aliases" in edit.fields and set(row["aliases"]) - set(edit.fields["aliases"]):
         identity.append("aliases")
+
     degree = degree_of(store, row["_key"]) if identity else 0
     if degree > rules.degree:
         needs.append(
             f"{' and '.join(identity)} of an entity with {degree} relations: more than "
             f"{rules.degree} need a second say"
         )
+
     if edit.confidence < rules.confidence:
         needs.append(f"made with confidence {edit.confidence:g}, below {rules.confidence:g}")
-    overruled = {
-        earlier.who
-        for earlier in applied
-        if earlier.who != edit.who and set(earlier.fields) & set(edit.fields)
-    }
+
+    overruled = set()
+    for earlier in applied:
+        if earlier.who != edit.who and set(earlier.fields) & set(edit.fields):
+            overruled.add(earlier.who)
+
     if overruled:
         needs.append(f"overrules what {', '.join(sorted(overruled))} said")
+
     return tuple(needs)
 
 
@@ -191,18 +242,33 @@ def degree_of(store: RowStore, key: str) -> int:
 
 
 def approve(
-    store: GraphStore, edit_id: str, *, who: str, at: datetime, embedder: Embedder | None = None
+    store: GraphStore,
+    edit_id: str,
+    *,
+    who: str,
+    at: datetime,
+    embedder: Embedder | None = None,
 ) -> EditReport:
     """Stand behind somebody else's edit; it applies once enough parties do. Twice by the same party
     is once.
     """
     check_words(who, "")
     with store.transaction(COLLECTIONS) as transaction:
-        return agree(transaction, edit_named(transaction, edit_id), who, at, embedder)
+        return agree(
+            transaction,
+            edit_named(transaction, edit_id),
+            who,
+            at,
+            embedder,
+        )
 
 
 def agree(
-    store: RowStore, edit: EntityEdit, who: str, at: datetime, embedder: Embedder | None
+    store: RowStore,
+    edit: EntityEdit,
+    who: str,
+    at: datetime,
+    embedder: Embedder | None,
 ) -> EditReport:
     """The same inside a transaction."""
     row = entity_row(store, edit.entity)
@@ -210,17 +276,35 @@ def agree(
         raise BadEdit(
             f"edit {edit.key} was undone by {edit.undone_by}; make it again if it is right"
         )
+
     if edit.state == EditState.APPLIED or who in edit.approved_by:
-        return report_of(edit, row, changed=False, note="it stood so already")
+        return report_of(
+            edit,
+            row,
+            changed=False,
+            note="it stood so already",
+        )
     if who == edit.who:
         raise BadEdit(f"edit {edit.key} was made by {who}; another person must approve it")
+
     approved = edit.model_copy(update={"approved_by": (*edit.approved_by, who)})
     if 1 + len(approved.approved_by) < approved.quorum:
         write_edit(store, approved)
         return report_of(
-            approved, row, changed=True, note="noted; more parties must agree before it applies"
+            approved,
+            row,
+            changed=True,
+            note="noted; more parties must agree before it applies",
         )
-    return change_state(store, approved, row, embedder, state=str(EditState.APPLIED), applied_at=at)
+
+    return change_state(
+        store,
+        approved,
+        row,
+        embedder,
+        state=str(EditState.APPLIED),
+        applied_at=at,
+    )
 
 
 def change_state(
@@ -230,10 +314,17 @@ def change_state(
     changed = edit.model_copy(update=state)
     write_edit(store, changed)
     refresh_entities(store, [edit.entity], embedder)
+
     if {"name", "type"} & set(edit.fields):
         # Topics are named after their members, and people are placed otherwise.
         stage_ledger.reopen(store)
-    return report_of(changed, row, changed=True, note=SERVED)
+
+    return report_of(
+        changed,
+        row,
+        changed=True,
+        note=SERVED,
+    )
 
 
 def update_entity(
@@ -255,8 +346,10 @@ def update_entity(
     """
     requested = check_fields(fields)
     check_words(who, why)
+
     if not 0.0 <= confidence <= 1.0:
         raise BadEdit(f"confidence is {confidence}; give a number from 0 to 1")
+
     with store.transaction(COLLECTIONS) as transaction:
         row = entity_row(transaction, entity_id)
         nature = as_derived(row)["type"]
@@ -265,11 +358,19 @@ def update_entity(
                 f"{node_id('entities', row['_key'])} is a {nature} by its source; its type cannot "
                 "be edited"
             )
+
         changes = differing(row, requested)
         entity_edits = list_edits(transaction, entity_id=row["_key"])
         if not changes:
             return _report_unchanged(row, requested, entity_edits)
-        key = content_key("edit", row["_key"], canonical_json(changes), who, at.isoformat())
+
+        key = content_key(
+            "edit",
+            row["_key"],
+            canonical_json(changes),
+            who,
+            at.isoformat(),
+        )
         new_edit = EntityEdit(
             key=key,
             entity=row["_key"],
@@ -280,32 +381,77 @@ def update_entity(
             at=at,
             confidence=confidence,
         )
-        waiting = [edit for edit in entity_edits if edit.state == EditState.PENDING]
+
+        waiting = []
+        for edit in entity_edits:
+            if edit.state == EditState.PENDING:
+                waiting.append(edit)
+
         same = next((edit for edit in waiting if edit.fields == changes), None)
         if same is not None and same.who == who:
             note = "it waits already; somebody else must agree"
-            return report_of(same, row, changed=False, note=note)
+            return report_of(
+                same,
+                row,
+                changed=False,
+                note=note,
+            )
+
         if same is not None:
             return agree(transaction, same, who, at, embedder)
-        applied = [edit for edit in entity_edits if edit.state == EditState.APPLIED]
+
+        applied = []
+        for edit in entity_edits:
+            if edit.state == EditState.APPLIED:
+                applied.append(edit)
+
         needs = needs_of(transaction, row, new_edit, applied, rules)
         if not needs:
             state = str(EditState.APPLIED)
-            return change_state(transaction, new_edit, row, embedder, state=state, applied_at=at)
-        new_edit = new_edit.model_copy(update={"needs": needs, "quorum": rules.quorum})
+            return change_state(
+                transaction,
+                new_edit,
+                row,
+                embedder,
+                state=state,
+                applied_at=at,
+            )
+
+        new_edit = new_edit.model_copy(
+            update={
+                "needs": needs,
+                "quorum": rules.quorum,
+            }
+        )
         write_edit(transaction, new_edit)
         note = "it waits: somebody else must agree (`hades entity approve`)"
-        return report_of(new_edit, row, changed=True, note=note)
+        return report_of(
+            new_edit,
+            row,
+            changed=True,
+            note=note,
+        )
 
 
-def _report_unchanged(row: Row, requested: Row, edits: Sequence[EntityEdit]) -> EditReport:
+def _report_unchanged(
+    row: Row,
+    requested: Row,
+    edits: Sequence[EntityEdit],
+) -> EditReport:
     """The edit that made the entity say so, or none where the documents do."""
     matching = [
         edit for edit in edits if edit.state == EditState.APPLIED and edit.fields == requested
     ]
     note = "the entity says so already"
+
     if matching:
-        return report_of(matching[-1], row, changed=False, note=note)
+        return report_of(
+            matching[-1],
+            row,
+            changed=False,
+            note=note,
+        )
+
     entity = node_id("entities", row["_key"])
     previous = {name: row[name] for name in requested}
     return EditReport(
@@ -340,7 +486,13 @@ def undo(
         edit = edit_named(transaction, edit_id)
         row = entity_row(transaction, edit.entity)
         if edit.state == EditState.UNDONE:
-            return report_of(edit, row, changed=False, note=f"{edit.undone_by} undid it already")
+            return report_of(
+                edit,
+                row,
+                changed=False,
+                note=f"{edit.undone_by} undid it already",
+            )
+
         state = {
             "state": str(EditState.UNDONE),
             "undone_by": who,
@@ -348,7 +500,19 @@ def undo(
             "undone_why": why,
         }
         if edit.state == EditState.APPLIED:
-            return change_state(transaction, edit, row, embedder, **state)
+            return change_state(
+                transaction,
+                edit,
+                row,
+                embedder,
+                **state,
+            )
+
         undone = edit.model_copy(update=state)
         write_edit(transaction, undone)
-        return report_of(undone, row, changed=True, note="it had not been applied")
+        return report_of(
+            undone,
+            row,
+            changed=True,
+            note="it had not been applied",
+        )

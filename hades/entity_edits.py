@@ -38,7 +38,8 @@ Edits = Mapping[str, Sequence[EntityEdit]]  # by entity key, in the order in whi
 
 
 def standing_edits(
-    store: RowStore, entities: Sequence[str] | None = None
+    store: RowStore,
+    entities: Sequence[str] | None = None,
 ) -> dict[str, list[EntityEdit]]:
     """The edits that are applied, of these entities (keys) or of all; of two the one applied later
     comes later.
@@ -46,10 +47,15 @@ def standing_edits(
     where = [Term("state", "==", str(EditState.APPLIED))]
     if entities is not None:
         where.append(Term("entity", "in", sorted(entities)))
+
     rows = from_rows(EntityEdit, scan_rows(store, EDITS, where=where))
     by_entity: dict[str, list[EntityEdit]] = {}
-    for edit in sorted(rows, key=lambda edit: (edit.applied_at or edit.at, edit.key)):
+    for edit in sorted(
+        rows,
+        key=lambda edit: (edit.applied_at or edit.at, edit.key),
+    ):
         by_entity.setdefault(edit.entity, []).append(edit)
+
     return by_entity
 
 
@@ -60,6 +66,7 @@ def fingerprint(edits: Edits) -> list[tuple[str, str, str]]:
         for edit in edits[entity]:
             content = canonical_json([edit.fields, edit.applied_at])
             parts.append((edit.key, entity, content))
+
     return parts
 
 
@@ -68,15 +75,29 @@ def with_edits(entities: pa.Table, edits: Edits) -> pa.Table:
     edited_keys = pa.array(sorted(edits), pa.string())
     has_edits = pc.is_in(entities.column("_key"), value_set=edited_keys)
     rows = entities.filter(has_edits).to_pylist()
+
     if not rows:
         return entities
-    edited_rows = [{**row, **edited(row, edits[row["_key"]])} for row in rows]
+
+    edited_rows = []
+    for row in rows:
+        edited_rows.append(
+            {
+                **row,
+                **edited(row, edits[row["_key"]]),
+            }
+        )
+
     edited_table = pa.Table.from_pylist(edited_rows, schema=entities.schema)
     merged = pa.concat_tables([entities.filter(pc.invert(has_edits)), edited_table])
     return merged.take(pc.sort_indices(merged.column("_key"))).combine_chunks()
 
 
-def refresh_entities(store: RowStore, keys: Sequence[str], embedder: Embedder | None = None) -> int:
+def refresh_entities(
+    store: RowStore,
+    keys: Sequence[str],
+    embedder: Embedder | None = None,
+) -> int:
     """Bring stored entities to what documents and standing edits say; how many changed.
 
     A changed name needs a new vector: made here where there is an embedder, else left out until the
@@ -85,19 +106,26 @@ def refresh_entities(store: RowStore, keys: Sequence[str], embedder: Embedder | 
     edits = standing_edits(store, keys)
     columns = ["_key", *CURATED, "vector_of"]
     changed: list[Row] = []
+
     renamed: list[Row] = []
     for row in store.get("entities", sorted(keys), columns=columns).to_pylist():
         expected = edited(as_derived(row), edits.get(row["_key"], ()))
         if all(expected[name] == row[name] for name in CURATED):
             continue
+
         changed_row = {"_key": row["_key"], **expected}
         changed.append(changed_row)
         if expected["name"] != row["name"] and row["vector_of"] == NAME:
             renamed.append(changed_row)
+
     if changed:
         store.patch("entities", as_table("entities", changed))
     if renamed:
-        store.patch("entities", as_table("entities", _name_vectors(renamed, embedder)))
+        store.patch(
+            "entities",
+            as_table("entities", _name_vectors(renamed, embedder)),
+        )
+
     return len(changed)
 
 
@@ -106,19 +134,36 @@ def edited(row: Row, edits: Sequence[EntityEdit]) -> Row:
     metadata.
     """
     derived = {name: row[name] for name in CURATED}
+
     overrides: Row = {}
     for edit in edits:
         overrides.update(edit.fields)
+
     curated = {**derived, **overrides}
     if "name" in overrides:
-        curated |= {"name_lower": curated["name"].lower(), "canonical_name": curated["name"]}
+        curated |= {
+            "name_lower": curated["name"].lower(),
+            "canonical_name": curated["name"],
+        }
         former_names = [*row["aliases"], row["name"]]  # texts go on calling it so
         curated["aliases"] = overrides.get("aliases", former_names)
+
     if "name" in overrides or "aliases" in overrides:
         curated["aliases"] = sorted(set(curated["aliases"]) - {curated["name"]})
-    hidden = {name: derived[name] for name in CURATED if curated[name] != derived[name]}
+
+    hidden = {}
+    for name in CURATED:
+        if curated[name] != derived[name]:
+            hidden[name] = derived[name]
+
     if hidden:
-        curated["metadata"] = canonical_json({**orjson.loads(row["metadata"]), DERIVED: hidden})
+        curated["metadata"] = canonical_json(
+            {
+                **orjson.loads(row["metadata"]),
+                DERIVED: hidden,
+            }
+        )
+
     return curated
 
 
@@ -127,17 +172,35 @@ def as_derived(row: Row) -> Row:
     metadata = orjson.loads(row["metadata"])
     hidden = metadata.pop(DERIVED, None)
     stored = {name: row[name] for name in CURATED}
+
     if hidden is None:
         return stored
-    return {**stored, **hidden, "metadata": canonical_json(metadata)}
+
+    return {
+        **stored,
+        **hidden,
+        "metadata": canonical_json(metadata),
+    }
 
 
 def _name_vectors(rows: Sequence[Row], embedder: Embedder | None) -> list[Row]:
     if embedder is None:
-        return [{"_key": row["_key"], "embedding": None, "embedding_model": None} for row in rows]
+        return [
+            {
+                "_key": row["_key"],
+                "embedding": None,
+                "embedding_model": None,
+            }
+            for row in rows
+        ]
+
     vectors = embedder.embed([row["name"] for row in rows])
     tag = embedder.model.tag
     return [
-        {"_key": row["_key"], "embedding": vector.tolist(), "embedding_model": tag}
+        {
+            "_key": row["_key"],
+            "embedding": vector.tolist(),
+            "embedding_model": tag,
+        }
         for row, vector in zip(rows, vectors, strict=True)
     ]

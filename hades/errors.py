@@ -21,13 +21,16 @@ def explain_problem(problem: Mapping[str, Any], whole: str = "") -> str:
     place = ".".join(str(part) for part in problem["loc"])
     if problem["type"] == "missing":
         return f"{place} is missing"
+
     message = plain_message(str(problem["msg"]))
     message = message[:1].lower() + message[1:]
     if not place:
         return f"{whole}: {message}" if whole else message
+
     value = repr(problem["input"])
     if len(value) > _LONGEST_VALUE:
         value = f"{value[:_LONGEST_VALUE]}..."
+
     return f"{place} is {value}: {message}"
 
 
@@ -62,12 +65,19 @@ class UnknownCollection(StoreError):
 class BadRows(StoreError):
     """Rows that break a rule. Nothing was written."""
 
-    def __init__(self, collection: str, row: int | None, rule: str, key: str | None = None) -> None:
+    def __init__(
+        self,
+        collection: str,
+        row: int | None,
+        rule: str,
+        key: str | None = None,
+    ) -> None:
         place = collection
         if row is not None:
             place += f" row {row}"
         if key:
             place += f" (_key {key!r})"
+
         super().__init__(f"{place}: {rule}; nothing was written")
         self.collection = collection
         self.row = row

@@ -17,30 +17,50 @@ from pathlib import Path
 from typing import IO
 
 
-def write_whole(path: Path, content: bytes | str, rights: int = 0o666) -> Path:
+def write_whole(
+    path: Path,
+    content: bytes | str,
+    rights: int = 0o666,
+) -> Path:
     """Replace a file in one step: readers see the old one or the new one, also when the writer is
     killed.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+
     try:
-        handle = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, rights)
+        handle = os.open(
+            partial,
+            os.O_WRONLY | os.O_CREAT | os.O_EXCL,
+            rights,
+        )
         with os.fdopen(handle, "wb") as file:
             file.write(content.encode("utf-8", "replace") if isinstance(content, str) else content)
             file.flush()
             os.fsync(file.fileno())
+
         return partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)
 
 
-def append_line(path: Path, record: Mapping[str, object], rights: int = 0o666) -> Path:
+def append_line(
+    path: Path,
+    record: Mapping[str, object],
+    rights: int = 0o666,
+) -> Path:
     """Add an object to a file of JSON lines in one write, so that processes that share the file
     never mix theirs.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    with open(path, "ab", buffering=0, opener=partial(os.open, mode=rights)) as file:
+    with open(
+        path,
+        "ab",
+        buffering=0,
+        opener=partial(os.open, mode=rights),
+    ) as file:
         file.write(json.dumps(record, ensure_ascii=False).encode("utf-8", "replace") + b"\n")
+
     return path
 
 
@@ -54,6 +74,7 @@ def explain_full_disk(folder: Path) -> str | None:
     free = shutil.disk_usage(folder).free
     if free >= _FULL_BYTES:
         return None
+
     return (
         f"the disk of HADES_HOME is full ({free:,} bytes free at {folder}); free some space "
         "there, for example by `hades discard` of a snapshot that `hades snapshots` lists, and "
@@ -70,6 +91,7 @@ def make_private_folder(folder: Path) -> Path:
     if not folder.exists():
         make_private_folder(folder.parent)
         folder.mkdir(mode=OWNER_ONLY, exist_ok=True)
+
     return folder
 
 
@@ -102,12 +124,14 @@ class FileLock:
         """Take it: None, or the sentence of the process that holds it."""
         self._path.parent.mkdir(parents=True, exist_ok=True)
         file = self._path.open("a+", encoding="utf-8")
+
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             with file:
                 file.seek(0)
                 return file.read() or "another command"  # it has not written its name yet
+
         file.truncate(0)
         file.write(who)
         file.flush()

@@ -28,7 +28,11 @@ def write_model(path: Path, model: RankerModel) -> None:
     """Put a model into a file."""
     signature, numbers = pack(model)
     content = BytesIO()
-    np.savez(content, signature=np.frombuffer(signature, np.uint8), numbers=numbers)
+    np.savez(
+        content,
+        signature=np.frombuffer(signature, np.uint8),
+        numbers=numbers,
+    )
     write_whole(path, content.getvalue())
 
 
@@ -57,6 +61,7 @@ def load_ranker(home: Path, generation: str) -> RankerModel:
     model = read_model(path_of(home, generation))
     if generation_of(model) != generation:
         raise BadModel(f"{path_of(home, generation)} was changed after it was written; train again")
+
     return model
 
 

@@ -62,7 +62,15 @@ def reopen(store: RowStore) -> None:
     """
     keys = list(scan_values(store, "build_stages", "_key"))
     if keys:
-        store.patch("build_stages", pa.table({"_key": keys, "digest": [""] * len(keys)}))
+        store.patch(
+            "build_stages",
+            pa.table(
+                {
+                    "_key": keys,
+                    "digest": [""] * len(keys),
+                }
+            ),
+        )
 
 
 def digest_of(*parts: object) -> str:

@@ -121,7 +121,10 @@ def remote_options(settings: Settings) -> dict[str, Any]:
 
 @contextmanager
 def _open_past(
-    settings: Settings, folder: Path, progress: ProgressReport | None, embedder: Embedder
+    settings: Settings,
+    folder: Path,
+    progress: ProgressReport | None,
+    embedder: Embedder,
 ) -> Iterator[tuple[BuildContext, Ingest]]:
     """A graph of its own in a folder, with nothing of servers: what is built there is kept, or
     thrown away, whole.
@@ -135,7 +138,11 @@ def _open_past(
             "approval_minutes": 0.0,
         }
     )
-    with open_hades(own_settings, progress=progress, embedder=embedder) as hades:
+    with open_hades(
+        own_settings,
+        progress=progress,
+        embedder=embedder,
+    ) as hades:
         registry = FileTracker(folder / "registry.db", folder / "artifacts")
         yield replace(hades.build_context, open_tracker=lambda: registry), hades.ingest
 
@@ -153,7 +160,9 @@ _built_here: ContextVar[Set[str]] = ContextVar("graphs that are built here", def
 
 @contextmanager
 def hold_build(
-    command: str, settings: Settings | None = None, wait_seconds: float | None = None
+    command: str,
+    settings: Settings | None = None,
+    wait_seconds: float | None = None,
 ) -> Iterator[None]:
     """Be the only command that builds this graph: on its home, or in its database for every home.
 
@@ -163,11 +172,21 @@ def hold_build(
     from hades.night.context import BUILD_CHECKS, wait_to_build
 
     settings = settings or load_settings()
-    limit = settings.build_wait_seconds if wait_seconds is None else wait_seconds
-    graph = settings.arango_database if settings.store == "arango" else str(settings.home.resolve())
+
+    if wait_seconds is None:
+        limit = settings.build_wait_seconds
+    else:
+        limit = wait_seconds
+
+    if settings.store == "arango":
+        graph = settings.arango_database
+    else:
+        graph = str(settings.home.resolve())
+
     if graph in _built_here.get():
         yield
         return
+
     make_private_folder(settings.home)
     with ExitStack() as stack:
         if settings.store == "arango":
@@ -181,6 +200,7 @@ def hold_build(
             stack.callback(BUILD_CHECKS.pop, home)
         else:
             lock = stack.enter_context(closing(FileLock(settings.home / ".build.lock")))
+
         wait_to_build(lock.claim, command, limit)
         graphs = {graph, *_built_here.get()}
         _built_here.set(graphs)  # the threads of this build share this set
@@ -190,7 +210,9 @@ def hold_build(
 
 @contextmanager
 def open_build_context(
-    settings: Settings, *, progress: ProgressReport | None = None
+    settings: Settings,
+    *,
+    progress: ProgressReport | None = None,
 ) -> Iterator[BuildContext]:
     """What a build works with; the model is named but not loaded, the registry opened when it is
     first asked.
@@ -201,7 +223,9 @@ def open_build_context(
 
 @contextmanager
 def open_memory(
-    settings: Settings | None = None, *, mode: Mode = Mode.READ_WRITE
+    settings: Settings | None = None,
+    *,
+    mode: Mode = Mode.READ_WRITE,
 ) -> Iterator[Memory]:
     """The memory kept in the store of the settings, closed at the end.
 
@@ -209,10 +233,12 @@ def open_memory(
     """
     settings = settings or load_settings()
     is_there = settings.store == "arango" or store_file(settings).exists()
+
     if mode is Mode.READ_ONLY and is_there:
         memory_store = _open_memory_to_read(settings)
     else:
         memory_store = open_written_store(settings)
+
     with closing(memory_store) as store:
         language_model = open_language_model(settings)
         yield Memory(
@@ -224,7 +250,10 @@ def open_memory(
         )
 
 
-def open_answers(settings: Settings | None = None, embedder: Embedder | None = None) -> Answers:
+def open_answers(
+    settings: Settings | None = None,
+    embedder: Embedder | None = None,
+) -> Answers:
     """What answers questions of the graph of the settings: reads only, loads no more than the
     embedder needs.
     """
@@ -238,13 +267,25 @@ def open_answers(settings: Settings | None = None, embedder: Embedder | None = N
         settings.hipporag,
         beliefs=StoredBeliefs(lambda: open_store(settings, Mode.READ_ONLY), check),
         swapping=ExplorationRules(settings.learning.explore, settings.learning.explore_seed),
-        memory=StoredMemorySearch(lambda: _open_memory_to_read(settings), settings.home, check),
+        memory=StoredMemorySearch(
+            lambda: _open_memory_to_read(settings),
+            settings.home,
+            check,
+        ),
         changes=KeptChanges(settings.home, lambda: open_store(settings, Mode.READ_ONLY)),
     )
     open_current = partial(_open_view_or_empty, settings, tools)
     rights = rights_of(settings.home)
+
     if settings.view == "arango":
-        return Answers(open_current, lambda: "live", tools, settings.plan, rights=rights)
+        return Answers(
+            open_current,
+            lambda: "live",
+            tools,
+            settings.plan,
+            rights=rights,
+        )
+
     return Answers(
         open_current,
         partial(served, settings.home),
@@ -263,14 +304,17 @@ def _open_memory_to_read(settings: Settings) -> GraphStore:
     store = open_store(settings, Mode.READ_ONLY)
     if settings.store != "sqlite":
         return store
+
     try:
         store.count("memory_states")
     except NotProvisioned:
         store.close()
         if not store_file(settings).exists():
             raise
+
         open_written_store(settings).close()
         return open_store(settings, Mode.READ_ONLY)
+
     return store
 
 
@@ -296,7 +340,9 @@ def _unbuilt_workspace(settings: Settings) -> Callable[[], CodeIndex | None]:
         from hades.night.code_workspace import UnbuiltWorkspace
 
         return UnbuiltWorkspace(
-            lambda: _known_workspaces(settings), settings.home.resolve(), MiniLmTokenizer()
+            lambda: _known_workspaces(settings),
+            settings.home.resolve(),
+            MiniLmTokenizer(),
         )
 
     return lambda: opened().index()
@@ -336,14 +382,17 @@ def open_view(settings: Settings, snapshot: str | None = None) -> OpenView:
     opened = _opened_graph.get()
     if opened is not None and (snapshot or served(settings.home)) == opened.view.info.snapshot:
         return opened.view
+
     if settings.view == "arango":
         from hades.stores.arango.neighbourhood import ArangoView
 
         view = ArangoView(
-            _open_arango(settings, Mode.READ_ONLY), lambda: _open_local_snapshot(settings)
+            _open_arango(settings, Mode.READ_ONLY),
+            lambda: _open_local_snapshot(settings),
         )
         view.info  # noqa: B018 - read once here, so that the first turn does not spend time on it
         return view
+
     return open_snapshot(settings.home, snapshot)
 
 
@@ -352,12 +401,19 @@ def _open_local_snapshot(settings: Settings) -> GraphView | None:
     has none.
     """
     try:
-        return open_snapshot(settings.home, replaces="rows that a large write has half changed")
+        return open_snapshot(
+            settings.home,
+            replaces="rows that a large write has half changed",
+        )
     except SnapshotError:
         return None
 
 
-def open_store(settings: Settings, mode: Mode, busy_seconds: float | None = None) -> GraphStore:
+def open_store(
+    settings: Settings,
+    mode: Mode,
+    busy_seconds: float | None = None,
+) -> GraphStore:
     """The store the settings name, opened for what the caller may do; nothing is created before
     `provision`.
 
@@ -368,7 +424,12 @@ def open_store(settings: Settings, mode: Mode, busy_seconds: float | None = None
         return _open_arango(settings, mode)
     if settings.branch is not None and mode is not Mode.READ_ONLY:
         _copy_store(settings.trunk, settings.home)
-    return SqliteStore.open(store_file(settings), mode, busy_seconds)
+
+    return SqliteStore.open(
+        store_file(settings),
+        mode,
+        busy_seconds,
+    )
 
 
 _STORE = "graph.db"
@@ -384,18 +445,23 @@ def _copy_store(home: Path, branch: Path) -> None:
     """Give a branch the store as it is now, if it has none of its own yet."""
     if (branch / _STORE).exists() or not (home / _STORE).exists():
         return
+
     with hold_lock(branch / ".store.lock"):
         if not (branch / _STORE).exists():
             half = branch / f".{_STORE}.copy"
             half.unlink(missing_ok=True)
             copy_database(home / _STORE, half)
+
             with closing(SqliteStore.open(half, Mode.READ_ONLY)) as store:
                 write_base(branch, store)
+
             half.rename(branch / _STORE)
 
 
 def open_briefly(
-    settings: Settings, mode: Mode = Mode.READ_ONLY, busy_seconds: float | None = None
+    settings: Settings,
+    mode: Mode = Mode.READ_ONLY,
+    busy_seconds: float | None = None,
 ) -> GraphStore:
     """The store for what a question can do without: a server that does not answer at once counts
     as away, and for a while is not asked again.
@@ -421,8 +487,10 @@ def open_written_store(settings: Settings, mode: Mode = Mode.READ_WRITE) -> Grap
     make_private_folder(settings.home)
     if settings.store != "sqlite":
         return open_store(settings, mode)
+
     for name in branches(settings.home):  # which begin as the store is before this write
         _copy_store(settings.home, settings.home / BRANCHES / name)
+
     store = open_store(settings, Mode.ADMIN)
     store.provision()
     return store
@@ -436,15 +504,19 @@ def open_embedder(settings: Settings) -> Embedder:
         return HashingEmbedder()
     if settings.embedder == "minilm":
         return MiniLmEmbedder(model_cache(settings), device=settings.device)
+
     model = settings.embedder_model or settings.llm_model
     if settings.llm_base_url is None or model is None:
         raise SettingsError(
             "HADES_EMBEDDER is 'openai', which needs HADES_LLM_BASE_URL and HADES_EMBEDDER_MODEL; "
             "set both"
         )
+
     key = settings.llm_api_key
     return OpenAIEmbedder(
-        settings.llm_base_url, model, api_key=key.get_secret_value() if key else None
+        settings.llm_base_url,
+        model,
+        api_key=key.get_secret_value() if key else None,
     )
 
 
@@ -457,6 +529,7 @@ def paid_models(settings: Settings) -> PaidModels:
         writer = settings.llm_model or ""
         if settings.embedder == "openai":
             embedder = settings.embedder_model or writer
+
     return PaidModels(
         embedder=embedder,
         embedder_price=settings.embedder_price,
@@ -471,6 +544,7 @@ def open_language_model(settings: Settings) -> LanguageModel | None:
     """The language model the settings name, or None: everything works without one."""
     if settings.llm_base_url is None or settings.llm_model is None:
         return None
+
     key = settings.llm_api_key
     return OpenAILanguageModel(
         settings.llm_base_url,
@@ -488,18 +562,33 @@ def open_tracker(settings: Settings) -> Tracker:
     """
     home = settings.home.resolve()
     is_plain = settings.branch is not None or find_spec("mlflow") is None
+
     if settings.mlflow_uri is None and is_plain:
         return FileTracker(home / "registry.db", home / "artifacts")
+
     uri = settings.mlflow_uri or f"sqlite:///{home / 'mlflow.db'}"
     is_served = urlsplit(uri).scheme in ("http", "https")
     artifacts = None if is_served else home / "artifacts"
+
     # A home of its own needs no second name.
-    tenant = None if settings.mlflow_uri is None else settings.tenant
-    return MlflowTracker(uri, home / "mlflow.lock", artifacts, tenant)
+    if settings.mlflow_uri is None:
+        tenant = None
+    else:
+        tenant = settings.tenant
+
+    return MlflowTracker(
+        uri,
+        home / "mlflow.lock",
+        artifacts,
+        tenant,
+    )
 
 
 def tell_feedback(
-    settings: Settings, query_id: str, judged: Mapping[str, object], who: str
+    settings: Settings,
+    query_id: str,
+    judged: Mapping[str, object],
+    who: str,
 ) -> None:
     """Feedback as assessments of the turn's trace, where the MLflow server of the settings is sent
     the traces.
@@ -508,7 +597,12 @@ def tell_feedback(
     if settings.mlflow_uri is None or not collector:
         return
     if collector == urlsplit(settings.mlflow_uri).netloc:
-        log_feedback(settings.mlflow_uri, query_id, judged, who)
+        log_feedback(
+            settings.mlflow_uri,
+            query_id,
+            judged,
+            who,
+        )
 
 
 def model_cache(settings: Settings) -> Path:
@@ -516,17 +610,25 @@ def model_cache(settings: Settings) -> Path:
     return settings.home / "cache" / "models"
 
 
-def _open_arango(settings: Settings, mode: Mode, *, is_brief: bool = False) -> ArangoStore:
+def _open_arango(
+    settings: Settings,
+    mode: Mode,
+    *,
+    is_brief: bool = False,
+) -> ArangoStore:
     from hades.stores.arango.client import Account, ArangoEndpoints
     from hades.stores.arango.store import ArangoStore, brief_limits
 
     accounts = []
+
     if settings.arango_rw_user is not None and settings.arango_rw_password is not None:
         password = settings.arango_rw_password.get_secret_value()
         accounts.append(Account(settings.arango_rw_user, password, "rw"))
+
     if settings.arango_ro_user is not None and settings.arango_ro_password is not None:
         password = settings.arango_ro_password.get_secret_value()
         accounts.append(Account(settings.arango_ro_user, password, "ro"))
+
     endpoints = ArangoEndpoints(
         url=settings.arango_url,
         database=settings.arango_database,

@@ -18,7 +18,11 @@ BLOCK_ROWS = 32_768  # intermediate arrays of a block stay in the processor's ca
 
 def unit_rows(rows: NDArray[Any]) -> Singles:
     """(n, dim) float32: each row at length one; a zero row stays zero."""
-    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    lengths = np.linalg.norm(
+        rows,
+        axis=1,
+        keepdims=True,
+    )
     scaled: Singles = (rows / np.where(lengths > 0, lengths, 1)).astype(np.float32)
     return scaled
 

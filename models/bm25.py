@@ -37,6 +37,7 @@ class Bm25:
             if 0 <= term < len(self.rarity):
                 postings = slice(int(self.starts[term]), int(self.starts[term + 1]))
                 scores[self.row[postings]] += self.share[postings] * (weight * self.rarity[term])
+
         return scores
 
 
@@ -54,7 +55,10 @@ def fit_bm25(
     """
     from scipy import sparse  # a tenth of a second to load, and only fitting needs it
 
-    counts = sparse.coo_array((times, (row, term)), shape=(max(rows, 1), max(terms, 1))).tocsc()
+    counts = sparse.coo_array(
+        (times, (row, term)),
+        shape=(max(rows, 1), max(terms, 1)),
+    ).tocsc()
     counts.sort_indices()
     lengths = np.asarray(counts.sum(axis=1), np.float64)[:rows]
     mean = mean_length or (lengths.mean() if lengths.any() else 1.0)

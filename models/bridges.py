@@ -39,7 +39,11 @@ def path_cost(logs: Sequence[float]) -> float:
 
 
 def bridge_labels(
-    weight: Floats, tail_topic: Longs, head_topic: Longs, never: Flags, threshold: float
+    weight: Floats,
+    tail_topic: Longs,
+    head_topic: Longs,
+    never: Flags,
+    threshold: float,
 ) -> Flags:
     """Which edges are bridges: heavy enough, of a type that may be one, between two topics
     (requirement X-46).
@@ -91,25 +95,46 @@ class Region:
     def within(self, size: int) -> Region:
         """The same region with only its first topics."""
         cut = slice(size)
-        return Region(self.topics[cut], self.first[cut, cut], self.last[cut, cut])
+        return Region(
+            self.topics[cut],
+            self.first[cut, cut],
+            self.last[cut, cut],
+        )
 
 
-def block_edges(tail: Longs, head: Longs, log: Floats, topic: Longs, n_topics: int) -> Blocks:
+def block_edges(
+    tail: Longs,
+    head: Longs,
+    log: Floats,
+    topic: Longs,
+    n_topics: int,
+) -> Blocks:
     """Arrange edges, whose ends all have a topic; among parallel ones the heaviest stays, then the
     first.
     """
     edge = np.arange(len(tail), dtype=np.int64)
-    near, far = np.concatenate([tail, head]), np.concatenate([head, tail])
-    edge, both = np.concatenate([edge, edge]), np.concatenate([log, log])
+    near = np.concatenate([tail, head])
+    far = np.concatenate([head, tail])
+    edge = np.concatenate([edge, edge])
+    both = np.concatenate([log, log])
     code = topic[near] * n_topics + topic[far]
     order = np.lexsort((edge, -both, far, near, code))
-    near, far = near[order], far[order]
+    near = near[order]
+    far = far[order]
     new = np.ones(len(near), np.bool_)
     new[1:] = (near[1:] != near[:-1]) | (far[1:] != far[:-1])
     heaviest = order[new]
     codes, starts = np.unique(code[heaviest], return_index=True)
     ends = np.append(starts, len(heaviest)).astype(np.int64)
-    return Blocks(n_topics, codes, ends, near[new], far[new], edge[heaviest], both[heaviest])
+    return Blocks(
+        n_topics,
+        codes,
+        ends,
+        near[new],
+        far[new],
+        edge[heaviest],
+        both[heaviest],
+    )
 
 
 def region_of(blocks: Blocks, topics: Longs) -> Region:
@@ -119,8 +144,13 @@ def region_of(blocks: Blocks, topics: Longs) -> Region:
     has_block = np.append(blocks.codes, -1)[place] == block_codes
     has_block[:, 0] = has_block[1, :] = False
     place = np.where(has_block, place, 0)
-    first, last = blocks.starts[place], np.append(blocks.starts, 0)[place + 1]
-    return Region(topics, np.where(has_block, first, 0), np.where(has_block, last, 0))
+    first = blocks.starts[place]
+    last = np.append(blocks.starts, 0)[place + 1]
+    return Region(
+        topics,
+        np.where(has_block, first, 0),
+        np.where(has_block, last, 0),
+    )
 
 
 MIDDLES = 8  # the neighbours of a topic between which it is taken as a middle
@@ -148,20 +178,44 @@ class Heat:
         return self.neighbour[entries], self.strength[entries]
 
 
-def heat_of(tail_topic: Longs, head_topic: Longs, weight: Floats, n_topics: int) -> Heat:
+def heat_of(
+    tail_topic: Longs,
+    head_topic: Longs,
+    weight: Floats,
+    n_topics: int,
+) -> Heat:
     """Add up bridges, given in the order of their keys, between topics."""
-    low, high = np.minimum(tail_topic, head_topic), np.maximum(tail_topic, head_topic)
+    low = np.minimum(tail_topic, head_topic)
+    high = np.maximum(tail_topic, head_topic)
     codes, which = np.unique(low * n_topics + high, return_inverse=True)
-    total = np.bincount(which, weights=weight, minlength=len(codes)).astype(np.float64)
-    first, second = codes // max(1, n_topics), codes % max(1, n_topics)
-    near, far = np.concatenate([first, second]), np.concatenate([second, first])
+    total = np.bincount(
+        which,
+        weights=weight,
+        minlength=len(codes),
+    ).astype(np.float64)
+    first = codes // max(1, n_topics)
+    second = codes % max(1, n_topics)
+    near = np.concatenate([first, second])
+    far = np.concatenate([second, first])
     both = np.concatenate([total, total])
     order = np.lexsort((far, -both, near))
     starts = np.searchsorted(near[order], np.arange(n_topics + 1)).astype(np.int64)
-    return Heat(n_topics, first, second, total, starts, far[order], both[order])
+    return Heat(
+        n_topics,
+        first,
+        second,
+        total,
+        starts,
+        far[order],
+        both[order],
+    )
 
 
-def hot_pairs(heat: Heat, near: int, far: int) -> list[tuple[int, int]]:
+def hot_pairs(
+    heat: Heat,
+    near: int,
+    far: int,
+) -> list[tuple[int, int]]:
     """The `near` most strongly joined pairs, then the `far` strongest of those that only third
     topics join.
 
@@ -172,13 +226,18 @@ def hot_pairs(heat: Heat, near: int, far: int) -> list[tuple[int, int]]:
     joined = heat.first * heat.n_topics + heat.second
     codes, carried = _carry(heat)
     apart = ~np.isin(codes, joined)
-    codes, carried = codes[apart], carried[apart]
+    codes = codes[apart]
+    carried = carried[apart]
     best = codes[np.lexsort((codes, -carried))[:far]]
     chosen = np.concatenate([joined[order], best])
     return [divmod(code, heat.n_topics) for code in chosen.tolist()]
 
 
-def pairs_of(heat: Heat, topic: int, limit: int) -> list[tuple[int, int]]:
+def pairs_of(
+    heat: Heat,
+    topic: int,
+    limit: int,
+) -> list[tuple[int, int]]:
     """A topic with each of its strongest neighbours."""
     return [
         (min(topic, neighbour), max(topic, neighbour))
@@ -186,7 +245,12 @@ def pairs_of(heat: Heat, topic: int, limit: int) -> list[tuple[int, int]]:
     ]
 
 
-def region_topics(heat: Heat, first: int, second: int, limit: int) -> Longs:
+def region_topics(
+    heat: Heat,
+    first: int,
+    second: int,
+    limit: int,
+) -> Longs:
     """The two topics and at most `limit` others that paths may pass: those joined to both, by the
     weaker joint, then those joined to one of them; ties fall to the order of topics.
     """
@@ -194,9 +258,11 @@ def region_topics(heat: Heat, first: int, second: int, limit: int) -> Longs:
     topics = np.union1d(joints[0][0], joints[1][0])
     topics = topics[(topics != first) & (topics != second)]
     weights = np.zeros((2, len(topics)))
+
     for row, (neighbours, strength) in enumerate(joints):
         is_third = (neighbours != first) & (neighbours != second)
         weights[row, np.searchsorted(topics, neighbours[is_third])] = strength[is_third]
+
     order = np.lexsort((topics, -weights.max(axis=0), -weights.min(axis=0)))[:limit]
     return np.concatenate([np.array([first, second], np.int64), topics[order]])
 
@@ -213,14 +279,22 @@ def _carry(heat: Heat) -> tuple[Longs, Floats]:
     places = topic[is_strong], rank[is_strong]
     neighbours[places] = heat.neighbour[is_strong]
     joint[places] = heat.strength[is_strong]
-    codes, weights = [np.empty(0, np.int64)], [np.empty(0)]
+    codes = [np.empty(0, np.int64)]
+    weights = [np.empty(0)]
+
     for stronger, weaker in combinations(range(MIDDLES), 2):
         has_both = neighbours[:, weaker] >= 0
-        first, second = neighbours[has_both, stronger], neighbours[has_both, weaker]
+        first = neighbours[has_both, stronger]
+        second = neighbours[has_both, weaker]
         codes.append(np.minimum(first, second) * heat.n_topics + np.maximum(first, second))
         weights.append(np.minimum(joint[has_both, stronger], joint[has_both, weaker]))
+
     pair_codes, which = np.unique(np.concatenate(codes), return_inverse=True)
-    totals = np.bincount(which, weights=np.concatenate(weights), minlength=len(pair_codes))
+    totals = np.bincount(
+        which,
+        weights=np.concatenate(weights),
+        minlength=len(pair_codes),
+    )
     return pair_codes, totals.astype(np.float64)
 
 
@@ -253,11 +327,17 @@ class FoundWay:
     cost: float
 
 
-def value_of(cost: float, hops: int, penalty: float | None) -> float:
+def value_of(
+    cost: float,
+    hops: int,
+    penalty: float | None,
+) -> float:
     """What is minimised: the cost; or, with a penalty, the mean cost plus so much for each edge
     after the first.
     """
-    return cost if penalty is None else cost / hops + penalty * (hops - 1)
+    if penalty is None:
+        return cost
+    return cost / hops + penalty * (hops - 1)
 
 
 def best_ways(
@@ -281,9 +361,16 @@ def best_ways(
     least[0, targets] = 0.0
     tails = np.repeat(np.arange(len(edges.starts) - 1), np.diff(edges.starts))
     work = reach = 0
+
     while reach < max_hops and (not reach or work + len(tails) <= max_work):
-        reach, work = reach + 1, work + len(tails)
-        np.minimum.at(least[reach], tails, edges.costs + least[reach - 1, edges.heads])
+        reach = reach + 1
+        work = work + len(tails)
+        np.minimum.at(
+            least[reach],
+            tails,
+            edges.costs + least[reach - 1, edges.heads],
+        )
+
     order = count()  # of two that are worth the same the earlier comes first
     queue: list[tuple[float, int, int, float, tuple[int, ...], tuple[int, ...]]] = []
     for source in sources:
@@ -291,29 +378,42 @@ def best_ways(
             if (best := float(least[length, source])) < np.inf:
                 value = value_of(best, length, penalty)
                 heapq.heappush(queue, (value, next(order), length, 0.0, (source,), ()))
+
     paths: list[FoundWay] = []
-    last, next_look = np.inf, work + _LOOKS_AT_CLOCK
+    last = np.inf
+    next_look = work + _LOOKS_AT_CLOCK
+
     while queue and (len(paths) < k or queue[0][0] <= last + TINY):
         value, _, length, cost, nodes, entries = heapq.heappop(queue)
         if len(entries) == length:
             paths.append(FoundWay(nodes, entries, cost))
             last = value
             continue
-        first, end = int(edges.starts[nodes[-1]]), int(edges.starts[nodes[-1] + 1])
+
+        first = int(edges.starts[nodes[-1]])
+        end = int(edges.starts[nodes[-1] + 1])
         if work + end - first > max_work and length > 1:
             return paths, work, True
+
         work += end - first
         remaining_costs = least[length - len(entries) - 1, edges.heads[first:end]]
         for step in np.flatnonzero(remaining_costs < np.inf).tolist():
-            node, so_far = int(edges.heads[first + step]), cost + float(edges.costs[first + step])
+            node = int(edges.heads[first + step])
+            so_far = cost + float(edges.costs[first + step])
             if node not in nodes:
-                could = value_of(so_far + float(remaining_costs[step]), length, penalty)
+                could = value_of(
+                    so_far + float(remaining_costs[step]),
+                    length,
+                    penalty,
+                )
                 longer = ((*nodes, node), (*entries, first + step))
                 heapq.heappush(queue, (could, next(order), length, so_far, *longer))
+
         if work >= next_look:
             next_look = work + _LOOKS_AT_CLOCK
             if stop():
                 return paths, work, True
+
     return paths, work, reach < max_hops
 
 
@@ -326,7 +426,13 @@ class TopicPath:
 
 
 def best_paths(
-    blocks: Blocks, region: Region, *, n_paths: int, max_hops: int, penalty: float, max_work: int
+    blocks: Blocks,
+    region: Region,
+    *,
+    n_paths: int,
+    max_hops: int,
+    penalty: float,
+    max_work: int,
 ) -> tuple[list[TopicPath], int]:
     """The `n_paths` best paths of 1 to `max_hops` edges from the region's first topic to its
     second, best first.
@@ -336,18 +442,28 @@ def best_paths(
     """
     row, column = np.nonzero(region.last > region.first)
     counts = (region.last - region.first)[row, column]
+
     if not counts.any():
         return [], 0
+
     skipped = np.cumsum(counts) - counts
     entries = np.repeat(region.first[row, column] - skipped, counts) + np.arange(int(counts.sum()))
-    leaving, arriving = np.repeat(row == 0, counts), np.repeat(column == 1, counts)
-    nodes, ends = np.unique([blocks.tail[entries], blocks.head[entries]], return_inverse=True)
+    leaving = np.repeat(row == 0, counts)
+    arriving = np.repeat(column == 1, counts)
+    nodes, ends = np.unique(
+        [blocks.tail[entries], blocks.head[entries]],
+        return_inverse=True,
+    )
     tail, head = ends.reshape(2, -1)
     order = np.argsort(
         tail * len(nodes) + head, kind="stable"
     )  # fast, because the entries of a block are sorted
     starts = np.searchsorted(tail[order], np.arange(len(nodes) + 1))
-    edges = Edges(starts, head[order], -blocks.log[entries][order])
+    edges = Edges(
+        starts,
+        head[order],
+        -blocks.log[entries][order],
+    )
     paths, work, _ = best_ways(
         edges,
         np.unique(tail[leaving]).tolist(),
@@ -358,8 +474,11 @@ def best_paths(
         max_work=max_work,
     )
     edge = blocks.edge[entries][order]
+
     topic_paths = []
     for path in paths[:n_paths]:
-        path_nodes, path_edges = nodes[list(path.nodes)], edge[list(path.entries)]
+        path_nodes = nodes[list(path.nodes)]
+        path_edges = edge[list(path.entries)]
         topic_paths.append(TopicPath(tuple(path_nodes.tolist()), tuple(path_edges.tolist())))
+
     return topic_paths, work

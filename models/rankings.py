@@ -41,10 +41,14 @@ class Ranking:
             for feature, coefficient in self.looks[look].get(context, {}).items():
                 if share:
                     counts[feature] = counts.get(feature, 0.0) + share * coefficient
+
         return counts
 
     def score(
-        self, look: int, contexts: Mapping[str, float], columns: Mapping[str, Floats]
+        self,
+        look: int,
+        contexts: Mapping[str, float],
+        columns: Mapping[str, Floats],
     ) -> Floats:
         """(n,) higher is better; only differences within one question mean something."""
         counts = self.counts(look, contexts)
@@ -75,11 +79,19 @@ class Forest:
         scores = np.zeros(len(rows))
         every = np.arange(len(rows))
         inner = self.column.shape[1]
-        for column, threshold, value in zip(self.column, self.threshold, self.value, strict=True):
+
+        for column, threshold, value in zip(
+            self.column,
+            self.threshold,
+            self.value,
+            strict=True,
+        ):
             node = np.zeros(len(rows), np.int64)
             while len(node) and node[0] < inner:
                 node = 2 * node + 1 + (rows[every, column[node]] > threshold[node])
+
             scores += value[node - inner] if len(node) else 0.0
+
         return scores
 
     @staticmethod
@@ -87,7 +99,10 @@ class Forest:
         """The trees of a fitted file."""
         threshold, value = (np.array(stored[name], np.float64) for name in ("threshold", "value"))
         return Forest(
-            tuple(stored["columns"]), np.array(stored["column"], np.int64), threshold, value
+            tuple(stored["columns"]),
+            np.array(stored["column"], np.int64),
+            threshold,
+            value,
         )
 
 
@@ -112,10 +127,13 @@ class Choice:
     def ranking(self, line: Floats) -> tuple[str, ...]:
         """The candidates by this line, best first: the part that each serves, or its own number."""
         order = np.argsort(-(self.worth + self.columns @ line), kind="stable").tolist()
-        parts = [
-            f"part {int(self.gold[:, row].argmax())}" if self.gold[:, row].any() else str(row)
-            for row in order
-        ]
+
+        parts = []
+        for row in order:
+            parts.append(
+                f"part {int(self.gold[:, row].argmax())}" if self.gold[:, row].any() else str(row)
+            )
+
         return tuple(parts)
 
     @property
@@ -124,23 +142,33 @@ class Choice:
         return frozenset(f"part {number}" for number in range(len(self.gold)))
 
 
-def fit_line(choices: Sequence[Choice], width: int, ridge: float = RIDGE) -> Floats:
+def fit_line(
+    choices: Sequence[Choice],
+    width: int,
+    ridge: float = RIDGE,
+) -> Floats:
     """(width,) the coefficients of the columns; zeros where no choice has something to choose."""
     from scipy.optimize import minimize  # two seconds to load, and only fitting needs it
 
     taught: list[tuple[Choice, Flags]] = []  # those that have something to choose
+
     for choice in choices:
         is_gold = np.asarray(choice.gold.any(axis=0), np.bool_)
         if 0 < is_gold.sum() < len(is_gold):
             taught.append((choice, is_gold))
+
     if not taught:
         return np.zeros(width)
+
     total = sum(choice.weight for choice, _ in taught)
 
     def loss(parameters: Floats) -> tuple[float, Floats]:
         """The loss and its gradient at log temperature and coefficients."""
-        steep, line = np.exp(parameters[0]), parameters[1:]
-        value, slope = 0.0, np.zeros(len(parameters))
+        steep = np.exp(parameters[0])
+        line = parameters[1:]
+        value = 0.0
+        slope = np.zeros(len(parameters))
+
         for choice, is_gold in taught:
             score = choice.worth + choice.columns @ line
             chance = np.exp(steep * (score - score.max()))
@@ -150,12 +178,18 @@ def fit_line(choices: Sequence[Choice], width: int, ridge: float = RIDGE) -> Flo
             value -= choice.weight * float(np.log(hit))
             slope[0] += steep * float(pull @ score)
             slope[1:] += steep * (choice.columns.T @ pull)
+
         slope /= total
         slope[1:] += 2.0 * ridge * line
         return value / total + ridge * float(line @ line), slope
 
     start = np.concatenate([[0.5], np.zeros(width)])
-    coefficients: Floats = minimize(loss, start, jac=True, method="L-BFGS-B").x[1:]
+    coefficients: Floats = minimize(
+        loss,
+        start,
+        jac=True,
+        method="L-BFGS-B",
+    ).x[1:]
     return coefficients.round(6)
 
 
@@ -187,13 +221,17 @@ def fit_margin(
     from scipy.special import expit
 
     fitted_signals = signals[:, :-1]
-    middle, spread = (
-        fitted_signals.mean(axis=0),
-        np.where(fitted_signals.std(axis=0) > 0.0, fitted_signals.std(axis=0), 1.0),
+    middle = fitted_signals.mean(axis=0)
+    spread = np.where(
+        fitted_signals.std(axis=0) > 0.0,
+        fitted_signals.std(axis=0),
+        1.0,
     )
     table = np.column_stack([(fitted_signals - middle) / spread, signals[:, -1]])
     counts = np.where(
-        is_answerable, 0.5 / max(1, is_answerable.sum()), 0.5 / max(1, (~is_answerable).sum())
+        is_answerable,
+        0.5 / max(1, is_answerable.sum()),
+        0.5 / max(1, (~is_answerable).sum()),
     )
 
     def loss(line: Floats) -> tuple[float, Floats]:
@@ -204,9 +242,15 @@ def fit_margin(
         lost = counts @ (np.logaddexp(0.0, score) - is_answerable * score)
         return float(lost + penalty @ line), pull @ table + 2.0 * penalty
 
-    margin_line: Floats = minimize(loss, np.zeros(len(spread) + 1), jac=True, method="L-BFGS-B").x
+    margin_line: Floats = minimize(
+        loss,
+        np.zeros(len(spread) + 1),
+        jac=True,
+        method="L-BFGS-B",
+    ).x
     margin_line = np.append(
-        margin_line[:-1] / spread, margin_line[-1] - middle @ (margin_line[:-1] / spread)
+        margin_line[:-1] / spread,
+        margin_line[-1] - middle @ (margin_line[:-1] / spread),
     )
     known = is_answerable & is_own
     has_own = bool(known.sum() >= LEAST_OWN)

@@ -23,25 +23,44 @@ NEUTRAL_STEP = 0.05
 _GATHERED = 8_192  # pairs of vectors held at a time
 
 
-def similarity(vectors: Singles, source: Longs, target: Longs) -> Singles:
+def similarity(
+    vectors: Singles,
+    source: Longs,
+    target: Longs,
+) -> Singles:
     """Cosine of the vectors of both ends, at least 0; NaN where an end has none.
 
     `vectors` is (n_nodes, dim) of any length; `source` and `target` are its rows, -1 for a node
     without vector. Opposite is not less related than unrelated, so negative cosines count 0.
     """
-    norms = (
-        np.sqrt(np.einsum("ij,ij->i", vectors, vectors, dtype=np.float64))
-        if len(vectors)
-        else np.zeros(0)
-    )
+    if len(vectors):
+        norms = np.sqrt(
+            np.einsum(
+                "ij,ij->i",
+                vectors,
+                vectors,
+                dtype=np.float64,
+            )
+        )
+    else:
+        norms = np.zeros(0)
+
     cosine = np.full(len(source), np.nan)
     known = np.flatnonzero((source >= 0) & (target >= 0))
     known = known[(norms[source[known]] > 0) & (norms[target[known]] > 0)]
+
     for block in blocks_of(len(known), _GATHERED):
         rows = known[block]
-        tail, head = source[rows], target[rows]
-        product = np.einsum("ij,ij->i", vectors[tail], vectors[head], dtype=np.float64)
+        tail = source[rows]
+        head = target[rows]
+        product = np.einsum(
+            "ij,ij->i",
+            vectors[tail],
+            vectors[head],
+            dtype=np.float64,
+        )
         cosine[rows] = product / (norms[tail] * norms[head])
+
     return rounded(np.clip(cosine, 0.0, 1.0))
 
 
@@ -59,7 +78,11 @@ def support(count: Longs, strength: Singles, full: int) -> Singles:
     return evidence
 
 
-def freshness(age_days: Longs, types: Codes, tau_days: Floats) -> Singles:
+def freshness(
+    age_days: Longs,
+    types: Codes,
+    tau_days: Floats,
+) -> Singles:
     """exp(-age / tau) with the time constant of each edge's type; an event after `as_of` is
     fresh.
     """
@@ -71,16 +94,22 @@ def neutral_of(values: Singles) -> float:
     moves an edge neither way and a few new edges do not change what it counts.
     """
     known = values[~np.isnan(values)]
-    return (
-        round(round(float(np.median(known)) / NEUTRAL_STEP) * NEUTRAL_STEP, PART_DECIMALS)
-        if len(known)
-        else NEUTRAL
-    )
+    if len(known):
+        return round(
+            round(float(np.median(known)) / NEUTRAL_STEP) * NEUTRAL_STEP,
+            PART_DECIMALS,
+        )
+
+    return NEUTRAL
 
 
 def fill(values: Singles, neutral: float) -> Singles:
     """The values with unknown ones replaced."""
-    return np.where(np.isnan(values), np.float32(neutral), values)
+    return np.where(
+        np.isnan(values),
+        np.float32(neutral),
+        values,
+    )
 
 
 def rounded(values: Floats) -> Singles:
@@ -98,7 +127,9 @@ _LOWEST = np.float32(80.0)  # exp of more overflows, and 1e-35 is as good as no 
 
 
 def logits(
-    parts: Mapping[str, Singles], types: Codes, coefficients: Mapping[str, Singles]
+    parts: Mapping[str, Singles],
+    types: Codes,
+    coefficients: Mapping[str, Singles],
 ) -> Singles:
     """The weighted sum of the `PARTS`, (n,) each, without the bias; what each counts is
     (n_types,).
@@ -106,6 +137,7 @@ def logits(
     total: Singles = np.zeros(len(types), dtype=np.float32)
     for name in PARTS:
         total += coefficients[name][types] * parts[name]
+
     return total
 
 
@@ -115,7 +147,12 @@ def squash(sums: Singles, bias: float) -> Singles:
     return weights
 
 
-def costs(weights: Singles, types: Codes, boosts: Singles, eps: float) -> Singles:
+def costs(
+    weights: Singles,
+    types: Codes,
+    boosts: Singles,
+    eps: float,
+) -> Singles:
     """-ln(max(weight boost, eps)), never below 0 for boosts up to 1: the length that path searches
     add up.
     """
@@ -137,6 +174,7 @@ def bias_for(sums: Singles, median: float = 0.5) -> float:
     """
     if not len(sums):
         return 0.0
+
     median_logit = float(np.log(median / (1.0 - median)))
     steps = round((median_logit - float(np.median(sums))) / BIAS_STEP)
     return round(steps * BIAS_STEP, 6) + 0.0  # + 0.0: no minus zero in reports
@@ -150,7 +188,11 @@ HALF = 1.0  # mentions that weigh one half of what endless ones would
 TERM_SHARE = 0.2
 
 
-def weigh_mentions(count: Longs, in_title: Flags, is_term: Flags) -> Singles:
+def weigh_mentions(
+    count: Longs,
+    in_title: Flags,
+    is_term: Flags,
+) -> Singles:
     """How much it means that a passage names an entity: (n,) float32 in [0, 1], which is
     mentions / (mentions + half), for terms a share of it.
 
@@ -230,7 +272,12 @@ CALM = 0.25
 
 
 def learn_offsets(
-    prior: Floats, results: Results, pairs: Pairs, *, rate: float, radius: float
+    prior: Floats,
+    results: Results,
+    pairs: Pairs,
+    *,
+    rate: float,
+    radius: float,
 ) -> Floats:
     """(n_edges,) float64: what to add to the prior logit of each edge, turns taken in the order
     they stand in.
@@ -239,16 +286,18 @@ def learn_offsets(
     """
     offsets, now, pull, squares, updates = np.zeros((5, len(prior)))
     may_gain = np.zeros(len(prior), np.bool_)
-    turns = (
-        np.split(np.arange(len(pairs)), np.flatnonzero(np.diff(pairs.turn)) + 1)
-        if len(pairs)
-        else []
-    )
+
+    if len(pairs):
+        turns = np.split(np.arange(len(pairs)), np.flatnonzero(np.diff(pairs.turn)) + 1)
+    else:
+        turns = []
+
     # the pulls of all its pairs from the same state, then one bounded step for each edge they name
     for turn in turns:
         named_edges = []
         for place in turn.tolist():
-            preferred, rejected = results.of(pairs.preferred[place]), results.of(pairs.other[place])
+            preferred = results.of(pairs.preferred[place])
+            rejected = results.of(pairs.other[place])
             margin = float(
                 np.mean(prior[preferred] + now[preferred])
                 - np.mean(prior[rejected] + now[rejected])
@@ -258,6 +307,7 @@ def learn_offsets(
             pull[rejected] -= surprise
             may_gain[preferred] |= pairs.lifts[place]
             named_edges += [preferred, rejected]
+
         edges = np.unique(np.concatenate(named_edges))
         moved = edges[(pull[edges] < 0.0) | ((pull[edges] > 0.0) & may_gain[edges])]
         squares[moved] += pull[moved] ** 2
@@ -266,6 +316,7 @@ def learn_offsets(
         now[moved] = np.clip(now[moved] + step, -radius, radius)
         offsets[moved] += 2.0 / (updates[moved] + 1.0) * (now[moved] - offsets[moved])
         pull[edges], may_gain[edges] = 0.0, False
+
     return offsets
 
 
@@ -273,9 +324,15 @@ def scores_of(logits: Floats, results: Results) -> Floats:
     """The mean logit of each result's edges, (n_results,); NaN for one without edges."""
     sizes = np.diff(results.starts)
     owner = np.repeat(np.arange(len(results)), sizes)
-    total = np.bincount(owner, weights=logits[results.edges], minlength=len(results))
+    total = np.bincount(
+        owner,
+        weights=logits[results.edges],
+        minlength=len(results),
+    )
+
     with np.errstate(invalid="ignore"):
         means: Floats = total / sizes
+
     return means
 
 
@@ -299,13 +356,21 @@ def accuracy_by_turn(scores: Floats, pairs: Pairs) -> Floats:
     in order of turn.
     """
     margin = scores[pairs.preferred] - scores[pairs.other]
-    right = np.where(margin > _EQUAL, 1.0, np.where(margin < -_EQUAL, 0.0, 0.5))
+    right = np.where(
+        margin > _EQUAL,
+        1.0,
+        np.where(margin < -_EQUAL, 0.0, 0.5),
+    )
     _, turn = np.unique(pairs.turn, return_inverse=True)
     accuracy: Floats = np.bincount(turn, right * pairs.weight) / np.bincount(turn, pairs.weight)
     return accuracy
 
 
-def compare(prior_scores: Floats, learned_scores: Floats, pairs: Pairs) -> Comparison:
+def compare(
+    prior_scores: Floats,
+    learned_scores: Floats,
+    pairs: Pairs,
+) -> Comparison:
     """How much better `after` orders the pairs; a turn counts once however many pairs it gave.
 
     The interval is Student's at 95%, over turns; with a single turn it is unbounded, with none
@@ -313,16 +378,29 @@ def compare(prior_scores: Floats, learned_scores: Floats, pairs: Pairs) -> Compa
     """
     if not len(pairs):
         return Comparison(0, 0.0, 0.0, 0.0, -np.inf, np.inf)
-    old, new = accuracy_by_turn(prior_scores, pairs), accuracy_by_turn(learned_scores, pairs)
-    gain, turns = new - old, len(new)
-    mean, reach = float(gain.mean()), np.inf
+
+    old = accuracy_by_turn(prior_scores, pairs)
+    new = accuracy_by_turn(learned_scores, pairs)
+    gain = new - old
+    turns = len(new)
+    mean = float(gain.mean())
+    reach = np.inf
+
     if turns > 1:
         from scipy.special import (
             stdtrit,
         )  # a tenth of a second to load, for nights that learned something
 
         reach = float(stdtrit(turns - 1, 0.975) * gain.std(ddof=1) / np.sqrt(turns))
-    return Comparison(turns, float(old.mean()), float(new.mean()), mean, mean - reach, mean + reach)
+
+    return Comparison(
+        turns,
+        float(old.mean()),
+        float(new.mean()),
+        mean,
+        mean - reach,
+        mean + reach,
+    )
 
 
 # Lists that are tried out another way now and then: neighbours change places, with a chance that is
@@ -330,7 +408,12 @@ def compare(prior_scores: Floats, learned_scores: Floats, pairs: Pairs) -> Compa
 # pairing them, so that every two neighbouring ranks can be compared.
 
 
-def swap_places(turns: int, length: int, share: float, chance: np.random.Generator) -> Longs:
+def swap_places(
+    turns: int,
+    length: int,
+    share: float,
+    chance: np.random.Generator,
+) -> Longs:
     """(turns, length): which place of the original list each result comes from, 0 first.
 
     Neighbours are paired from the first or from the second place on, each with chance one half, and
@@ -339,10 +422,12 @@ def swap_places(turns: int, length: int, share: float, chance: np.random.Generat
     place = np.tile(np.arange(length), (turns, 1))
     begins = chance.integers(0, 2, turns)
     flips = chance.random((turns, length // 2)) < share
+
     for begin in (0, 1):
         for pair, rank in enumerate(range(begin, length - 1, 2)):
             rows = np.flatnonzero(flips[:, pair] & (begins == begin))
             place[rows, rank], place[rows, rank + 1] = rank + 1, rank
+
     return place
 
 
@@ -351,5 +436,9 @@ def propensities(place: Longs, share: float) -> Floats:
     length = place.shape[-1]
     ranks = np.arange(length)
     neighbours = (ranks > 0).astype(np.float64) + (ranks < length - 1)
-    chances: Floats = np.where(place == ranks, 1.0 - share * neighbours / 2.0, share / 2.0)
+    chances: Floats = np.where(
+        place == ranks,
+        1.0 - share * neighbours / 2.0,
+        share / 2.0,
+    )
     return chances

@@ -34,7 +34,10 @@ class PathNode(Shape):
     type: str
     document: str = ""
     span: Span | None = None
-    deg_out: int = Field(0, description="edges that leave it: what its flow is split over")
+    deg_out: int = Field(
+        0,
+        description="edges that leave it: what its flow is split over",
+    )
 
 
 class Source(Shape):
@@ -53,7 +56,8 @@ class PathEdge(Shape):
     type: str
     weight: float | None = None
     share: float = Field(
-        0.0, description="what it takes of the flow at the node that the path leaves by it"
+        0.0,
+        description="what it takes of the flow at the node that the path leaves by it",
     )
     provenance: Source = Source()
 
@@ -71,7 +75,10 @@ class Path(Shape):
     nodes: tuple[PathNode, ...]
     edges: tuple[PathEdge, ...]
     propensity: float = Field(
-        1.0, gt=0.0, le=1.0, description="chance to stand at this rank: 1 unless answers explore"
+        1.0,
+        gt=0.0,
+        le=1.0,
+        description="chance to stand at this rank: 1 unless answers explore",
     )
     number: int = Field(0, description=NUMBERED)
     in_prompt: bool = Field(False, description="whether the prompt holds it")
@@ -88,38 +95,61 @@ class CitedPassage(Shape):
     score: float
     origins: tuple[str, ...] = Field(alias="from")
     span: Span = (0, 0)
-    document_id: str = Field("", description="the `_id` whose text the span points into")
+    document_id: str = Field(
+        "",
+        description="the `_id` whose text the span points into",
+    )
     headings: tuple[str, ...] = Field(
-        (), description="where it stands: headings, page, slide, cells, time"
+        (),
+        description="where it stands: headings, page, slide, cells, time",
     )
     tiers: dict[str, float] = Field(default_factory=dict)
     propensity: float = Field(
-        1.0, gt=0.0, le=1.0, description="chance to stand at this rank: 1 unless answers explore"
+        1.0,
+        gt=0.0,
+        le=1.0,
+        description="chance to stand at this rank: 1 unless answers explore",
     )
     path: str = Field(
-        "", description="path of the file inside its workspace; empty where there is none"
+        "",
+        description="path of the file inside its workspace; empty where there is none",
     )
     lines: tuple[int, int] | None = Field(
-        None, description="first and last line in the file, from 1"
+        None,
+        description="first and last line in the file, from 1",
     )
     symbol: str = Field(
-        "", description="qualified name inside the file; empty at module level and in prose"
+        "",
+        description="qualified name inside the file; empty at module level and in prose",
     )
-    kind: str = Field("", description="function, method, class, module, prose, passage ...")
+    kind: str = Field(
+        "",
+        description="function, method, class, module, prose, passage ...",
+    )
     timestamp: datetime | None = Field(
-        None, description="date of its document: as stated, else of the commit that added the file"
+        None,
+        description="date of its document: as stated, else of the commit that added the file",
     )
-    address: str = Field("", description="where a document of a remote source is opened")
+    address: str = Field(
+        "",
+        description="where a document of a remote source is opened",
+    )
     last_seen: datetime | None = Field(
-        None, description="when its remote source was last in step; None of other documents"
+        None,
+        description="when its remote source was last in step; None of other documents",
     )
     overdue: bool = Field(
-        False, description="its source was not seen for longer than its schedule allows"
+        False,
+        description="its source was not seen for longer than its schedule allows",
     )
     explained_by: int | None = Field(
-        None, description="rank of the path that leads to it; None where none is shown"
+        None,
+        description="rank of the path that leads to it; None where none is shown",
     )
-    no_path: str = Field("", description="why no path leads to it, where that was looked for")
+    no_path: str = Field(
+        "",
+        description="why no path leads to it, where that was looked for",
+    )
     number: int = Field(0, description=NUMBERED)
     in_prompt: bool = Field(False, description="whether the prompt holds it")
 
@@ -165,9 +195,13 @@ class StageReport(Shape):
     work: int = 0
     reads_stage: int = Field(0, description="`reads` by the name of specification 001")
     latency_stage: float = Field(0.0, description="`ms` by the name of specification 001")
-    coverage_score: float = Field(0.0, description="`coverage` by the name of specification 001")
+    coverage_score: float = Field(
+        0.0,
+        description="`coverage` by the name of specification 001",
+    )
     flags: dict[str, bool] = Field(
-        default_factory=dict, description="`capped` and `early_stop`, as specification 001 has them"
+        default_factory=dict,
+        description="`capped` and `early_stop`, as specification 001 has them",
     )
 
 
@@ -207,7 +241,9 @@ class Conveyance(Shape):
     context: ContextFactor = Field(alias="Ctx")
     value: float = Field(alias="C")
     reach: tuple[float, ...] = Field(
-        (), alias="P_ij", description="reliability of each path, first node to last"
+        (),
+        alias="P_ij",
+        description="reliability of each path, first node to last",
     )
 
 
@@ -231,19 +267,29 @@ class AbsenceCertificate(Shape):
         description="how many of the passages read each search found; 0 for one that found none",
     )
     passages: int | None = Field(
-        None, description="passages that the filters leave; None where they are not counted"
+        None,
+        description="passages that the filters leave; None where they are not counted",
     )
     read: int = 0
-    names: tuple[str, ...] = Field((), description="names in the question that the graph knows")
+    names: tuple[str, ...] = Field(
+        (),
+        description="names in the question that the graph knows",
+    )
     unknown_names: tuple[str, ...] = Field(
-        (), description="names in the question that nothing is called and no passage holds"
+        (),
+        description="names in the question that nothing is called and no passage holds",
     )
     unknown_words: tuple[str, ...] = Field(
-        (), description="words of the question that no passage in scope holds"
+        (),
+        description="words of the question that no passage in scope holds",
     )
-    filters: Json = Field(default_factory=dict, description="what the question was limited to")
+    filters: Json = Field(
+        default_factory=dict,
+        description="what the question was limited to",
+    )
     times: tuple[str, ...] = Field(
-        (), description="begin and end of the time that the question names"
+        (),
+        description="begin and end of the time that the question names",
     )
     nearest: tuple[NearestMiss, ...] = ()
 
@@ -259,8 +305,14 @@ class StatedChange(Shape):
     document: str = Field(description="the id that came in with the corpus; a topic of memory")
     document_id: str = ""
     at: datetime = Field(description="when the page, by a night or a commit, or memory changed")
-    before_state: str = Field("", description="of `before`: until when it stood, and where it is")
-    now_state: str = Field("", description="of `now`: since when it stands, and where it is")
+    before_state: str = Field(
+        "",
+        description="of `before`: until when it stood, and where it is",
+    )
+    now_state: str = Field(
+        "",
+        description="of `now`: since when it stands, and where it is",
+    )
 
 
 class ChangeReport(Shape):
@@ -270,11 +322,15 @@ class ChangeReport(Shape):
     since: datetime | None = None
     until: datetime
     kept_since: datetime | None = Field(
-        None, description="since when changes are known; None where nothing is kept"
+        None,
+        description="since when changes are known; None where nothing is kept",
     )
     statements: tuple[StatedChange, ...] = Field((), description="newest first")
     more: int = Field(0, description="statements that are not listed")
-    mentions: int = Field(0, description="passages of today that hold the words of the subject")
+    mentions: int = Field(
+        0,
+        description="passages of today that hold the words of the subject",
+    )
     sentence: str = Field("", description="the report in words")
 
 
@@ -284,7 +340,8 @@ class Carried(Shape):
     follows: str = Field(description="id of the earlier question")
     words: tuple[str, ...] = ()
     filters: Json = Field(
-        default_factory=dict, description="filters by the names that requests have"
+        default_factory=dict,
+        description="filters by the names that requests have",
     )
 
 
@@ -312,26 +369,34 @@ class Retrieval(Shape):
         description="how likely the evidence supports an answer, in [0, 1]; None where the recipe "
         "does not judge it",
     )
-    level: str = Field("passage", description="what was ranked: passage, symbol or file")
+    level: str = Field(
+        "passage",
+        description="what was ranked: passage, symbol or file",
+    )
     excluded: int | None = Field(
         None,
         description="documents that the filters and the moment (as_of, known_at) of the question "
         "leave out; None where there is neither, or nothing is later",
     )
     ranking: tuple[RankedItem, ...] = Field(
-        (), description="files or symbols, best first; empty at level passage"
+        (),
+        description="files or symbols, best first; empty at level passage",
     )
     filters: Json = Field(
-        default_factory=dict, description="what the question was limited to, and asked near"
+        default_factory=dict,
+        description="what the question was limited to, and asked near",
     )
     absence: AbsenceCertificate | None = Field(
-        None, description="what was searched, where nothing supports an answer; else None"
+        None,
+        description="what was searched, where nothing supports an answer; else None",
     )
     carried: Carried | None = Field(
-        None, description="what the question has from the one that it follows; else None"
+        None,
+        description="what the question has from the one that it follows; else None",
     )
     changes: ChangeReport | None = Field(
-        None, description="of a question about what changed: the statements then and now"
+        None,
+        description="of a question about what changed: the statements then and now",
     )
 
     @property
@@ -347,12 +412,14 @@ class Retrieval(Shape):
             raise ValueError(
                 f"{part!r} is not a part of a result; expected one of {', '.join(TABLES)}"
             )
+
         if part == "paths":
             rows = [_path_row(path) for path in self.paths]
         elif part == "passages":
             rows = [_passage_row(passage) for passage in self.passages]
         else:
             rows = [row.model_dump() for row in self.ranking]
+
         return pa.Table.from_pylist(rows, schema=TABLES[part])
 
     def to_pandas(self, part: str = "passages") -> pd.DataFrame:
@@ -438,7 +505,8 @@ class AnswerSource(Shape):
         description="a state is what a page or memory said at a time; `where` says which"
     )
     rank: int = Field(
-        ge=1, description="its rank among the passages or paths of the turn, for feedback"
+        ge=1,
+        description="its rank among the passages or paths of the turn, for feedback",
     )
     score: float = Field(0.0, description="its score in the turn")
     id: str = Field(
@@ -447,25 +515,39 @@ class AnswerSource(Shape):
     document: str = Field("", description="the id that came in with the corpus")
     title: str = ""
     where: str = Field(
-        "", description="path:line of code; else page, slide, cells, cell, time or headings"
+        "",
+        description="path:line of code; else page, slide, cells, cell, time or headings",
     )
     headings: tuple[str, ...] = Field((), description="headings above it, from the top")
     span: Span = (0, 0)
-    code: str = Field("", description="of code: function, method, class or module; else empty")
-    symbol: str = Field(
-        "", description="of code: the name of the function or class, with that of its class"
+    code: str = Field(
+        "",
+        description="of code: function, method, class or module; else empty",
     )
-    begins_in_code: bool = Field(False, description="its text begins inside a block of code")
+    symbol: str = Field(
+        "",
+        description="of code: the name of the function or class, with that of its class",
+    )
+    begins_in_code: bool = Field(
+        False,
+        description="its text begins inside a block of code",
+    )
     text: str
     markdown: str = Field(
-        "", description="of a passage that is no code: its text as plain Markdown without headings"
+        "",
+        description="of a passage that is no code: its text as plain Markdown without headings",
     )
-    address: str = Field("", description="where a document of a remote source is opened")
+    address: str = Field(
+        "",
+        description="where a document of a remote source is opened",
+    )
     last_seen: datetime | None = Field(
-        None, description="when its remote source was last in step; None of other documents"
+        None,
+        description="when its remote source was last in step; None of other documents",
     )
     overdue: bool = Field(
-        False, description="its source was not seen for longer than its schedule allows"
+        False,
+        description="its source was not seen for longer than its schedule allows",
     )
     needed: float | None = Field(
         None,
@@ -473,10 +555,12 @@ class AnswerSource(Shape):
         "not checked",
     )
     carries: bool = Field(
-        False, description="the answer cites it, and no other passage states what it cites"
+        False,
+        description="the answer cites it, and no other passage states what it cites",
     )
     instead: str = Field(
-        "", description="id of a passage that states what the answer cites of this one"
+        "",
+        description="id of a passage that states what the answer cites of this one",
     )
 
 
@@ -487,11 +571,21 @@ class AnswerSentence(Shape):
 
     text: str
     citations: tuple[int, ...] = ()
-    quote: str = Field("", description="a quotation as it stands in its source, with its markup")
-    heading: str = Field("", description="of the first block of a source: the headings above it")
-    kind: str = Field("", description="of a quoted block: paragraph, item, term, row or code")
+    quote: str = Field(
+        "",
+        description="a quotation as it stands in its source, with its markup",
+    )
+    heading: str = Field(
+        "",
+        description="of the first block of a source: the headings above it",
+    )
+    kind: str = Field(
+        "",
+        description="of a quoted block: paragraph, item, term, row or code",
+    )
     marks: tuple[str, ...] = Field(
-        (), description="of a quoted block: the words of `text` that decide"
+        (),
+        description="of a quoted block: the words of `text` that decide",
     )
     is_supported: bool = True
     problem: str = ""
@@ -519,33 +613,45 @@ class WrittenAnswer(Shape):
     mode: Literal["written", "extracted", "estimate", "no_answer"]
     model: str = ""
     text: str = Field(
-        "", description="Markdown: the sentences or quoted blocks with their citations as [number]"
+        "",
+        description="Markdown: the sentences or quoted blocks with their citations as [number]",
     )
     sentences: tuple[AnswerSentence, ...] = ()
     sources: tuple[AnswerSource, ...] = ()
     unknown_citations: tuple[int, ...] = Field(
-        (), description="numbers that the model cited and that no source has"
+        (),
+        description="numbers that the model cited and that no source has",
     )
     cost: AnswerCost = AnswerCost()
     reasons: tuple[Reason, ...] = Field(
-        (), description="what the turn says about itself, as in a query"
+        (),
+        description="what the turn says about itself, as in a query",
     )
-    problem: str = Field("", description="why no language model wrote it although one is set")
+    problem: str = Field(
+        "",
+        description="why no language model wrote it although one is set",
+    )
     excluded: int | None = Field(
-        None, description="documents that the filters of the question leave out"
+        None,
+        description="documents that the filters of the question leave out",
     )
     confidence: float | None = Field(
-        None, description="how likely the evidence supports an answer, as in a query"
+        None,
+        description="how likely the evidence supports an answer, as in a query",
     )
     absence: AbsenceCertificate | None = Field(
-        None, description="what was searched, where nothing answers; else None"
+        None,
+        description="what was searched, where nothing answers; else None",
     )
     carried: Carried | None = Field(
-        None, description="what the question has from the one that it follows; else None"
+        None,
+        description="what the question has from the one that it follows; else None",
     )
     changes: ChangeReport | None = Field(
-        None, description="of a question about what changed: the statements then and now"
+        None,
+        description="of a question about what changed: the statements then and now",
     )
     check_ms: float = Field(
-        0.0, description="time of the check which sources are needed; 0 where it was left out"
+        0.0,
+        description="time of the check which sources are needed; 0 where it was left out",
     )

@@ -20,7 +20,8 @@ class ManifestEntry(Keyed):
     source: str
     corpus: str = Field("", description="name of the folder or file it came from")
     place: str = Field(
-        "", description="where that folder is; only the same folder forgets what it lost"
+        "",
+        description="where that folder is; only the same folder forgets what it lost",
     )
     origin: str
     sha256: str = Field(description="of everything the source said about it")
@@ -38,7 +39,8 @@ class StandingQuestion(Keyed):
 
     question: str
     requires: str = Field(
-        "", description="a source that the answer must cite, or the build does not publish"
+        "",
+        description="a source that the answer must cite, or the build does not publish",
     )
     added: datetime
 
@@ -63,11 +65,15 @@ class Extraction(Keyed):
     model: str
     names: Json = Field(default_factory=dict, description='{"names": [...]}')
     triples: Json = Field(
-        default_factory=dict, description='{"triples": [[subject, relation, object], ...]}'
+        default_factory=dict,
+        description='{"triples": [[subject, relation, object], ...]}',
     )
     prompt_tokens: int = Field(0, ge=0)
     completion_tokens: int = Field(0, ge=0)
-    problem: str = Field("", description="why the answer could not be used; empty when it could")
+    problem: str = Field(
+        "",
+        description="why the answer could not be used; empty when it could",
+    )
 
 
 class Merge(Keyed):
@@ -92,9 +98,13 @@ class StageRecord(Keyed):
     )
     generation: str = Field("", description="hash of what it wrote")
     as_of: datetime | None = Field(
-        None, description="the moment the build stands at, a parameter and not a clock"
+        None,
+        description="the moment the build stands at, a parameter and not a clock",
     )
-    report: Json = Field(default_factory=dict, description="what it did, for people")
+    report: Json = Field(
+        default_factory=dict,
+        description="what it did, for people",
+    )
 
 
 ALIASES_MOST = 64
@@ -106,6 +116,7 @@ def _one_line(text: str) -> str:
     line = _SPACE.sub(" ", text).strip()
     if not line or not line.isprintable():
         raise ValueError("must hold letters and no control characters")
+
     return line
 
 
@@ -126,20 +137,27 @@ class EntityFields(Record):
     """
 
     name: Name = Field(
-        "", description="how it is called; what the documents call it stays findable as an alias"
+        "",
+        description="how it is called; what the documents call it stays findable as an alias",
     )
     aliases: Annotated[
         tuple[Name, ...], AfterValidator(lambda names: tuple(sorted(set(names))))
     ] = Field(
-        (), max_length=ALIASES_MOST, description="every other way it is written; replaces the list"
+        (),
+        max_length=ALIASES_MOST,
+        description="every other way it is written; replaces the list",
     )
     summary: Annotated[
         str, StringConstraints(max_length=4000), AfterValidator(_without_controls)
     ] = Field("", description="what it is, in a sentence or two")
     type: Literal[EntityType.CONCEPT, EntityType.METHOD, EntityType.PERSON] = Field(
-        EntityType.CONCEPT, description="concept, method or person"
+        EntityType.CONCEPT,
+        description="concept, method or person",
     )
-    domain: Name | None = Field(None, description="what `domain_filter` goes by; null for none")
+    domain: Name | None = Field(
+        None,
+        description="what `domain_filter` goes by; null for none",
+    )
 
 
 class EditState(StrEnum):
@@ -159,21 +177,28 @@ class EntityEdit(Keyed):
     """
 
     entity: str = Field(description="key of the entity")
-    fields: Json = Field(default_factory=dict, description="column -> value; see EntityFields")
+    fields: Json = Field(
+        default_factory=dict,
+        description="column -> value; see EntityFields",
+    )
     state: EditState
     who: str
     why: str = ""
     at: datetime
     confidence: Unit = Field(1.0, description="how sure whoever made it is")
     needs: tuple[str, ...] = Field(
-        (), description="why others had to agree; empty when nobody had to"
+        (),
+        description="why others had to agree; empty when nobody had to",
     )
     quorum: int = Field(
-        1, ge=1, description="how many parties must stand behind it, the first included"
+        1,
+        ge=1,
+        description="how many parties must stand behind it, the first included",
     )
     approved_by: tuple[str, ...] = ()
     applied_at: datetime | None = Field(
-        None, description="of two edits of a column the one applied later counts"
+        None,
+        description="of two edits of a column the one applied later counts",
     )
     undone_by: str | None = None
     undone_at: datetime | None = None

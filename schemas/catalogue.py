@@ -100,7 +100,10 @@ class Graph:
 
 COLLECTIONS: tuple[Collection, ...] = (
     Collection(
-        "documents", Document, "texts that spans point into; not traversed", (Index(("origin",)),)
+        "documents",
+        Document,
+        "texts that spans point into; not traversed",
+        (Index(("origin",)),),
     ),
     Collection(
         "papers_raw",
@@ -125,7 +128,12 @@ COLLECTIONS: tuple[Collection, ...] = (
         vector_field="embedding",
         name_fields=("name", "canonical_name", "aliases"),
     ),
-    Collection("files", File, "files of a workspace", (Index(("path",)), Index(("document",)))),
+    Collection(
+        "files",
+        File,
+        "files of a workspace",
+        (Index(("path",)), Index(("document",))),
+    ),
     Collection(
         "funcs",
         Func,
@@ -161,11 +169,20 @@ COLLECTIONS: tuple[Collection, ...] = (
         ),
     ),
     Collection(
-        "weight_config", WeightConfig, "priors, time constants and boosts per relation type"
+        "weight_config",
+        WeightConfig,
+        "priors, time constants and boosts per relation type",
     ),
-    Collection("query_logs", QueryLog, "what each turn did", (Index(("at",)),)),
     Collection(
-        "standing_questions", StandingQuestion, "questions that each build asks before it publishes"
+        "query_logs",
+        QueryLog,
+        "what each turn did",
+        (Index(("at",)),),
+    ),
+    Collection(
+        "standing_questions",
+        StandingQuestion,
+        "questions that each build asks before it publishes",
     ),
     Collection(
         "cluster_membership_journal",
@@ -185,10 +202,23 @@ COLLECTIONS: tuple[Collection, ...] = (
         text_fields=("topic", "content"),
         vector_field="embedding",
     ),
-    Collection("memory_traces", MemoryTrace, "histories of topics", (Index(("topic",)),)),
-    Collection("memory_latest", LatestState, "topic to newest state", (Index(("topic",)),)),
     Collection(
-        "memory_audit", MemoryAudit, "who changed memory, when and why", (Index(("subject",)),)
+        "memory_traces",
+        MemoryTrace,
+        "histories of topics",
+        (Index(("topic",)),),
+    ),
+    Collection(
+        "memory_latest",
+        LatestState,
+        "topic to newest state",
+        (Index(("topic",)),),
+    ),
+    Collection(
+        "memory_audit",
+        MemoryAudit,
+        "who changed memory, when and why",
+        (Index(("subject",)),),
     ),
     Collection(
         "ingest_manifest",
@@ -209,7 +239,10 @@ COLLECTIONS: tuple[Collection, ...] = (
         (Index(("sha256",)),),
     ),
     Collection(
-        "merge_log", Merge, "names folded into others, with the rule", (Index(("canonical",)),)
+        "merge_log",
+        Merge,
+        "names folded into others, with the rule",
+        (Index(("canonical",)),),
     ),
     Collection(
         "entity_edits",
@@ -217,16 +250,26 @@ COLLECTIONS: tuple[Collection, ...] = (
         "corrections of entities by hand, with who agreed",
         (Index(("entity",)),),
     ),
-    Collection("sources", KnownSource, "corpora that nightly builds read again"),
     Collection(
-        "build_stages", StageRecord, "which stage of the build last completed, and from what"
+        "sources",
+        KnownSource,
+        "corpora that nightly builds read again",
+    ),
+    Collection(
+        "build_stages",
+        StageRecord,
+        "which stage of the build last completed, and from what",
     ),
     Collection(
         "relations",
         Relation,
         "entity to entity",
         (Index(("type",), broad=True), Index(("layer_bridge",), broad=True)),
-        edge=EdgeShape(("entities",), ("entities",), cost_field="cost"),
+        edge=EdgeShape(
+            ("entities",),
+            ("entities",),
+            cost_field="cost",
+        ),
     ),
     Collection(
         "cluster_edges",
@@ -235,10 +278,16 @@ COLLECTIONS: tuple[Collection, ...] = (
         edge=EdgeShape(("entities", "clusters"), ("clusters",)),
     ),
     Collection(
-        "mentions", Mention, "chunk names entity", edge=EdgeShape(("doc_chunks",), ("entities",))
+        "mentions",
+        Mention,
+        "chunk names entity",
+        edge=EdgeShape(("doc_chunks",), ("entities",)),
     ),
     Collection(
-        "references", Reference, "chunk to chunk", edge=EdgeShape(("doc_chunks",), ("doc_chunks",))
+        "references",
+        Reference,
+        "chunk to chunk",
+        edge=EdgeShape(("doc_chunks",), ("doc_chunks",)),
     ),
     Collection(
         "contains",
@@ -279,7 +328,10 @@ COLLECTIONS: tuple[Collection, ...] = (
 # from it.
 GRAPHS: tuple[Graph, ...] = (
     Graph("HADES_KG", ("relations", "cluster_edges")),
-    Graph("HADES_SOURCES", ("mentions", "references", "contains", "imports", "chunk_code_edges")),
+    Graph(
+        "HADES_SOURCES",
+        ("mentions", "references", "contains", "imports", "chunk_code_edges"),
+    ),
     Graph("HADES_MEMORY", ("memory_edges",)),
 )
 NAMES = tuple(collection.name for collection in COLLECTIONS)
@@ -303,7 +355,10 @@ def columns_schema(collection: str, columns: Iterable[str]) -> pa.Schema:
 
 def as_table(collection: str, rows: Sequence[dict[str, Any]]) -> pa.Table:
     """Rows that all name the same columns, in the collection's types."""
-    return pa.Table.from_pylist(list(rows), schema=columns_schema(collection, rows[0]))
+    return pa.Table.from_pylist(
+        list(rows),
+        schema=columns_schema(collection, rows[0]),
+    )
 
 
 def edge_collections() -> tuple[Collection, ...]:
@@ -334,6 +389,7 @@ def names_in(part: str) -> tuple[str, ...]:
         return NAMES
     if part != MEMORY:
         raise ValueError(f"no part is called {part!r}; use one of {', '.join(PARTS)}")
+
     return tuple(
         name for name in NAMES if name.startswith(_MEMORY_PREFIX) or name in _FOR_EVERY_PART
     )
@@ -356,7 +412,10 @@ def part_of(collections: Held[str]) -> str:
     more, for everything.
     """
     known = set(collections).intersection(NAMES)
-    return MEMORY if known and known.issubset(names_in(MEMORY)) else ALL
+    if known and known.issubset(names_in(MEMORY)):
+        return MEMORY
+
+    return ALL
 
 
 def notes_on(part: str) -> tuple[str, ...]:

@@ -32,7 +32,11 @@ NEVER_BRIDGES = frozenset({RelationType.COREF})
 SYMMETRIC = frozenset({RelationType.SIMILAR_TO, RelationType.RELATED_TO})
 
 
-def allows(relation: RelationType, source: EntityType, target: EntityType) -> bool:
+def allows(
+    relation: RelationType,
+    source: EntityType,
+    target: EntityType,
+) -> bool:
     """Whether a relation of this type may point from one entity type to the other."""
     sources, targets = ENDPOINTS[relation]
     return source in sources and target in targets
@@ -61,7 +65,9 @@ class Relation(Edge):
     weight: Unit | None = None
     weight_components: WeightComponents | None = None
     cost: float | None = Field(
-        None, ge=0.0, description="-ln(weight * boost), what path searches minimise"
+        None,
+        ge=0.0,
+        description="-ln(weight * boost), what path searches minimise",
     )
     learned: float | None = Field(
         None,
@@ -74,7 +80,11 @@ class Relation(Edge):
     created: datetime | None = Field(None, description="event date of the source document")
     provenance: Provenance | None = None
     label: str = Field("", description="the relation in the source's own words")
-    evidence_count: int = Field(1, ge=0, description="how many places state it")
+    evidence_count: int = Field(
+        1,
+        ge=0,
+        description="how many places state it",
+    )
     strength: Unit | None = None
     co_occurrence_count: int | None = Field(None, ge=0)
     metadata: Json = Field(default_factory=dict)
@@ -94,7 +104,8 @@ class ClusterEdge(Edge):
     type: ClusterEdgeType
     weight: Unit | None = None
     noise: bool = Field(
-        False, description="density found no topic for the member; it was placed in the nearest"
+        False,
+        description="density found no topic for the member; it was placed in the nearest",
     )
 
 

@@ -36,7 +36,11 @@ def edge_key(source: str, relation: str, target: str, *qualifiers: str) -> str:
     return _digest((source, relation, target, *qualifiers))
 
 
-def entity_key(name: str, entity_type: str, qualifier: str = "") -> str:
+def entity_key(
+    name: str,
+    entity_type: str,
+    qualifier: str = "",
+) -> str:
     """The key of an entity: its name in lower case with underscores, readable where that loses
     nothing.
 
@@ -47,8 +51,10 @@ def entity_key(name: str, entity_type: str, qualifier: str = "") -> str:
     folded = slug(name)
     loses_nothing = "_" not in name and folded == name.lower().replace(" ", "_")
     is_plain = loses_nothing and 0 < len(folded) <= _SLUG_CHARS
+
     if is_plain and entity_type in ("concept", "person") and not qualifier:
         return folded
+
     stem = folded[:_SLUG_CHARS].strip("_") or "e"
     return f"{stem}-{_digest((name.casefold(), entity_type, qualifier))[:10]}"
 
@@ -74,6 +80,7 @@ def split_id(identifier: str) -> tuple[str, str]:
     collection, slash, key = identifier.partition("/")
     if not slash or not collection or not key:
         raise ValueError(f"{identifier!r} is not an id of the form collection/key")
+
     return collection, key
 
 
@@ -83,7 +90,10 @@ def sha256_text(text: str) -> str:
 
 
 def _digest(parts: tuple[str, ...]) -> str:
-    encoded = "".join([f"{len(part)}:{part}" for part in parts]).encode("utf-8", "surrogatepass")
+    encoded = "".join([f"{len(part)}:{part}" for part in parts]).encode(
+        "utf-8",
+        "surrogatepass",
+    )
     return hashlib.blake2b(encoded, digest_size=13).hexdigest()[:25]
 
 
@@ -115,13 +125,18 @@ class Mask:
         return min(filter(None, (self.as_of, self.known_at)), default=None)
 
 
-def contains(start: datetime | None, end: datetime | None, moment: datetime) -> bool:
+def contains(
+    start: datetime | None,
+    end: datetime | None,
+    moment: datetime,
+) -> bool:
     """Whether [start, end) holds the moment; an absent bound is open."""
     return (start is None or start <= moment) and (end is None or moment < end)
 
 
 def overlap(
-    first: tuple[datetime | None, datetime | None], second: tuple[datetime | None, datetime | None]
+    first: tuple[datetime | None, datetime | None],
+    second: tuple[datetime | None, datetime | None],
 ) -> bool:
     """Whether two half-open intervals share a moment."""
     return _begins_before_end(first[0], second[1]) and _begins_before_end(second[0], first[1])
@@ -154,4 +169,11 @@ def microseconds(moment: datetime) -> int:
 
 def iso(moment: datetime) -> str:
     """UTC text of fixed width, so that text order is time order in every store."""
-    return moment.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+    return (
+        moment.astimezone(UTC)
+        .isoformat(timespec="microseconds")
+        .replace(
+            "+00:00",
+            "Z",
+        )
+    )

@@ -31,13 +31,20 @@ class MemoryState(Keyed):
     metadata: Json = Field(default_factory=dict)
     tags: tuple[str, ...] = ()
     confidence: Unit = 1.0
-    access_count: int = Field(0, ge=0, description="how often it was shown; counted by upkeep")
+    access_count: int = Field(
+        0,
+        ge=0,
+        description="how often it was shown; counted by upkeep",
+    )
     last_accessed: datetime | None = None
     importance_score: Unit = 0.5
     consolidated_from: tuple[str, ...] = ()
     is_consolidated: bool = False
     consolidation_level: int = Field(
-        0, ge=0, le=3, description="0 raw, 1 daily, 2 weekly, 3 monthly"
+        0,
+        ge=0,
+        le=3,
+        description="0 raw, 1 daily, 2 weekly, 3 monthly",
     )
     diff_from_parent: str | None = None
     is_delta: bool = False

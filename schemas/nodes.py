@@ -91,7 +91,8 @@ class Document(Keyed):
         "folder, corpus, source",
     )
     created: datetime | None = Field(
-        None, description="event date of the source, never the time of ingestion"
+        None,
+        description="event date of the source, never the time of ingestion",
     )
     facts: Json = Field(
         default_factory=dict,
@@ -119,25 +120,45 @@ class Entity(Keyed):
     name: str
     name_lower: str = Field(description="for look-up; not unique, homonyms are kept apart")
     type: EntityType
-    layer: int = Field(0, description="always 0; kept for readers of the specification's field")
+    layer: int = Field(
+        0,
+        description="always 0; kept for readers of the specification's field",
+    )
     cluster_id: str | None = Field(None, description="key of the L1 topic")
     prev_cluster_id: str | None = Field(
-        None, description="the topic before the last build moved it"
+        None,
+        description="the topic before the last build moved it",
     )
     embedding: Vector | None = None
     embedding_model: str | None = Field(None, description="tag of the model that made the vector")
     vector_of: str | None = Field(
-        None, description="what the vector is of: its `name`, or the `document` it titles"
+        None,
+        description="what the vector is of: its `name`, or the `document` it titles",
     )
-    summary: str = Field("", description="a whole sentence of the corpus that says what it is")
-    deg_out: int = Field(0, ge=0, description="out-degree, for hub demotion")
+    summary: str = Field(
+        "",
+        description="a whole sentence of the corpus that says what it is",
+    )
+    deg_out: int = Field(
+        0,
+        ge=0,
+        description="out-degree, for hub demotion",
+    )
     domain: str | None = Field(
-        None, description="the first domain of the documents that mention it most"
+        None,
+        description="the first domain of the documents that mention it most",
     )
-    domains: tuple[str, ...] = Field((), description="domains of all documents that mention it")
+    domains: tuple[str, ...] = Field(
+        (),
+        description="domains of all documents that mention it",
+    )
     canonical_name: str = ""
     aliases: tuple[str, ...] = ()
-    frequency: int = Field(0, ge=0, description="mentions over the corpus")
+    frequency: int = Field(
+        0,
+        ge=0,
+        description="mentions over the corpus",
+    )
     entity_type: NameType | None = None
     metadata: Json = Field(default_factory=dict)
 
@@ -206,24 +227,37 @@ class Chunk(Keyed):
     title: str = ""
     token_count: int = Field(ge=0)
     file_path: str = Field(
-        "", description="path of the file inside its workspace; empty where there is none"
+        "",
+        description="path of the file inside its workspace; empty where there is none",
     )
     symbol: str = Field(
-        "", description="qualified name inside the file, as `Session.get`; empty at module level"
+        "",
+        description="qualified name inside the file, as `Session.get`; empty at module level",
     )
-    signature: str = Field("", description="header of the function or class on one line")
+    signature: str = Field(
+        "",
+        description="header of the function or class on one line",
+    )
     words: str = Field(
-        "", description="parts of identifiers and the repeated header, for search by words"
+        "",
+        description="parts of identifiers and the repeated header, for search by words",
     )
     start_line: int = Field(
-        0, ge=0, description="first line in the file, from 1; 0 where lines mean nothing"
+        0,
+        ge=0,
+        description="first line in the file, from 1; 0 where lines mean nothing",
     )
-    end_line: int = Field(0, ge=0, description="last line in the file, inclusive")
+    end_line: int = Field(
+        0,
+        ge=0,
+        description="last line in the file, inclusive",
+    )
     timestamp: datetime | None = Field(None, description="event date of the document")
     sha256: str = Field(description="of the text; the embedding belongs to this hash")
     embedding: Vector | None = None
     token_signs: str | None = Field(
-        None, description="signs of the mean states of four tokens each: bits in base64"
+        None,
+        description="signs of the mean states of four tokens each: bits in base64",
     )
     embedding_model: str | None = None
     metadata: Json = Field(default_factory=dict)

@@ -207,7 +207,12 @@ _DEFAULTS: dict[Profile, dict[str, Any]] = {
     Profile.PATHS: {"budget": {"tokens_max": 1020}},
     Profile.LONG: {
         "retriever": {"k": 16, "timeout_ms": 1000},
-        "graph": {"hops": 2, "fanout": 4, "beam": 32, "timeout_ms": 2000},
+        "graph": {
+            "hops": 2,
+            "fanout": 4,
+            "beam": 32,
+            "timeout_ms": 2000,
+        },
         "reranker": {"m": 64, "timeout_ms": 2000},
         "final_context": 32,
         "budget": {
@@ -218,15 +223,33 @@ _DEFAULTS: dict[Profile, dict[str, Any]] = {
         },
     },
     Profile.EVALUATION: {
-        "retriever": {"k": 15, "mmr": 0.0, "timeout_ms": 5000},
-        "graph": {"hops": 2, "fanout": 4, "beam": 32, "timeout_ms": 10_000},
+        "retriever": {
+            "k": 15,
+            "mmr": 0.0,
+            "timeout_ms": 5000,
+        },
+        "graph": {
+            "hops": 2,
+            "fanout": 4,
+            "beam": 32,
+            "timeout_ms": 10_000,
+        },
         "reranker": {"m": 50, "timeout_ms": 10_000},
         "final_context": 20,
-        "budget": {"docs_max": 1000, "work_max": 10_000_000, "latency_ms": 30_000},
+        "budget": {
+            "docs_max": 1000,
+            "work_max": 10_000_000,
+            "latency_ms": 30_000,
+        },
     },
     Profile.OFFLINE: {
         "retriever": {"k": 32, "timeout_ms": 60_000},
-        "graph": {"hops": 5, "fanout": 16, "beam": 256, "timeout_ms": 600_000},
+        "graph": {
+            "hops": 5,
+            "fanout": 16,
+            "beam": 256,
+            "timeout_ms": 600_000,
+        },
         "reranker": {"m": 500, "timeout_ms": 60_000},
         "final_context": 100,
         "budget": {
@@ -247,42 +270,79 @@ class RetrieverStage(Record):
         ge=1,
         description="seeds of all sub-queries; no walk or path starts elsewhere; online at most 8",
     )
-    mmr: Unit = Field(0.4, description="0 takes the most similar seeds, 1 the most different ones")
-    timeout_ms: int = Field(200, ge=1, description="time for this stage")
+    mmr: Unit = Field(
+        0.4,
+        description="0 takes the most similar seeds, 1 the most different ones",
+    )
+    timeout_ms: int = Field(
+        200,
+        ge=1,
+        description="time for this stage",
+    )
 
 
 class GraphStage(Record):
     """Second stage: the way through the graph."""
 
     hops: int = Field(
-        1, ge=0, description="edges from a seed to the end of a path, 0: no graph; online at most 2"
+        1,
+        ge=0,
+        description="edges from a seed to the end of a path, 0: no graph; online at most 2",
     )
-    fanout: int = Field(2, ge=1, description="neighbours a path is continued to; online at most 3")
+    fanout: int = Field(
+        2,
+        ge=1,
+        description="neighbours a path is continued to; online at most 3",
+    )
     beam: int = Field(
         8,
         ge=1,
         description="paths of a whole turn; names a later walk goes on from; online at most 16",
     )
-    timeout_ms: int = Field(500, ge=1, description="time for this stage")
+    timeout_ms: int = Field(
+        500,
+        ge=1,
+        description="time for this stage",
+    )
 
 
 class RerankerStage(Record):
     """Third stage: a closer look at the best candidates."""
 
-    m: int = Field(20, ge=1, description="candidates that are read and judged; online at most 24")
-    timeout_ms: int = Field(500, ge=1, description="time for this stage")
+    m: int = Field(
+        20,
+        ge=1,
+        description="candidates that are read and judged; online at most 24",
+    )
+    timeout_ms: int = Field(
+        500,
+        ge=1,
+        description="time for this stage",
+    )
 
 
 class Budget(Record):
     """What the whole turn may spend."""
 
-    docs_max: int = Field(160, ge=1, description="documents and edges read; online at most 160")
-    latency_ms: int = Field(2000, ge=1, description="time for the whole turn; online at most 2000")
+    docs_max: int = Field(
+        160,
+        ge=1,
+        description="documents and edges read; online at most 160",
+    )
+    latency_ms: int = Field(
+        2000,
+        ge=1,
+        description="time for the whole turn; online at most 2000",
+    )
     work_max: int = Field(
-        2_000_000, ge=1, description="adjacency entries scanned in memory; online at most 2,000,000"
+        2_000_000,
+        ge=1,
+        description="adjacency entries scanned in memory; online at most 2,000,000",
     )
     tokens_max: int = Field(
-        4096, ge=1, description="tokens of the prompt; online at most 4096, profile paths 1020"
+        4096,
+        ge=1,
+        description="tokens of the prompt; online at most 4096, profile paths 1020",
     )
 
 
@@ -298,27 +358,40 @@ class Plan(Record):
     graph: GraphStage = GraphStage()
     reranker: RerankerStage = RerankerStage()
     final_context: int = Field(
-        6, ge=1, description="passages in the answer, and paths in it; online at most 8"
+        6,
+        ge=1,
+        description="passages in the answer, and paths in it; online at most 8",
     )
     budget: Budget = Budget()
     reasons: tuple[Reason, ...] = Field((), description="what was done to the plan before it ran")
     profile: Profile = Field(
-        Profile.ONLINE, description="whose hard caps hold; gives what is left out its default"
+        Profile.ONLINE,
+        description="whose hard caps hold; gives what is left out its default",
     )
 
     @model_validator(mode="before")
     @classmethod
     def _start_from_the_profile(cls, values: Any) -> Any:
-        return _with_defaults(values) if isinstance(values, Mapping) else values
+        if isinstance(values, Mapping):
+            return _with_defaults(values)
+        return values
 
     @model_validator(mode="after")
     def _stays_below_the_caps(self) -> Self:
-        problems = [
-            InitErrorDetails(type="less_than_equal", loc=place, input=value, ctx={"le": cap})
-            for place, value, cap in over_caps(self)
-        ]
+        problems = []
+        for place, value, cap in over_caps(self):
+            problems.append(
+                InitErrorDetails(
+                    type="less_than_equal",
+                    loc=place,
+                    input=value,
+                    ctx={"le": cap},
+                )
+            )
+
         if problems:
             raise ValidationError.from_exception_data("Plan", problems)
+
         return self
 
     @model_validator(mode="after")
@@ -329,6 +402,7 @@ class Plan(Record):
                 f"the stages' timeouts add up to {staged} ms, more than budget.latency_ms "
                 f"({self.budget.latency_ms})"
             )
+
         return self
 
 
@@ -355,6 +429,7 @@ def over_caps(plan: Plan) -> Iterator[tuple[tuple[str, ...], int, int]]:
         value: Any = plan
         for part in place:
             value = getattr(value, part)
+
         if value > (cap := getattr(caps, place[-1])):
             yield place, value, cap
 
@@ -365,11 +440,14 @@ def _with_defaults(requested: Mapping[str, Any]) -> dict[str, Any]:
     """
     values = dict(requested)
     profile = values.get("profile", Profile.ONLINE)
+
     if profile not in list(Profile):
         return values
+
     for name, default in _DEFAULTS.get(Profile(profile), {}).items():
         if name not in values:
             values[name] = default
         elif isinstance(default, dict) and isinstance(values[name], Mapping):
             values[name] = {**default, **values[name]}
+
     return values

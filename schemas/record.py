@@ -47,14 +47,21 @@ class Record(BaseModel):
     """
 
     model_config = ConfigDict(
-        frozen=True, extra="forbid", populate_by_name=True, use_enum_values=True, defer_build=True
+        frozen=True,
+        extra="forbid",
+        populate_by_name=True,
+        use_enum_values=True,
+        defer_build=True,
     )
 
 
 class Keyed(Record):
     """A record with a key; the key comes from content (see `schemas.ids`)."""
 
-    key: str = Field(alias="_key", description="content-addressed, legal in both stores")
+    key: str = Field(
+        alias="_key",
+        description="content-addressed, legal in both stores",
+    )
 
 
 class Edge(Keyed):
@@ -63,10 +70,12 @@ class Edge(Keyed):
     source: str = Field(alias="_from", description="`_id` of the tail")
     target: str = Field(alias="_to", description="`_id` of the head")
     valid_from: datetime | None = Field(
-        None, description="when it became true; absent = always was"
+        None,
+        description="when it became true; absent = always was",
     )
     valid_until: datetime | None = Field(
-        None, description="when it stopped being true; absent = still is"
+        None,
+        description="when it stopped being true; absent = still is",
     )
     recorded_at: datetime | None = Field(None, description="when we learned it")
     retracted_at: datetime | None = Field(None, description="when we withdrew it")
@@ -77,10 +86,19 @@ def canonical_json(value: object) -> str:
     this form.
     """
     try:
-        return orjson.dumps(value, option=orjson.OPT_SORT_KEYS, default=str).decode()
+        return orjson.dumps(
+            value,
+            option=orjson.OPT_SORT_KEYS,
+            default=str,
+        ).decode()
     except TypeError:
         # orjson refuses a lone surrogate and a huge integer, which hostile input may hold.
-        return json.dumps(value, sort_keys=True, separators=(",", ":"), default=str)
+        return json.dumps(
+            value,
+            sort_keys=True,
+            separators=(",", ":"),
+            default=str,
+        )
 
 
 TIME = pa.timestamp("us", tz="UTC")
@@ -121,32 +139,53 @@ def to_table(record: type[Record], rows: Sequence[Record]) -> pa.Table:
     """Records as one Arrow table, for small writes; builds make columns directly."""
     columns = columns_of(record)
     dumped = [row.model_dump(by_alias=True) for row in rows]
+
     for column in columns:
         if column.is_json:
             for row in dumped:
                 row[column.name] = canonical_json(row[column.name])
+
     return pa.Table.from_pylist(dumped, schema=arrow_schema(record))
 
 
 def from_rows(record: type[Row], rows: Iterable[dict[str, Any]]) -> list[Row]:
     """Rows of a store as records, in their order; the inverse of `to_table`."""
-    json_columns = [column.name for column in columns_of(record) if column.is_json]
+    json_columns = []
+    for column in columns_of(record):
+        if column.is_json:
+            json_columns.append(column.name)
+
     records = []
     for row in rows:
-        objects = {name: orjson.loads(row[name]) for name in json_columns if name in row}
+        objects = {}
+        for name in json_columns:
+            if name in row:
+                objects[name] = orjson.loads(row[name])
+
         records.append(record(**{**row, **objects}))
+
     return records
 
 
-def repeated(value: object, kind: pa.DataType, rows: int) -> pa.Array:
+def repeated(
+    value: object,
+    kind: pa.DataType,
+    rows: int,
+) -> pa.Array:
     """The same value in every row; Arrow's own `repeat` cannot repeat a list no times."""
-    return pa.repeat(pa.scalar(value, kind), rows) if rows else pa.nulls(0, kind)
+    if rows:
+        return pa.repeat(pa.scalar(value, kind), rows)
+    return pa.nulls(0, kind)
 
 
 def _column(name: str, field: FieldInfo) -> Column:
     annotation, nullable = _without_none(field.annotation)
     marks = [*field.metadata, *_marks_within(annotation)]
-    inner_type = get_args(annotation)[0] if get_origin(annotation) is Annotated else annotation
+    if get_origin(annotation) is Annotated:
+        inner_type = get_args(annotation)[0]
+    else:
+        inner_type = annotation
+
     is_vector = any(isinstance(mark, VectorColumn) for mark in marks)
     is_json = any(isinstance(mark, JsonColumn) for mark in marks)
     if is_vector:
@@ -155,6 +194,7 @@ def _column(name: str, field: FieldInfo) -> Column:
         arrow_type = pa.string()
     else:
         arrow_type = _arrow_type(inner_type)
+
     return Column(
         name=field.alias or name,
         type=arrow_type,
@@ -175,6 +215,7 @@ def _default(field: FieldInfo, is_json: bool) -> object:
         return "{}"
     if isinstance(value, StrEnum):
         return str(value)
+
     return list(value) if isinstance(value, tuple) else value
 
 
@@ -184,12 +225,14 @@ def _marks_within(annotation: Any) -> list[object]:
     """
     if get_origin(annotation) is not Annotated:
         return []
+
     marks: list[object] = []
     for mark in get_args(annotation)[1:]:
         if isinstance(mark, FieldInfo):
             marks += mark.metadata
         else:
             marks.append(mark)
+
     return marks
 
 
@@ -198,6 +241,7 @@ def _bound(marks: Sequence[object], name: str) -> float | None:
         bound = getattr(mark, name, None)
         if bound is not None:
             return float(bound)
+
     return None
 
 
@@ -207,8 +251,13 @@ def _is_enum(annotation: Any) -> bool:
 
 def _without_none(annotation: Any) -> tuple[Any, bool]:
     if get_origin(annotation) in (Union, types.UnionType):
-        members = [part for part in get_args(annotation) if part is not type(None)]
+        members = []
+        for part in get_args(annotation):
+            if part is not type(None):
+                members.append(part)
+
         return members[0], len(members) < len(get_args(annotation))
+
     return annotation, False
 
 
@@ -230,6 +279,7 @@ def _arrow_type(annotation: Any) -> pa.DataType:
         return pa.string()
     if isinstance(annotation, type) and issubclass(annotation, Record):
         return pa.struct([pa.field(child.name, child.type) for child in arrow_schema(annotation)])
+
     raise TypeError(
         f"{annotation!r} has no Arrow type; use str, int, float, bool, datetime, tuple or a Record"
     )

@@ -37,18 +37,25 @@ class CorpusFields(BaseModel):
     source: SourceKind = Field(description="what kind of corpus it is")
     path: str = Field(description="folder or file, as the worker sees it")
     citations: str | None = Field(
-        None, description="who cites whom: rows of src, dst and n_mentions or context"
+        None,
+        description="who cites whom: rows of src, dst and n_mentions or context",
     )
     code_links: str | None = Field(
-        None, description="which repository belongs to which paper: rows of id and repo"
+        None,
+        description="which repository belongs to which paper: rows of id and repo",
     )
     triples: str | None = Field(
-        None, description="ready-made triples: rows of id, entities and triples"
+        None,
+        description="ready-made triples: rows of id, entities and triples",
     )
     history: bool = Field(True, description="read the commits of a git repository")
-    domain: str | None = Field(None, description="a domain of every document of the corpus")
+    domain: str | None = Field(
+        None,
+        description="a domain of every document of the corpus",
+    )
     exclude: tuple[str, ...] = Field(
-        (), description="patterns of paths to leave out, as in .gitignore"
+        (),
+        description="patterns of paths to leave out, as in .gitignore",
     )
 
 
@@ -117,30 +124,56 @@ class RemoteSource(Record):
     """A place elsewhere whose documents are copied, kept in step, and read as a corpus."""
 
     url: str = Field(description="where the documents are; credentials as ${VARIABLE}")
-    domain: str | None = Field(None, description="a domain of every document of the source")
-    every_hours: float = Field(
-        24.0, gt=0.0, description="how often it is synced; answers name a source that is overdue"
+    domain: str | None = Field(
+        None,
+        description="a domain of every document of the source",
     )
-    min_documents: int = Field(1, ge=0, description="a sync that lists fewer documents is stopped")
+    every_hours: float = Field(
+        24.0,
+        gt=0.0,
+        description="how often it is synced; answers name a source that is overdue",
+    )
+    min_documents: int = Field(
+        1,
+        ge=0,
+        description="a sync that lists fewer documents is stopped",
+    )
     max_gone: float = Field(
-        0.2, ge=0.0, le=1.0, description="a sync that loses a larger share at once is stopped"
+        0.2,
+        ge=0.0,
+        le=1.0,
+        description="a sync that loses a larger share at once is stopped",
     )
     include: tuple[str, ...] = Field(
-        (), description="files, web: patterns of paths to read, as in .gitignore; empty: all"
+        (),
+        description="files, web: patterns of paths to read, as in .gitignore; empty: all",
     )
     exclude: tuple[str, ...] = Field(
-        (), description="files, web: patterns of paths to leave out, as in .gitignore"
+        (),
+        description="files, web: patterns of paths to leave out, as in .gitignore",
     )
-    delay_seconds: float = Field(1.0, ge=0.0, description="web: least time between two requests")
+    delay_seconds: float = Field(
+        1.0,
+        ge=0.0,
+        description="web: least time between two requests",
+    )
     table: str = Field("", description="sql: the table whose rows are documents")
-    query: str = Field("", description="sql: a query whose rows are documents, instead of a table")
-    key: str = Field("", description="sql, dlt: the column that identifies a row")
+    query: str = Field(
+        "",
+        description="sql: a query whose rows are documents, instead of a table",
+    )
+    key: str = Field(
+        "",
+        description="sql, dlt: the column that identifies a row",
+    )
     cursor: str = Field(
-        "", description="sql, dlt: the column that changes with a row, such as updated_at"
+        "",
+        description="sql, dlt: the column that changes with a row, such as updated_at",
     )
     title: str = Field("", description="sql, dlt: the column that names a row")
     required: tuple[str, ...] = Field(
-        (), description="sql, dlt: columns without which a sync is stopped"
+        (),
+        description="sql, dlt: columns without which a sync is stopped",
     )
     rights: dict[str, str | tuple[str, ...]] = Field(
         default_factory=dict,
@@ -148,7 +181,8 @@ class RemoteSource(Record):
         "counts",
     )
     readers: tuple[str, ...] = Field(
-        (), description="sql, dlt: the columns that name who may read a row"
+        (),
+        description="sql, dlt: the columns that name who may read a row",
     )
 
     @field_validator("url")
@@ -159,4 +193,5 @@ class RemoteSource(Record):
                 "an address may not hold a password or token; write a placeholder such as "
                 "${WIKI_TOKEN} and set that variable in the environment"
             )
+
         return url

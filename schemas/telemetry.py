@@ -53,7 +53,8 @@ class ShownResults(Record):
     as_of: datetime | None = Field(None, description="the moment the reader stood at")
     known_at: datetime | None = None
     filters: Json = Field(
-        default_factory=dict, description="what the question was limited to, and asked near"
+        default_factory=dict,
+        description="what the question was limited to, and asked near",
     )
 
 
@@ -84,7 +85,10 @@ class QueryLog(Keyed):
     results: Json = Field(default_factory=dict, description="a `ShownResults`")
     telemetry: Json = Field(default_factory=dict)
     conveyance: Json = Field(default_factory=dict)
-    feedback: Json = Field(default_factory=dict, description="a `Feedback`, or empty")
+    feedback: Json = Field(
+        default_factory=dict,
+        description="a `Feedback`, or empty",
+    )
 
 
 class WeightConfig(Keyed):

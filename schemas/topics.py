@@ -26,19 +26,30 @@ class Cluster(Keyed):
 
     level: int = Field(ge=1, le=2)
     name: str = ""
-    parent: str | None = Field(None, description="key of the super-topic; none at the top")
+    parent: str | None = Field(
+        None,
+        description="key of the super-topic; none at the top",
+    )
     centroid: Vector | None = Field(
-        None, description="mean of its clustered members' vectors, unit length"
+        None,
+        description="mean of its clustered members' vectors, unit length",
     )
     centroid_version: str = Field(
-        "", description="name of the set of centroids, made of their values"
+        "",
+        description="name of the set of centroids, made of their values",
     )
     embedding_model: str | None = None
     summary: str = ""
     cluster_params: ClusterParams
-    size: int = Field(0, ge=0, description="entities below it")
+    size: int = Field(
+        0,
+        ge=0,
+        description="entities below it",
+    )
     drift: float = Field(
-        0.0, ge=0.0, description="1 - cosine of the centroid and that of the build before"
+        0.0,
+        ge=0.0,
+        description="1 - cosine of the centroid and that of the build before",
     )
     metadata: Json = Field(
         default_factory=dict,
@@ -77,8 +88,12 @@ class Bridge(Keyed):
     )
     cost: float = Field(ge=0.0, description="sum of -ln(weight * boost)")
     provenance: Json = Field(
-        default_factory=dict, description="`edges`: id, type, weight, doc and span of each"
+        default_factory=dict,
+        description="`edges`: id, type, weight, doc and span of each",
     )
     generation: str = Field(description="of the edges' weights it was computed or checked with")
-    pinned: bool = Field(False, description="kept while its edges stand, hot or not")
+    pinned: bool = Field(
+        False,
+        description="kept while its edges stand, hot or not",
+    )
     created: datetime = Field(description="moment of the build that last found or checked it")

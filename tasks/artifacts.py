@@ -44,31 +44,58 @@ def progress_of(unit_name: str) -> Progress:
         now = time.monotonic()
         is_recent = now - shown_at.setdefault(stage, now) < SECONDS_BETWEEN
         is_finished = stage in bars and done == total
+
         if is_recent and not is_finished:
             return
+
         shown_at[stage] = now
-        about = unit_name if unit_name == stage else f"{unit_name}: {stage}"
+        if unit_name == stage:
+            about = unit_name
+        else:
+            about = f"{unit_name}: {stage}"
+
         share = min(100.0, 100.0 * done / total) if total else 0.0
-        say("%s: %s of %s", about, f"{done:,}", f"{total:,}" if total else "an unknown number")
+        say(
+            "%s: %s of %s",
+            about,
+            f"{done:,}",
+            f"{total:,}" if total else "an unknown number",
+        )
         if stage in bars:
             update_progress_artifact(bars[stage], share)
         else:
-            artifact = create_progress_artifact(share, key=_key(about), description=about)
+            artifact = create_progress_artifact(
+                share,
+                key=_key(about),
+                description=about,
+            )
             bars[stage] = cast(UUID, artifact)
 
     return progress_here() or show
 
 
-def table(key: str, rows: Sequence[Mapping[str, Any]], about: str) -> None:
+def table(
+    key: str,
+    rows: Sequence[Mapping[str, Any]],
+    about: str,
+) -> None:
     """Rows under a key, so that the UI shows how they changed from run to run."""
     if progress_here() is None and rows:
-        create_table_artifact(table=[dict(row) for row in rows], key=_key(key), description=about)
+        create_table_artifact(
+            table=[dict(row) for row in rows],
+            key=_key(key),
+            description=about,
+        )
 
 
 def page(key: str, markdown: str, about: str) -> None:
     """A page of Markdown under a key."""
     if progress_here() is None:
-        create_markdown_artifact(markdown=markdown, key=_key(key), description=about)
+        create_markdown_artifact(
+            markdown=markdown,
+            key=_key(key),
+            description=about,
+        )
 
 
 def event(name: str, source: str, **payload: str) -> None:
@@ -76,9 +103,19 @@ def event(name: str, source: str, **payload: str) -> None:
     `hades.NAME`.
     """
     if progress_here() is None:
-        labels = {f"hades.{label}": value[:200] for label, value in payload.items()}
-        resource = {"prefect.resource.id": f"hades.{source}", **labels}
-        emit_event(name, resource=resource, payload=payload)
+        labels = {}
+        for label, value in payload.items():
+            labels[f"hades.{label}"] = value[:200]
+
+        resource = {
+            "prefect.resource.id": f"hades.{source}",
+            **labels,
+        }
+        emit_event(
+            name,
+            resource=resource,
+            payload=payload,
+        )
 
 
 class Approval(RunInput):
@@ -100,17 +137,33 @@ def ask_person(question: str, figures: str) -> bool:
             "PREFECT_API_URL names no server: "
             "nobody can be asked and nothing was changed. Set it, or HADES_APPROVAL_MINUTES=0"
         )
-    page("decision", f"## {question}\n\n{figures}\n", question)
-    form = Approval.with_initial_data(description=f"## {question}\n\n{figures}", approve=False)
+
+    page(
+        "decision",
+        f"## {question}\n\n{figures}\n",
+        question,
+    )
+    form = Approval.with_initial_data(
+        description=f"## {question}\n\n{figures}",
+        approve=False,
+    )
     approved = False
+
     with let_others_build(), suppress(FlowPauseTimeout):
         approved = pause_flow_run(
-            form, timeout=round(60 * settings.approval_minutes), poll_interval=2
+            form,
+            timeout=round(60 * settings.approval_minutes),
+            poll_interval=2,
         ).approve
+
     return approved
 
 
-def accept_or_raise(question: str, refused: Exception, figures: str = "") -> None:
+def accept_or_raise(
+    question: str,
+    refused: Exception,
+    figures: str = "",
+) -> None:
     """Raise unless a person accepts; an error of its own says the figures. A plain rollback needs
     nobody's approval.
     """
@@ -121,12 +174,17 @@ def accept_or_raise(question: str, refused: Exception, figures: str = "") -> Non
         raise refused
 
 
-def is_accepted(question: str, refused: Exception, figures: str) -> bool:
+def is_accepted(
+    question: str,
+    refused: Exception,
+    figures: str,
+) -> bool:
     """Whether a person accepts, raising where nobody does in time; False where the settings let
     nobody be asked.
     """
     if load_settings().approval_minutes <= 0:
         return False
+
     accept_or_raise(question, refused, figures)
     return True
 
@@ -150,6 +208,7 @@ def pay_or_ask(run: Callable[..., R], *arguments: Any) -> R:
         return run(*arguments)
     except CallsAboveCap as above:
         pays = ask_person("Pay for these calls of the language model?", str(above))
+
     return run(*arguments, pays=pays)
 
 

@@ -50,7 +50,10 @@ EMBEDS = "stage:embeddings"  # the tag of every task that makes vectors
 @contextmanager
 def build_context(unit_name: str) -> Iterator[BuildContext]:
     """The context of the effective settings, with its progress shown where this unit runs."""
-    with open_build_context(load_settings(), progress=progress_of(unit_name)) as context:
+    with open_build_context(
+        load_settings(),
+        progress=progress_of(unit_name),
+    ) as context:
         yield context
 
 
@@ -64,14 +67,31 @@ def _task_of(stage: NightStage) -> Unit[dict[str, Any]]:
         tags={f"stage:{stage.name}"},
     )
     def run(night: Night, pays: bool | None = None) -> dict[str, Any]:
-        with open_hades(artifacts.settings_after(pays), progress=progress_of(stage.name)) as hades:
-            report = run_stage(stage, hades.build_context, hades.ingest, night)
+        with open_hades(
+            artifacts.settings_after(pays),
+            progress=progress_of(stage.name),
+        ) as hades:
+            report = run_stage(
+                stage,
+                hades.build_context,
+                hades.ingest,
+                night,
+            )
+
         standing = standing_rows(report.get("standing", {}))  # answers that a release changed
-        artifacts.table("standing questions", standing, "standing questions whose answers changed")
+        artifacts.table(
+            "standing questions",
+            standing,
+            "standing questions whose answers changed",
+        )
         for row in standing:
             artifacts.event(
-                "hades.standing.changed", "standing", question=row["question"], cause=row["cause"]
+                "hades.standing.changed",
+                "standing",
+                question=row["question"],
+                cause=row["cause"],
             )
+
         return report
 
     return run
@@ -84,7 +104,11 @@ def run_alone(name: str, night: Night, **options: Any) -> dict[str, Any]:
     """Run a stage outside a night, with a table of its own; a night has one page for all."""
     stage = STAGES[name]
     report = STAGE_TASKS[name](night, **options)
-    artifacts.table(name, stage.table(report), stage.describe(report))
+    artifacts.table(
+        name,
+        stage.table(report),
+        stage.describe(report),
+    )
     return report
 
 
@@ -95,12 +119,27 @@ def tell_lineage(night: Night, stage: str) -> None:
         emit_lineage(STAGES[stage], context, night)
 
 
-@unit("train ranker", policies.HEAVY, NIGHT_STAGE.describe, tags={"stage:ranker"})
+@unit(
+    "train ranker",
+    policies.HEAVY,
+    NIGHT_STAGE.describe,
+    tags={"stage:ranker"},
+)
 def train_on(night: Night, questions: Path | None) -> dict[str, Any]:
     """Fit a ranker to the exam, judged answers among it, and to these labelled questions."""
     with build_context("ranker") as context:
-        report = train(context, night.as_of, questions, seconds_left=night.seconds_left())
-    artifacts.table("ranker", NIGHT_STAGE.table(report), NIGHT_STAGE.describe(report))
+        report = train(
+            context,
+            night.as_of,
+            questions,
+            seconds_left=night.seconds_left(),
+        )
+
+    artifacts.table(
+        "ranker",
+        NIGHT_STAGE.table(report),
+        NIGHT_STAGE.describe(report),
+    )
     return report
 
 
@@ -119,14 +158,24 @@ def run_phase(phase: str, spec: SourceSpec) -> dict[str, Any]:
         return hades.ingest.spec(spec, [Phase(phase)]).as_dict()
 
 
-@unit("sync sources", policies.HEAVY, describe_syncs, tags={"stage:ingest"})
+@unit(
+    "sync sources",
+    policies.HEAVY,
+    describe_syncs,
+    tags={"stage:ingest"},
+)
 def sync_remotes(names: Sequence[str], due: bool) -> list[dict[str, Any]]:
     """Remote sources as they are now; a failed one is a report with its problem."""
     with open_hades(progress=progress_of("sync")) as hades:
         return hades.ingest.sync(list(names), due=due)
 
 
-@unit("embed again", policies.HEAVY, describe_figures, tags={EMBEDS})
+@unit(
+    "embed again",
+    policies.HEAVY,
+    describe_figures,
+    tags={EMBEDS},
+)
 def embed_again() -> dict[str, Any]:
     """Every vector by the model the settings name, swapped in at once, and what is derived from
     them.
@@ -135,7 +184,12 @@ def embed_again() -> dict[str, Any]:
         return hades.ingest.run_from_store([Phase.EMBEDDINGS, Phase.EDGES]).as_dict()
 
 
-@unit("list shards", policies.LOCAL, lambda shards: f"{len(shards)} shards", tags={EMBEDS})
+@unit(
+    "list shards",
+    policies.LOCAL,
+    lambda shards: f"{len(shards)} shards",
+    tags={EMBEDS},
+)
 def list_shards() -> list[tuple[str, str]]:
     """Ranges of chunks that have no vector yet; shards can run side by side on any task runner."""
     with open_hades() as hades:
@@ -152,18 +206,36 @@ def list_shards() -> list[tuple[str, str]]:
 def embed_shard(shard: tuple[str, str]) -> int:
     """Embed one range; how many chunks that were."""
     with open_hades() as hades:
-        return embed_range(hades.store, hades.embedder, *shard, progress_of("embeddings"))
+        return embed_range(
+            hades.store,
+            hades.embedder,
+            *shard,
+            progress_of("embeddings"),
+        )
 
 
-@unit("finish embeddings", policies.HEAVY, describe_figures, tags={EMBEDS})
+@unit(
+    "finish embeddings",
+    policies.HEAVY,
+    describe_figures,
+    tags={EMBEDS},
+)
 def finish_embeddings(embedded: list[int]) -> dict[str, Any]:
     """Whatever no shard covered: after a change of model every vector, swapped in at once."""
     with open_hades() as hades:
         remaining = embed_chunks(
-            hades.store, hades.embedder, hades.home / "cache", progress_of("embeddings")
+            hades.store,
+            hades.embedder,
+            hades.home / "cache",
+            progress_of("embeddings"),
         )
         states = hades.memory.reembed()
-    return {"embedded": sum(embedded) + remaining, "memory": states, "shards": len(embedded)}
+
+    return {
+        "embedded": sum(embedded) + remaining,
+        "memory": states,
+        "shards": len(embedded),
+    }
 
 
 def _name_check(parameters: dict[str, Any]) -> str:
@@ -178,26 +250,43 @@ def _name_check(parameters: dict[str, Any]) -> str:
     tags={"contracts"},
 )
 def check(
-    contracts: Sequence[str], night: Night | None = None, stops: bool = True
+    contracts: Sequence[str],
+    night: Night | None = None,
+    stops: bool = True,
 ) -> dict[str, Any]:
     """Check every rule of these contracts; raises when one is broken. Those of a night are also
     reported to lineage.
     """
     with build_context("contracts") as context:
         outcome = check_stage(context, night, contracts)
+
     rows = outcome.rows_to_show(is_part=night is not None)
-    artifacts.table("contracts", rows, "rules by contract and the rows that broke them")
+    artifacts.table(
+        "contracts",
+        rows,
+        "rules by contract and the rows that broke them",
+    )
     for rules in outcome.alerts:
-        artifacts.event("hades.contract.broken", "contracts", rules=rules, page=str(outcome.page))
+        artifacts.event(
+            "hades.contract.broken",
+            "contracts",
+            rules=rules,
+            page=str(outcome.page),
+        )
+
     return outcome.require(stops).as_dict()
 
 
-def check_or_ask(contracts: Sequence[str], night: Night | None = None) -> dict[str, Any]:
+def check_or_ask(
+    contracts: Sequence[str],
+    night: Night | None = None,
+) -> dict[str, Any]:
     """Check contracts; where the settings say so a person may accept a broken one."""
     try:
         return check(contracts, night)
     except ContractBroken as broken:
         artifacts.accept_or_raise("Go on with a broken contract?", broken)
+
     return check(contracts, night, stops=False)
 
 
@@ -205,7 +294,12 @@ def check_or_ask(contracts: Sequence[str], night: Night | None = None) -> dict[s
 def release_if(changed: bool, night: Night) -> dict[str, Any] | None:
     """Publish if something that serves has changed; None where nothing has."""
     with build_context("publish") as context:
-        return publish.release_if(changed, context, night.as_of, night.keep)
+        return publish.release_if(
+            changed,
+            context,
+            night.as_of,
+            night.keep,
+        )
 
 
 def approve_rollback(part: str, to: str | None) -> None:
@@ -219,7 +313,11 @@ def approve_rollback(part: str, to: str | None) -> None:
     refused = NotApproved(
         f"nobody approved rolling back the {part} in time; nothing was changed, run it again"
     )
-    artifacts.accept_or_raise(f"Roll back the {part}?", refused, figures)
+    artifacts.accept_or_raise(
+        f"Roll back the {part}?",
+        refused,
+        figures,
+    )
 
 
 @unit("roll back", policies.LOCAL)
@@ -248,18 +346,35 @@ RECIPES = "auto,hipporag,hirag_pathrag"
 
 @unit("evaluate serving graph", policies.HEAVY)
 def evaluate_graph(
-    questions: Path | None, recipes: str | None, accepts: bool = False
+    questions: Path | None,
+    recipes: str | None,
+    accepts: bool = False,
 ) -> dict[str, Any]:
     """Ask the serving snapshot, compare with the last run that held; raises when recall fell below
     its interval.
     """
     names = read_recipes(recipes, RECIPES)
-    report = evaluate_serving(load_settings().home, _open_graph, questions, names, accepts)
-    artifacts.table("evaluation", report.get("recall", ()), "recall of the serving snapshot")
+    report = evaluate_serving(
+        load_settings().home,
+        _open_graph,
+        questions,
+        names,
+        accepts,
+    )
+    artifacts.table(
+        "evaluation",
+        report.get("recall", ()),
+        "recall of the serving snapshot",
+    )
+
     for alert in report.get("alerts", ()):
         artifacts.event(
-            alert["event"], "evaluation", subject=alert["sentence"], page=report["page"]
+            alert["event"],
+            "evaluation",
+            subject=alert["sentence"],
+            page=report["page"],
         )
+
     return require_held(report)
 
 
@@ -271,6 +386,7 @@ def evaluate_or_ask(questions: Path | None, recipes: str | None) -> dict[str, An
         return evaluate_graph(questions, recipes)
     except RetrievalRegression as worse:
         artifacts.accept_or_raise("Accept worse retrieval?", worse)
+
     return evaluate_graph(questions, recipes, accepts=True)
 
 
@@ -278,16 +394,29 @@ def evaluate_or_ask(questions: Path | None, recipes: str | None) -> dict[str, An
 def _open_graph() -> Iterator[tuple[BuildContext, Tools]]:
     settings = load_settings()
     with build_context("evaluate") as context, open_hades(settings) as hades:
-        tools = Tools(MiniLmTokenizer(), hades.embedder, settings.hirag_pathrag, settings.hipporag)
+        tools = Tools(
+            MiniLmTokenizer(),
+            hades.embedder,
+            settings.hirag_pathrag,
+            settings.hipporag,
+        )
         yield context, tools
 
 
-@unit("build past night", policies.HEAVY, describe_past)
+@unit(
+    "build past night",
+    policies.HEAVY,
+    describe_past,
+)
 def build_if_past(night: Night) -> dict[str, Any] | None:
     """The night of a moment before the newest graph, kept aside; None for any other night."""
     with build_context("past night") as context:
         report = past_of(context, night)
-    return report and {**report, "told": [*summary_lines(report), f"report: {report['report']}"]}
+
+    return report and {
+        **report,
+        "told": [*summary_lines(report), f"report: {report['report']}"],
+    }
 
 
 @unit("write report", policies.LOCAL)
@@ -295,10 +424,19 @@ def write_report(night: Night, report: dict[str, Any]) -> dict[str, Any]:
     """One page and one JSON file in HADES_HOME/reports."""
     with build_context("report") as context:
         page = write_reports(context, night, report)
-    return {**report, "report": str(page), "told": [*summary_lines(report), f"report: {page}"]}
+
+    return {
+        **report,
+        "report": str(page),
+        "told": [*summary_lines(report), f"report: {page}"],
+    }
 
 
-def log_stopped_night(night: Night, report: Report, error: BaseException) -> None:
+def log_stopped_night(
+    night: Night,
+    report: Report,
+    error: BaseException,
+) -> None:
     """The run of a night that ended early; a plain call, because the flow run is ending too."""
     with build_context("report") as context:
         log_stopped(context, night, report, error)
@@ -309,23 +447,53 @@ def summary_of(night: Night) -> Iterator[dict[str, Any]]:
     """A report to be filled by a night, which becomes one page in the UI however the night ends."""
     settings = load_settings()
     previous = served(settings.home)
-    page_of = partial(night_page, graph=graph_name(settings), former=previous)
+    page_of = partial(
+        night_page,
+        graph=graph_name(settings),
+        former=previous,
+    )
     report: dict[str, Any] = {}
+
     try:
         yield report
     except BaseException as error:  # that of a night that is cancelled is no `Exception`
         stop = describe_stop(report, error)
         with suppress(Exception):  # a server that is away must not hide what ended the night
             say("%s: %s", night.name, stop)
-            artifacts.page("nightly", page_of(night, report, error=error), stop)
+            artifacts.page(
+                "nightly",
+                page_of(night, report, error=error),
+                stop,
+            )
+
         raise
-    say("%s: %s serves, %s did before", night.name, served(settings.home), previous or "nothing")
-    artifacts.page("nightly", page_of(night, report), f"{night.name}: what changed, what it cost")
+
+    say(
+        "%s: %s serves, %s did before",
+        night.name,
+        served(settings.home),
+        previous or "nothing",
+    )
+    artifacts.page(
+        "nightly",
+        page_of(night, report),
+        f"{night.name}: what changed, what it cost",
+    )
 
 
 @unit("keep alert", policies.LOCAL)
 def keep_alert(what: str, subject: str, detail: str) -> str:
     """One line in the log of alerts, one page in the UI; where the log is."""
-    path = append_alert(load_settings().home, datetime.now(UTC), what, subject, detail)
-    artifacts.page("alert", f"## {what}\n\n{subject}\n\n{detail}\n", what)
+    path = append_alert(
+        load_settings().home,
+        datetime.now(UTC),
+        what,
+        subject,
+        detail,
+    )
+    artifacts.page(
+        "alert",
+        f"## {what}\n\n{subject}\n\n{detail}\n",
+        what,
+    )
     return str(path)

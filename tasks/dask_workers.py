@@ -28,10 +28,15 @@ def run_on_workers(
     from distributed import as_completed
 
     with dask_client(runner, warn) as client:
-        runs = [client.submit(run_shard, shard, pure=False) for shard in shards]
+        runs = []
+        for shard in shards:
+            runs.append(client.submit(run_shard, shard, pure=False))
+
         for done, _ in enumerate(as_completed(runs, loop=client.loop), 1):
             show(done, len(runs))
+
         results: list[Any] = client.gather(runs)
+
     return results
 
 
@@ -44,24 +49,31 @@ def dask_client(runner: str, warn: Callable[[str], object]) -> Iterator[Client]:
 
     try:
         client = Client(
-            None if runner == "dask" else runner, timeout=CONNECT_SECONDS, set_as_default=False
+            None if runner == "dask" else runner,
+            timeout=CONNECT_SECONDS,
+            set_as_default=False,
         )
     except OSError as error:
         raise SettingsError(
             f"HADES_TASK_RUNNER={runner}: no Dask scheduler answers there; start `dask scheduler`, "
             "correct the address, or set HADES_TASK_RUNNER=threads to embed here"
         ) from error
+
     with client:
         if not client.scheduler_info()["workers"]:
             warn(
                 f"HADES_TASK_RUNNER={runner}: the scheduler has no worker yet; shards wait until "
                 f"one connects (`dask worker {runner}`)"
             )
+
         client.subscribe_topic("all", partial(_report_lost_worker, warn))
         yield client
 
 
-def _report_lost_worker(warn: Callable[[str], object], event: tuple[float, Any]) -> None:
+def _report_lost_worker(
+    warn: Callable[[str], object],
+    event: tuple[float, Any],
+) -> None:
     detail = event[1]
     if detail.get("action") == "remove-worker" and not detail.get("expected"):
         waiting = len(detail.get("processing-tasks") or ())

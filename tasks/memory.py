@@ -26,7 +26,9 @@ check_memory = capability_task(check, policies.LOCAL)
 
 @unit(at.task, policies.LOCAL)
 def query_at_time(
-    topic: str, timestamp: datetime, known_at: datetime | None = None
+    topic: str,
+    timestamp: datetime,
+    known_at: datetime | None = None,
 ) -> dict[str, Any]:
     """What was true of a topic at a time, with the edges that held; `state` is None before the
     first version.
@@ -52,12 +54,33 @@ get_relevant_subgraph = memory_task(functions.get_relevant_subgraph)
 
 
 @unit(CONSOLIDATE.task, policies.HEAVY)
-def consolidate(level: int, as_of: datetime | None, pays: bool | None = None) -> dict[str, Any]:
+def consolidate(
+    level: int,
+    as_of: datetime | None,
+    pays: bool | None = None,
+) -> dict[str, Any]:
     """Summaries of past periods, of a level and those below it."""
     settings = artifacts.settings_after(pays)
-    report = perform(CONSOLIDATE, {"level": level, "as_of": as_of}, settings)
-    levels = [{**entry, "written": len(entry["written"])} for entry in report["levels"]]
-    artifacts.table("summaries", levels, "what consolidation wrote")
+    report = perform(
+        CONSOLIDATE,
+        {"level": level, "as_of": as_of},
+        settings,
+    )
+
+    levels = []
+    for entry in report["levels"]:
+        levels.append(
+            {
+                **entry,
+                "written": len(entry["written"]),
+            }
+        )
+
+    artifacts.table(
+        "summaries",
+        levels,
+        "what consolidation wrote",
+    )
     return {"levels": levels}
 
 
@@ -65,7 +88,10 @@ def consolidate(level: int, as_of: datetime | None, pays: bool | None = None) ->
 def learn_from_use() -> dict[str, Any]:
     """Count what was read and join related topics by edges with a confidence."""
     learned = perform(LEARN, {})
-    return {**learned, "edges": len(learned["edges"])}
+    return {
+        **learned,
+        "edges": len(learned["edges"]),
+    }
 
 
 @unit("embed memory again", policies.HEAVY)

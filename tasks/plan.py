@@ -23,8 +23,18 @@ def plan_build(path: str | None) -> dict[str, Any]:
     settings = load_settings()
     with open_hades(settings, progress=progress_of("plan")) as hades:
         specs = find_corpora(hades.store, path)
-        plan = make_plan(hades.build_context, settings, specs=specs, paid=paid_models(settings))
-    artifacts.page("plan", markdown(plan), headline(plan))
+        plan = make_plan(
+            hades.build_context,
+            settings,
+            specs=specs,
+            paid=paid_models(settings),
+        )
+
+    artifacts.page(
+        "plan",
+        markdown(plan),
+        headline(plan),
+    )
     return {name: value for name, value in plan.items() if name not in plans.INNER}
 
 
@@ -38,13 +48,26 @@ def is_approved(plan: dict[str, Any]) -> bool:
         f"nobody approved {name} in time; nothing was changed: `hades apply {name}` still does "
         "what it says, or plan again"
     )
-    return artifacts.is_accepted(f"Apply {name}?", refused, markdown(plan))
+    return artifacts.is_accepted(
+        f"Apply {name}?",
+        refused,
+        markdown(plan),
+    )
 
 
-@unit("apply plan", policies.HEAVY, lambda report: f"{report['snapshot']} serves")
+@unit(
+    "apply plan",
+    policies.HEAVY,
+    lambda report: f"{report['snapshot']} serves",
+)
 def apply_build(name: str, keep: int) -> dict[str, Any]:
     """Do exactly what the plan says."""
     settings = load_settings()
     with open_hades(settings, progress=progress_of("apply")) as hades:
         folder = plans.find_plan(settings.home, name)
-        return apply_plan(hades.build_context, settings, folder, keep)
+        return apply_plan(
+            hades.build_context,
+            settings,
+            folder,
+            keep,
+        )

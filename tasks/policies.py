@@ -14,14 +14,22 @@ BUSY: tuple[type[Exception], ...] = (StoreBusy, StoreUnavailable, QueryTimeout)
 TRANSIENT: tuple[type[Exception], ...] = (*BUSY, OSError)
 
 
-def is_busy(task: Task[Any, Any], run: TaskRun, state: State[Any]) -> bool:
+def is_busy(
+    task: Task[Any, Any],
+    run: TaskRun,
+    state: State[Any],
+) -> bool:
     """Whether the store was busy or away: a stage writes its rows in one transaction, so nothing is
     done twice.
     """
     return isinstance(state.result(raise_on_failure=False), BUSY)
 
 
-def is_transient(task: Task[Any, Any], run: TaskRun, state: State[Any]) -> bool:
+def is_transient(
+    task: Task[Any, Any],
+    run: TaskRun,
+    state: State[Any],
+) -> bool:
     """Whether trying again may help: the same bad row stays bad, a busy server does not stay
     busy.
     """
@@ -57,7 +65,10 @@ OF_STAGE = {True: LOCAL, False: HEAVY}  # by whether the stage is light
 # repeat it blindly.
 BUILD: dict[str, Any] = {"timeout_seconds": 12 * 3600}
 # The errors of each condition, for units without a server.
-RETRIED: dict[object, tuple[type[Exception], ...]] = {is_busy: BUSY, is_transient: TRANSIENT}
+RETRIED: dict[object, tuple[type[Exception], ...]] = {
+    is_busy: BUSY,
+    is_transient: TRANSIENT,
+}
 SHARD_THREADS = 2  # each shard already uses every core for its products
 
 
@@ -67,6 +78,7 @@ def task_runner(name: str) -> TaskRunner[Any]:
     """
     if name == "threads":
         return ThreadPoolTaskRunner(max_workers=SHARD_THREADS)
+
     from prefect_dask.task_runners import DaskTaskRunner
 
     return DaskTaskRunner(address=None if name == "dask" else name)

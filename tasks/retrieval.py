@@ -34,26 +34,41 @@ def capability_task(
 
 
 def perform(
-    capability: Capability, values: dict[str, Any], settings: Settings | None = None
+    capability: Capability,
+    values: dict[str, Any],
+    settings: Settings | None = None,
 ) -> dict[str, Any]:
     """Call a capability with the open graph of this process."""
     settings = settings or load_settings()
     request = capability.check(values)
+
     with closing(
-        CallContext(settings, "flow", lend_answers=open_graph, logs_turns=False)
+        CallContext(
+            settings,
+            "flow",
+            lend_answers=open_graph,
+            logs_turns=False,
+        )
     ) as context:
         return document_of(capability.call(request, context))
 
 
 def _task_function(capability: Capability) -> Callable[..., dict[str, Any]]:
     fields = sorted(
-        capability.request.model_fields.items(), key=lambda field: not field[1].is_required()
+        capability.request.model_fields.items(),
+        key=lambda field: not field[1].is_required(),
     )
     parameters = [field_parameter(name, field, None) for name, field in fields]
-    positional = [
-        parameter.replace(kind=inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=Any)
-        for parameter in parameters
-    ]
+
+    positional = []
+    for parameter in parameters:
+        positional.append(
+            parameter.replace(
+                kind=inspect.Parameter.POSITIONAL_OR_KEYWORD,
+                annotation=Any,
+            )
+        )
+
     signature = inspect.Signature(positional, return_annotation=dict[str, Any])
 
     def call(*args: Any, **kwargs: Any) -> dict[str, Any]:
@@ -93,10 +108,19 @@ def by_snapshot(context: TaskRunContext, parameters: dict[str, Any]) -> str:
     names = ("HADES_EMBEDDER", "HADES_VIEW", "plan", "hirag_pathrag")
     settings = {name: masked[name] for name in names}
     snapshot = open_graph().view.info.snapshot
-    return digest_of(context.task.name, snapshot, settings, parameters)
+    return digest_of(
+        context.task.name,
+        snapshot,
+        settings,
+        parameters,
+    )
 
 
-_CACHED: dict[str, Any] = {**policies.LOCAL, "cache_key_fn": by_snapshot, "persist_result": True}
+_CACHED: dict[str, Any] = {
+    **policies.LOCAL,
+    "cache_key_fn": by_snapshot,
+    "persist_result": True,
+}
 retrieve = capability_task(query, _CACHED)
 
 
@@ -138,11 +162,14 @@ format_paths_for_prompt = task(name="format paths for prompt", **policies.LOCAL)
 
 @task(name="format path prompt", **policies.LOCAL)
 def format_path_prompt(
-    paths: Sequence[str | Mapping[str, Any]], hierarchy_summary: str = ""
+    paths: Sequence[str | Mapping[str, Any]],
+    hierarchy_summary: str = "",
 ) -> str:
     """Paths as a prompt shows them to a model."""
     return prompt.format_path_prompt(
-        paths, hierarchy_summary, tokenizer=open_graph().tools.tokenizer
+        paths,
+        hierarchy_summary,
+        tokenizer=open_graph().tools.tokenizer,
     )
 
 

@@ -74,7 +74,8 @@ def say(line: str, *figures: object) -> None:
 class Unit(Task[..., R]):
     """A Prefect task that can do without Prefect."""
 
-    def __call__(self, *args: Any, **kwargs: Any) -> R:  # type: ignore[override]  # one shape, not Prefect's eight
+    # one shape, not Prefect's eight
+    def __call__(self, *args: Any, **kwargs: Any) -> R:  # type: ignore[override]
         """Run it: here, or as a task run of the surrounding flow run."""
         if progress_here() is None:
             return cast(R, super().__call__(*args, **kwargs))
@@ -88,15 +89,34 @@ class Unit(Task[..., R]):
         if progress is None:
             futures = [self.submit(value, *arguments) for value in inputs]
             for done, _ in enumerate(as_completed(futures), 1):
-                say("%s: %s of %s done", self.name, done, len(futures))
+                say(
+                    "%s: %s of %s done",
+                    self.name,
+                    done,
+                    len(futures),
+                )
+
             return [future.result() for future in futures]
+
         runner = load_settings().task_runner
         shards = list(inputs)
         if runner == "threads" or not shards:
             return [self._run_here(shard, *arguments) for shard in shards]
-        run_shard = partial(run_unit, self.fn.__module__, self.fn.__name__, arguments)
+
+        run_shard = partial(
+            run_unit,
+            self.fn.__module__,
+            self.fn.__name__,
+            arguments,
+        )
         show = partial(progress, self.name)
-        return run_on_workers(runner, run_shard, shards, show, logger.warning)
+        return run_on_workers(
+            runner,
+            run_shard,
+            shards,
+            show,
+            logger.warning,
+        )
 
     def _run_here(self, *args: Any, **kwargs: Any) -> R:
         delays = self.retry_delay_seconds
@@ -110,8 +130,14 @@ class Unit(Task[..., R]):
                     if isinstance(delays, list)
                     else float(delays or 0)
                 )
-                logger.warning("%s: %s; trying again in %s s", self.name, error, seconds)
+                logger.warning(
+                    "%s: %s; trying again in %s s",
+                    self.name,
+                    error,
+                    seconds,
+                )
                 time.sleep(seconds)
+
         return self.fn(*args, **kwargs)
 
 
@@ -121,14 +147,21 @@ def run_flow(flow: Flow[P, R], **parameters: Any) -> R:
     """
     if progress_here() is not None:
         return cast(Callable[..., R], flow.fn)(**parameters)
+
     runner = load_settings().task_runner
     configured = flow.with_options(task_runner=task_runner(runner))
     is_address = "://" in runner
+
     with dask_client(runner, get_run_logger().warning) if is_address else nullcontext():
         return cast(Callable[..., R], configured)(**parameters)
 
 
-def run_unit(module: str, name: str, arguments: tuple[Any, ...], shard: Any) -> Any:
+def run_unit(
+    module: str,
+    name: str,
+    arguments: tuple[Any, ...],
+    shard: Any,
+) -> Any:
     """Run a unit by its name and without a server: what a worker of Dask is given."""
     unit_of_name = getattr(importlib.import_module(module), name)
     with without_server():
@@ -145,8 +178,13 @@ def build_flow(name: str) -> Callable[[Callable[P, R]], Flow[P, R]]:
         def alone(*args: P.args, **kwargs: P.kwargs) -> R:
             if _build.get() is not None:  # a flow inside the one that builds
                 return function(*args, **kwargs)
+
             build = _Build(name, load_settings())
-            say("%s: waiting for its turn to build %s", name, graph_name(build.settings))
+            say(
+                "%s: waiting for its turn to build %s",
+                name,
+                graph_name(build.settings),
+            )
             with build.locks:
                 build.hold()
                 token = _build.set(build)
@@ -160,7 +198,10 @@ def build_flow(name: str) -> Callable[[Callable[P, R]], Flow[P, R]]:
     return wrap
 
 
-def graph_flow(name: str, policy: dict[str, Any]) -> Callable[[Callable[P, R]], Flow[P, R]]:
+def graph_flow(
+    name: str,
+    policy: dict[str, Any],
+) -> Callable[[Callable[P, R]], Flow[P, R]]:
     """A flow whose runs are called by its day and its graph; they and their tasks have a tag of
     the graph.
     """
@@ -171,8 +212,15 @@ def graph_flow(name: str, policy: dict[str, Any]) -> Callable[[Callable[P, R]], 
             with _tags_of_graph():
                 return function(*args, **kwargs)
 
-        tagged.__signature__ = inspect.signature(function, eval_str=True)  # type: ignore[attr-defined]  # of its module
-        return Flow(tagged, name=name, flow_run_name=partial(_name_run, name), **policy)
+        # names of types are those of its module
+        signature = inspect.signature(function, eval_str=True)
+        tagged.__signature__ = signature  # type: ignore[attr-defined]
+        return Flow(
+            tagged,
+            name=name,
+            flow_run_name=partial(_name_run, name),
+            **policy,
+        )
 
     return wrap
 
@@ -181,15 +229,21 @@ def graph_name(settings: Settings) -> str:
     """What people call the graph: its database, or the folder of its home."""
     home = settings.home.resolve()
     folder = home.parent if home.name.startswith(".") else home
-    return settings.arango_database if settings.store == "arango" else folder.name
+
+    if settings.store == "arango":
+        return settings.arango_database
+
+    return folder.name
 
 
 def _name_run(flow_name: str) -> str:
     """The name of a flow run: what it does, for which day and graph."""
     moment = runtime.flow_run.parameters.get("as_of") or datetime.now(UTC)
     graph = "an unknown graph"  # where the settings are wrong: the flow itself says what is
+
     with suppress(SettingsError):
         graph = graph_name(load_settings())
+
     return f"{flow_name} {str(moment)[:10]} of {graph}"
 
 
@@ -200,11 +254,17 @@ def _tags_of_graph() -> Iterator[None]:
     if progress_here() is not None or context is None or context.flow_run is None:
         yield
         return
+
     settings = load_settings()
     set_level(settings.log_level)  # Prefect adds its handler to our loggers, not their level
     tag = f"graph:{graph_name(settings)}"
+
     with get_client(sync_client=True) as client:
-        client.update_flow_run(context.flow_run.id, tags={*context.flow_run.tags, tag})
+        client.update_flow_run(
+            context.flow_run.id,
+            tags={*context.flow_run.tags, tag},
+        )
+
     with tags(tag):
         yield
 
@@ -236,10 +296,12 @@ def let_others_build() -> Iterator[None]:
     if (build := _build.get()) is None:
         yield
         return
+
     state = build.read_state()
     build.locks.close()
     yield
     build.hold()
+
     if build.read_state() != state:
         raise StoreBusy(
             f"the graph was changed by another command while flow {build.name} waited for a "
@@ -254,12 +316,21 @@ def _hold_server_limit(settings: Settings) -> Iterator[None]:
     if progress_here() is not None:
         yield
         return
-    graph = settings.arango_database if settings.store == "arango" else str(settings.home.resolve())
+
+    if settings.store == "arango":
+        graph = settings.arango_database
+    else:
+        graph = str(settings.home.resolve())
+
     name = f"hades-build-{graph.strip('/').replace('/', '-')}"
     with get_client(sync_client=True) as client:
         client.upsert_global_concurrency_limit_by_name(name, limit=1)
+
     with concurrency(
-        name, timeout_seconds=settings.build_wait_seconds, lease_duration=60, strict=True
+        name,
+        timeout_seconds=settings.build_wait_seconds,
+        lease_duration=60,
+        strict=True,
     ):
         yield
 
@@ -277,9 +348,15 @@ def unit(
     key = name.replace(" ", "-")
 
     def wrap(function: Callable[..., R]) -> Unit[R]:
-        task_options = {"task_run_name": name, **policy, **options}
+        task_options = {
+            "task_run_name": name,
+            **policy,
+            **options,
+        }
         named_unit: Unit[R] = Unit(
-            _time_and_log(name, function, describe), name=name, **task_options
+            _time_and_log(name, function, describe),
+            name=name,
+            **task_options,
         )
         named_unit.task_key = key
         return named_unit
@@ -288,7 +365,9 @@ def unit(
 
 
 def _time_and_log(
-    name: str, function: Callable[..., R], describe: Callable[[Any], str]
+    name: str,
+    function: Callable[..., R],
+    describe: Callable[[Any], str],
 ) -> Callable[..., R]:
     """The same function, which says when it starts and what it did, and whose report also says how
     long it took; a span where the settings name a collector.
@@ -297,21 +376,35 @@ def _time_and_log(
     @functools.wraps(function)
     def timed(*args: Any, **kwargs: Any) -> R:
         observe(load_settings())
-        run_name = name if progress_here() is not None else runtime.task_run.name or name
+        if progress_here() is not None:
+            run_name = name
+        else:
+            run_name = runtime.task_run.name or name
+
         say("%s: started", run_name)
         began = time.perf_counter()
         with span(f"hades.build.{name}"):
             report = function(*args, **kwargs)
+
         seconds = time.perf_counter() - began
-        say("%s: %s (%.1f s)", run_name, describe(report), seconds)
+        say(
+            "%s: %s (%.1f s)",
+            run_name,
+            describe(report),
+            seconds,
+        )
         if isinstance(report, dict):
             report["took"] = round(seconds, 3)
+
         return report
 
     return timed
 
 
-def wait_for(future: PrefectDistributedFuture[Any], timeout_seconds: float = 60.0) -> Any:
+def wait_for(
+    future: PrefectDistributedFuture[Any],
+    timeout_seconds: float = 60.0,
+) -> Any:
     """The result of a delayed task.
 
     Prefect's own `result` is not notified of a run that the cache answered and waits until its
@@ -323,5 +416,7 @@ def wait_for(future: PrefectDistributedFuture[Any], timeout_seconds: float = 60.
             raise TimeoutError(
                 f"task run {future.task_run_id} did not end; is a worker serving `tasks.retrieval`?"
             )
+
         future.wait(timeout=1)
+
     return future.result(timeout=1)

@@ -105,7 +105,9 @@ class _Entry:
     size: int
 
     def read(self) -> Any:
-        return self.value if self.payload is None else orjson.loads(self.payload)
+        if self.payload is None:
+            return self.value
+        return orjson.loads(self.payload)
 
 
 class LRUCache:
@@ -113,9 +115,15 @@ class LRUCache:
     is given back.
     """
 
-    def __init__(self, max_size_mb: float = 8192, *, on_evict: OnEvict | None = None) -> None:
+    def __init__(
+        self,
+        max_size_mb: float = 8192,
+        *,
+        on_evict: OnEvict | None = None,
+    ) -> None:
         if max_size_mb <= 0:
             raise ValueError(f"max_size_mb is {max_size_mb}; a cache needs room for something")
+
         self.max_bytes = int(max_size_mb * MIB)
         self.counts = Counts()
         self._order: cachetools.LRUCache[str, _Entry] = cachetools.LRUCache(
@@ -133,10 +141,17 @@ class LRUCache:
             entry = self._order.get(key)
             if entry is None:
                 return default
+
             self.counts.hits += 1
+
         return entry.read()
 
-    def put(self, key: str, value: Any, size_mb: float | None = None) -> bool:
+    def put(
+        self,
+        key: str,
+        value: Any,
+        size_mb: float | None = None,
+    ) -> bool:
         """Keep a value, pushing out others as needed; False when it is larger than the cache.
 
         What the key held before is gone either way: a value that was replaced is never handed out
@@ -147,15 +162,19 @@ class LRUCache:
             self._order.pop(key, None)
             if entry.size > self.max_bytes:
                 return False
+
             evicted = []
             while self._order.currsize + entry.size > self.max_bytes:
                 evicted.append(self._order.popitem())
+
             self._order[key] = entry
             self.counts.stored += 1
             self.counts.evicted += len(evicted)
+
         if self._on_evict is not None:
             for name, pushed_out in evicted:
                 self._on_evict(name, pushed_out.read())
+
         return True
 
     def remove(self, key: str) -> bool:
@@ -172,6 +191,7 @@ class LRUCache:
         """Everything held, in the order in which it came."""
         with self._lock:
             entries = list(self._order.items())
+
         return [(key, entry.read()) for key, entry in entries]
 
     @property
@@ -191,10 +211,15 @@ def _measure(value: Any, size_mb: float | None) -> _Entry:
     """
     if size_mb is not None and size_mb < 0:
         raise ValueError(f"size_mb is {size_mb}; a size cannot be negative")
+
     written = to_json(value)
     # A copy of exactly its size: the writer's own buffer keeps its spare room, two and a half times
     # the bytes counted.
-    payload = None if written is None else bytes(memoryview(written))
+    if written is None:
+        payload = None
+    else:
+        payload = bytes(memoryview(written))
+
     size = UNKNOWN_BYTES if payload is None else len(payload)
     return _Entry(
         payload,
@@ -256,6 +281,7 @@ class DiskCache:
     ) -> None:
         if max_size_gb <= 0:
             raise ValueError(f"max_size_gb is {max_size_gb}; give a size above 0")
+
         self.base_path = Path(base_path)
         self.path = self.base_path / FILE_NAME
         self.max_bytes = int(max_size_gb * GIB)
@@ -277,7 +303,12 @@ class DiskCache:
         self.counts.asked += 1
         return self._attempt("read", lambda: self._read(key), None)
 
-    def put(self, key: str, value: Any, metadata: Metadata | None = None) -> bool:
+    def put(
+        self,
+        key: str,
+        value: Any,
+        metadata: Metadata | None = None,
+    ) -> bool:
         """Store a value; False, and the key holds nothing, when JSON or the budget cannot hold it
         or the disk fails.
 
@@ -287,14 +318,19 @@ class DiskCache:
         if payload is None or len(payload) > self.max_bytes:
             self.remove(key)
             return False
+
         return self._attempt(
-            "written", lambda: self._put(key, payload, dict(metadata or {})), False
+            "written",
+            lambda: self._put(key, payload, dict(metadata or {})),
+            False,
         )
 
     def remove(self, key: str) -> bool:
         """Delete an entry; whether it was there."""
         return key in self and self._attempt(
-            "changed", lambda: self._delete("WHERE key = ?", key) > 0, False
+            "changed",
+            lambda: self._delete("WHERE key = ?", key) > 0,
+            False,
         )
 
     def clear(self) -> int:
@@ -306,6 +342,7 @@ class DiskCache:
         count = self._delete("")
         with self._open() as connection:
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
         return count
 
     @property
@@ -317,6 +354,7 @@ class DiskCache:
             rows = connection.execute(
                 f"SELECT key, {', '.join(_FIELDS)} FROM entry ORDER BY key"
             ).fetchall()
+
         entries = {}
         for key, size, *use, metadata in rows:
             entries[key] = {
@@ -325,7 +363,11 @@ class DiskCache:
                 **dict(zip(_FIELDS[1:-1], use, strict=True)),
                 "metadata": orjson.loads(metadata),
             }
-        return {"items": entries, "total_size_mb": self.current_bytes / MIB}
+
+        return {
+            "items": entries,
+            "total_size_mb": self.current_bytes / MIB,
+        }
 
     @property
     def current_bytes(self) -> int:
@@ -349,21 +391,40 @@ class DiskCache:
     def _read(self, key: str) -> Entry | None:
         if not self.path.exists():
             return None
+
         with self._open() as connection:
             rows = connection.execute(_TOUCH, (self._now(), key)).fetchall()
+
         if not rows:
             return None
+
         payload, checksum, access_count, metadata = rows[0]
         if _hash(payload) != checksum:
             self.counts.damaged += 1
-            self._delete("WHERE key = ? AND checksum = ?", key, checksum)
+            self._delete(
+                "WHERE key = ? AND checksum = ?",
+                key,
+                checksum,
+            )
             return None
-        self.counts.hits += 1
-        return Entry(orjson.loads(payload), access_count, orjson.loads(metadata))
 
-    def _put(self, key: str, payload: bytes, metadata: dict[str, Any]) -> bool:
+        self.counts.hits += 1
+        return Entry(
+            orjson.loads(payload),
+            access_count,
+            orjson.loads(metadata),
+        )
+
+    def _put(
+        self,
+        key: str,
+        payload: bytes,
+        metadata: dict[str, Any],
+    ) -> bool:
         """The old value and whatever must make room leave in the same transaction."""
-        now, about = self._now(), orjson.dumps(metadata).decode()
+        now = self._now()
+        about = orjson.dumps(metadata).decode()
+
         with self._open() as connection:
             connection.execute("DELETE FROM entry WHERE key = ?", (key,))
             evicted = connection.execute(_MAKE_ROOM, (self.max_bytes - len(payload),)).rowcount
@@ -371,6 +432,7 @@ class DiskCache:
                 "INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?, 1, ?)",
                 (key, payload, len(payload), _hash(payload), now, now, about),
             )
+
         self.counts.stored += 1
         self.counts.evicted += evicted
         return True
@@ -383,6 +445,7 @@ class DiskCache:
         def ask() -> int:
             if not self.path.exists() and self._connection is None:
                 return 0
+
             with self._open() as connection:
                 return int(connection.execute(query, values).fetchone()[0])
 
@@ -397,11 +460,16 @@ class DiskCache:
             # A child of fork opens its own.
             if self._connection is None or self._pid != os.getpid():
                 self._connection, self._pid = self._connect(), os.getpid()
+
             with self._connection:
                 yield self._connection
 
     def _connect(self) -> Connection:
-        self.base_path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self.base_path.mkdir(
+            parents=True,
+            exist_ok=True,
+            mode=0o700,
+        )
         # Two processes must not both create or replace the file.
         with hold_lock(self.base_path / ".lock"):
             try:
@@ -411,11 +479,15 @@ class DiskCache:
             except DatabaseError:
                 for suffix in ("", "-wal", "-shm"):
                     (self.base_path / f"{FILE_NAME}{suffix}").unlink(missing_ok=True)
+
                 return self._prepare()
 
     def _prepare(self) -> Connection:
         connection = sqlite3.connect(
-            self.path, timeout=BUSY_SECONDS, isolation_level="IMMEDIATE", check_same_thread=False
+            self.path,
+            timeout=BUSY_SECONDS,
+            isolation_level="IMMEDIATE",
+            check_same_thread=False,
         )
         try:
             connection.execute("PRAGMA auto_vacuum = FULL")
@@ -427,15 +499,26 @@ class DiskCache:
         except DatabaseError:
             connection.close()
             raise
+
         return connection
 
-    def _attempt(self, action: str, work: Callable[[], Result], otherwise: Result) -> Result:
+    def _attempt(
+        self,
+        action: str,
+        work: Callable[[], Result],
+        otherwise: Result,
+    ) -> Result:
         """A disk that fails is counted and logged, and costs the caller no more than a miss."""
         try:
             return work()
         except (OSError, DatabaseError) as error:
             self.counts.failed += 1
-            logger.warning("the cache in %s cannot be %s: %s", self.base_path, action, error)
+            logger.warning(
+                "the cache in %s cannot be %s: %s",
+                self.base_path,
+                action,
+                error,
+            )
             return otherwise
 
 
@@ -454,7 +537,11 @@ class Scope:
     tenant: str = ""
 
 
-def path_key(query: str, params: Mapping[str, Any], scope: Scope) -> str:
+def path_key(
+    query: str,
+    params: Mapping[str, Any],
+    scope: Scope,
+) -> str:
     """The key of an answer: `path:` and a hash of its parts, from which nothing of the question can
     be read.
 

@@ -33,7 +33,8 @@ class CachePlace:
     @classmethod
     def under(cls, home: Path, settings: CacheSettings | None = None) -> CachePlace:
         """The folders that the settings name, else those under the home."""
-        chosen, folder = settings or CacheSettings.model_construct(), home / "cache"
+        chosen = settings or CacheSettings.model_construct()
+        folder = home / "cache"
         return cls(
             nvme=chosen.nvme_cache_path or folder / "nvme",
             reliable=chosen.reliable_store_path or folder / "reliable",
@@ -58,12 +59,14 @@ class CachePlace:
         """
         with hold_lock(self.generation_file.with_suffix(".lock")):
             write_whole(self.generation_file, str(self.generation() + 1))
+
         gone = 0
         for folder in (self.nvme, self.reliable):
             if folder.is_dir():
                 tier = DiskCache(folder)
                 gone += tier.clear()
                 tier.close()
+
         return gone
 
 
@@ -76,7 +79,11 @@ RECENT_QUESTION = 0.3
 
 
 def importance(
-    data: Any, *, now: datetime, prior: float = BASE, earlier: Iterable[str] = ()
+    data: Any,
+    *,
+    now: datetime,
+    prior: float = BASE,
+    earlier: Iterable[str] = (),
 ) -> float:
     """How much an entry is worth keeping near, in [0, 1]. `earlier` are questions before the one it
     answers.
@@ -84,6 +91,7 @@ def importance(
     value = prior
     if isinstance(data, Mapping):
         value += _recency(data.get("updated_at"), now) + _confidence(data.get("confidence"))
+
     return min(1.0, max(0.0, value + _find_mentioned(data, earlier)))
 
 
@@ -91,7 +99,10 @@ def starting_tier(importance: float, threshold: float) -> MemoryTier:
     """RAM from the threshold on, the fast disk from half of it, else the reliable one (A43)."""
     if importance >= threshold:
         return MemoryTier.RAM
-    return MemoryTier.NVME_RAID0 if importance >= threshold / 2 else MemoryTier.RAID1
+    if importance >= threshold / 2:
+        return MemoryTier.NVME_RAID0
+
+    return MemoryTier.RAID1
 
 
 def _recency(updated_at: object, now: datetime) -> float:
@@ -100,7 +111,12 @@ def _recency(updated_at: object, now: datetime) -> float:
         updated_at = parse_moment(updated_at)
     if not isinstance(updated_at, datetime):
         return 0.0
-    aware = updated_at if updated_at.tzinfo is not None else updated_at.replace(tzinfo=UTC)
+
+    if updated_at.tzinfo is not None:
+        aware = updated_at
+    else:
+        aware = updated_at.replace(tzinfo=UTC)
+
     days = (now - aware).total_seconds() / 86_400
     return next((bonus for limit, bonus in RECENCY if days < limit), 0.0)
 
@@ -112,12 +128,20 @@ def _confidence(confidence: object) -> float:
 
 
 def _find_mentioned(value: Any, earlier: Iterable[str]) -> float:
-    questions = [question.lower() for question in earlier if question.strip()]
+    questions = []
+    for question in earlier:
+        if question.strip():
+            questions.append(question.lower())
+
     if not questions:
         return 0.0
+
     body = to_json(value)
     text = (str(value) if body is None else body.decode()).lower()
-    return RECENT_QUESTION if any(question in text for question in questions) else 0.0
+    if any(question in text for question in questions):
+        return RECENT_QUESTION
+
+    return 0.0
 
 
 @dataclass
@@ -164,14 +188,20 @@ class TieredMemoryManager:
     ) -> None:
         if not isinstance(config, CacheSettings):
             config = override(CacheSettings(), config or {}, "the cache")
+
         self.config = config
         self.place = CachePlace.under(load_settings().home if home is None else home, self.config)
         self.ram_cache = LRUCache(self.config.ram_cache_size_mb, on_evict=self._demote)
         self.nvme_cache = DiskCache(self.place.nvme, self.config.nvme_cache_size_gb)
         self.reliable_store = DiskCache(
-            self.place.reliable, self.config.reliable_store_size_gb, durable=True
+            self.place.reliable,
+            self.config.reliable_store_size_gb,
+            durable=True,
         )
-        disks = {MemoryTier.NVME_RAID0: self.nvme_cache, MemoryTier.RAID1: self.reliable_store}
+        disks = {
+            MemoryTier.NVME_RAID0: self.nvme_cache,
+            MemoryTier.RAID1: self.reliable_store,
+        }
         self._disks = disks if uses_disk else {}
         self._tiers: dict[MemoryTier, LRUCache | DiskCache] = {
             MemoryTier.RAM: self.ram_cache,
@@ -195,13 +225,16 @@ class TieredMemoryManager:
         hit = self.look_up(key)
         if hit is not None:
             return hit
+
         generation = self._generation
         self._store.asked += 1
         value = compute()
         self._store.hits += value is not MISS
+
         if keep(value):
             prior = None if importance is None else importance(value)
             self._put(key, value, prior, context, generation)
+
         return TierHit(value, MemoryTier.RAID5)
 
     def get(
@@ -219,21 +252,40 @@ class TieredMemoryManager:
         """
         try:
             hit = self.get_or_compute(
-                key, fetch or (lambda: MISS), context=context, keep=lambda value: value is not MISS
+                key,
+                fetch or (lambda: MISS),
+                context=context,
+                keep=lambda value: value is not MISS,
             )
         except Exception as error:  # whatever the caller's database raises
-            logger.warning("the store could not be asked for %s: %s", key, error)
+            logger.warning(
+                "the store could not be asked for %s: %s",
+                key,
+                error,
+            )
             return default
+
         return default if hit.value is MISS else hit.value
 
-    def put(self, key: str, value: Any, importance: float | None = None) -> bool:
+    def put(
+        self,
+        key: str,
+        value: Any,
+        importance: float | None = None,
+    ) -> bool:
         """Keep a value in the tier of its importance, or the next lower one that can hold it;
         whether one could.
 
         Other tiers let go of the key. An importance that is given takes the place of the base.
         """
         self._notice_forgetting()
-        return self._put(key, value, importance, None, self._generation)
+        return self._put(
+            key,
+            value,
+            importance,
+            None,
+            self._generation,
+        )
 
     def look_up(self, key: str) -> TierHit | None:
         """What a tier holds, and which; an entry that is used often moves a tier up. None when none
@@ -241,14 +293,22 @@ class TieredMemoryManager:
         """
         self._notice_forgetting()
         value = self.ram_cache.get(key, MISS)
+
         if value is not MISS:
             return TierHit(value, MemoryTier.RAM)
+
         for tier, disk in self._disks.items():
             entry = disk.read(key)
             if entry is not None:
                 if entry.access_count >= self.config.promotion_threshold:
-                    self._store_in(MemoryTier(tier - 1), key, entry.value, entry.metadata)
+                    self._store_in(
+                        MemoryTier(tier - 1),
+                        key,
+                        entry.value,
+                        entry.metadata,
+                    )
                 return TierHit(entry.value, tier)
+
         return None
 
     def remove(self, key: str) -> bool:
@@ -278,36 +338,58 @@ class TieredMemoryManager:
         """
         for key, value in self.ram_cache.items():
             self._demote(key, value)
+
         self.ram_cache.clear()
         self.nvme_cache.close()
         self.reliable_store.close()
 
     def _put(
-        self, key: str, value: Any, prior: float | None, context: Context | None, generation: int
+        self,
+        key: str,
+        value: Any,
+        prior: float | None,
+        context: Context | None,
+        generation: int,
     ) -> bool:
         """Store, then look whether something was forgotten since `generation`; if so the value is
         taken back.
         """
         earlier = list((context or {}).get("recent_queries", ()))[:-1]
         worth = importance(
-            value, now=utc_now(), prior=BASE if prior is None else prior, earlier=earlier
+            value,
+            now=utc_now(),
+            prior=BASE if prior is None else prior,
+            earlier=earlier,
         )
         first = MemoryTier.RAM
+
         if self._disks:
             first = starting_tier(worth, self.config.importance_threshold)
+
         is_kept = False
         for tier, cache in self._tiers.items():
             if tier >= first and not is_kept:
-                is_kept = self._store_in(tier, key, value, {"importance": round(worth, 3)})
+                is_kept = self._store_in(
+                    tier,
+                    key,
+                    value,
+                    {"importance": round(worth, 3)},
+                )
             else:
                 cache.remove(key)
+
         if is_kept and self.place.generation() != generation:
             self.remove(key)
             return False
+
         return is_kept
 
     def _store_in(
-        self, tier: MemoryTier, key: str, value: Any, metadata: Mapping[str, Any]
+        self,
+        tier: MemoryTier,
+        key: str,
+        value: Any,
+        metadata: Mapping[str, Any],
     ) -> bool:
         if tier is MemoryTier.RAM:
             return self.ram_cache.put(key, value)
@@ -319,6 +401,7 @@ class TieredMemoryManager:
         """
         if not self._disks or self.place.generation() != self._generation or key in self.nvme_cache:
             return
+
         self.nvme_cache.put(key, value)
         if self.place.generation() != self._generation:
             self.nvme_cache.remove(key)

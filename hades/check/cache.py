@@ -39,6 +39,7 @@ class GraphCache:
         """
         embedded = 0
         home = self.folder / f"{self.kind}-{state.digest[:_KEY_LENGTH]}"
+
         if not (home / _DONE).exists():
             start = near or self._newest()
             new_home = Path(mkdtemp(prefix="new-", dir=self.folder))
@@ -46,6 +47,7 @@ class GraphCache:
                 if start is not None:
                     shutil.copytree(start, new_home, dirs_exist_ok=True)
                     (new_home / _DONE).unlink()
+
                 pages = new_home / "pages"
                 pages.mkdir()
                 state.export(pages)
@@ -56,6 +58,7 @@ class GraphCache:
                 new_home.rename(home)
             finally:
                 shutil.rmtree(new_home, ignore_errors=True)
+
         os.utime(home / _DONE)
         return home, embedded
 
@@ -65,12 +68,14 @@ class GraphCache:
         """
         for unfinished in self.folder.glob("new-*"):
             shutil.rmtree(unfinished, ignore_errors=True)
+
         removed = total = 0
         for place, home in enumerate(self._by_use("*")):
             total += sum(path.stat().st_size for path in home.rglob("*") if path.is_file())
             if place >= 2 and total > self.limit_bytes:
                 shutil.rmtree(home)
                 removed += 1
+
         return removed
 
     def _newest(self) -> Path | None:
@@ -82,4 +87,5 @@ class GraphCache:
         for done in self.folder.glob(f"{pattern}/{_DONE}"):
             with suppress(OSError):
                 used[done.parent] = done.stat().st_mtime
+
         return sorted(used, key=lambda home: -used[home])

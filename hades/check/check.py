@@ -35,9 +35,11 @@ def check_states(
     began = time.perf_counter()
     findings = [*find_contradictions(base, head), *find_broken_links(base, head)]
     seconds["pages"] = _since(began)
+
     changed = set()
     for path, _ in base.documents.items() ^ head.documents.items():
         changed.add(path)
+
     counts = {
         "pages": len(head.documents),
         "changed": len(changed),
@@ -56,11 +58,27 @@ def check_states(
         notes.append("no questions were asked: the documentation did not change")
     else:
         with cache.hold():
-            findings += _ask(base, head, questions, cache, open_tools, logged, counts, seconds)
+            findings += _ask(
+                base,
+                head,
+                questions,
+                cache,
+                open_tools,
+                logged,
+                counts,
+                seconds,
+            )
             cache.trim()
+
     ordered = sorted(findings, key=_order)
     states = base.commit, head.commit, head.folder
-    return CheckReport(*states, tuple(ordered), counts, tuple(notes), seconds)
+    return CheckReport(
+        *states,
+        tuple(ordered),
+        counts,
+        tuple(notes),
+        seconds,
+    )
 
 
 def _ask(
@@ -81,13 +99,22 @@ def _ask(
     seconds["graphs"] = _since(began)
     began = time.perf_counter()
     new_pages = _new_pages(base, head)
+
     with closing(open_snapshot(base_home)) as old, closing(open_snapshot(head_home)) as new:
-        asking = Asking(questions, base, head, (old, new), open_tools(head_home))
+        asking = Asking(
+            questions,
+            base,
+            head,
+            (old, new),
+            open_tools(head_home),
+        )
         findings = asking.find_changes()
         counts["answered"] = asking.answered
+
         if new_pages:
             asking.note_shown(logged)
             findings += _find_unasked(head, new_pages, asking.cited)
+
     seconds["questions"] = _since(began)
     return findings
 
@@ -99,20 +126,35 @@ def _order(finding: Finding) -> tuple[int, str, str, int]:
 def _new_pages(base: State, head: State) -> list[str]:
     """Documents that the head has and the base had under no name."""
     known = set(base.documents.values())
+
     pages = []
     for path, blob in head.documents.items():
         if path not in base.documents and blob not in known:
             pages.append(path)
+
     return pages
 
 
-def _find_unasked(head: State, new_pages: Sequence[str], cited: set[str]) -> list[Finding]:
+def _find_unasked(
+    head: State,
+    new_pages: Sequence[str],
+    cited: set[str],
+) -> list[Finding]:
     message = "no question of questions.yaml or of the log is answered from this new page"
     findings = []
     for page in new_pages:
         if page not in cited:
             path = posixpath.join(head.folder, page)
-            findings.append(Finding("page-unasked", Level.NOTE, path, 1, message))
+            findings.append(
+                Finding(
+                    "page-unasked",
+                    Level.NOTE,
+                    path,
+                    1,
+                    message,
+                )
+            )
+
     return findings
 
 

@@ -23,17 +23,25 @@ from hades.ingest.formats.directives import namespace_of, rst_anchors, rst_roles
 from hades.ingest.formats.markup import FRONT_MATTER, markdown_headings, plain_title
 from hades.ingest.sources.documents import prose_language
 
-_FENCE = re.compile(r"^[ \t>]*(`{3,}|~{3,})[^`\n]*\n(?:.*\n)*?(?:[ \t>]*\1[`~]*[ \t]*$|\Z)", re.M)
+_FENCE = re.compile(
+    r"^[ \t>]*(`{3,}|~{3,})[^`\n]*\n(?:.*\n)*?(?:[ \t>]*\1[`~]*[ \t]*$|\Z)",
+    re.M,
+)
 _CODE = re.compile(
-    r"(?<!`)(`+)(?!`)(?:[^`\n]|(?!\1(?!`))`|\n(?!\s*\n))*?(?<!`)\1(?!`)|<!--.*?-->", re.S
+    r"(?<!`)(`+)(?!`)(?:[^`\n]|(?!\1(?!`))`|\n(?!\s*\n))*?(?<!`)\1(?!`)|<!--.*?-->",
+    re.S,
 )
 _LINK = re.compile(
     r"\]\(\s*(?:<([^<>\n]*)>|((?:[^()\s<>]|\([^()\s]*\))+))(?:\s+[\"'(][^\n]*?)?\s*\)"
 )
 _DEFINED = re.compile(
-    r"^ {0,3}\[(?!\^)([^\]\n]{1,200})\]:[ \t]*<?([^\s<>]+)>?[ \t]*(?:[\"'(].*)?$", re.M
+    r"^ {0,3}\[(?!\^)([^\]\n]{1,200})\]:[ \t]*<?([^\s<>]+)>?[ \t]*(?:[\"'(].*)?$",
+    re.M,
 )
-_HTML = re.compile(r"<(?:a|img|source)\b[^<>]*?\b(?:href|src)=[\"']([^\"'\n]+)[\"']", re.I)
+_HTML = re.compile(
+    r"<(?:a|img|source)\b[^<>]*?\b(?:href|src)=[\"']([^\"'\n]+)[\"']",
+    re.I,
+)
 _HTML_ID = re.compile(r"<[a-z][\w-]*\b[^<>]*?\b(?:id|name)=[\"']([^\"'\n]+)[\"']", re.I)
 _STATED_ID = re.compile(r"\{:?[^{}\n]*?#([^\s{}]+)[^{}\n]*\}")
 _MYST_LABEL = re.compile(r"^[ \t]*\(([^()\n]{1,200})\)=[ \t]*$", re.M)
@@ -44,11 +52,18 @@ _DIRECTIVE = re.compile(
     re.M,
 )
 _EVALUATED = re.compile(  # parts of a page in reStructuredText, and directives that describe names
-    r"^[`:]{3,}\{(?:eval-rst\}\n(.*?)^[`:]{3,}[ \t]*$|([\w:-]+)\}[ \t]+(\S[^\n]*)$)", re.M | re.S
+    r"^[`:]{3,}\{(?:eval-rst\}\n(.*?)^[`:]{3,}[ \t]*$|([\w:-]+)\}[ \t]+(\S[^\n]*)$)",
+    re.M | re.S,
 )
-_ITEM_HEADING = re.compile(r"^[ \t>]*(?:[-*+]|\d+[.)])?[ \t]*#{1,6}[ \t]+(\S.*?)[ \t]*#*$", re.M)
+_ITEM_HEADING = re.compile(
+    r"^[ \t>]*(?:[-*+]|\d+[.)])?[ \t]*#{1,6}[ \t]+(\S.*?)[ \t]*#*$",
+    re.M,
+)
 _ENTRY = re.compile(r"(?:[^<>\n]*<([^<>\n]+)>|(\S+))[ \t]*$")
-_INCLUDED = re.compile(r"^\s*(?:-{1,2}8<-{1,2}|\{%|\{\{|:::|\.\. include::|`{3}\{include\})", re.M)
+_INCLUDED = re.compile(
+    r"^\s*(?:-{1,2}8<-{1,2}|\{%|\{\{|:::|\.\. include::|`{3}\{include\})",
+    re.M,
+)
 _ELSEWHERE = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*:|//|[@{<$~|]|.*[{}*]")
 _TAB = re.compile(r"^[ \t]*={3}[!+]*[ \t]+\"([^\"\n]+)\"", re.M)  # whose title can be an anchor
 _REPEATED = re.compile(r"[-_]\d+$")
@@ -101,9 +116,11 @@ class LinkMap:
         self._state = state
         self.pages = {path: read_links(text, path) for path, text in state.texts.items()}
         self._paths = {path.casefold() for path in state.blobs}
+
         self._folders: set[str] = set()
         for path in self._paths:
             self._folders.update(map(str, PurePosixPath(path).parents))
+
         self._pages_folded = {path.casefold(): path for path in self.pages}
 
     @cached_property
@@ -119,6 +136,7 @@ class LinkMap:
                 lacking = self.page_lacking(path, reference)
                 if lacking is not None:
                     broken[path, reference.kind, reference.target] = (reference, lacking)
+
         return broken
 
     def resolves(self, kind: str) -> bool | None:
@@ -126,30 +144,39 @@ class LinkMap:
         count = 0
         for page in self.pages.values():
             count += sum(reference.kind == kind for reference in page.references)
+
         broken = sum(broken_kind == kind for _, broken_kind, _ in self.broken)
-        return None if count < _ENOUGH else broken <= (1 - _RELIABLE) * count
+        if count < _ENOUGH:
+            return None
+
+        return broken <= (1 - _RELIABLE) * count
 
     def places(self, page: str, target: str) -> Iterator[str]:
         """The paths, in small letters, that a relative or absolute target of a page may mean."""
         name = unquote(target).casefold().strip()
         # A site may serve each page as a folder, so that relative addresses begin in there.
         folders = [posixpath.dirname(page.casefold()), posixpath.splitext(page.casefold())[0]]
+
         if name.startswith("/"):
             folders = [str(folder) for folder in PurePosixPath(page.casefold()).parents]
             folders.append(self._state.folder.casefold())
+
         for folder in folders:
             plain = posixpath.normpath(posixpath.join(folder, name.lstrip("/")))
             stem, suffix = posixpath.splitext(plain)
             yield plain
             yield from (plain + ending for ending in _SUFFIXES)
+
             if suffix in (".html", ".htm"):
                 yield from (stem + ending for ending in _SUFFIXES)
+
             yield from (posixpath.join(plain, index).casefold() for index in _INDEXES)
 
     def find_page(self, page: str, target: str) -> str | None:
         """The page of prose that a target means."""
         if not target:
             return page if page in self.pages else None
+
         known = (self._pages_folded.get(place) for place in self.places(page, target))
         return next(filter(None, known), None)
 
@@ -160,6 +187,7 @@ class LinkMap:
             is_outside = place.startswith("..") or f"{place}/".startswith(opaque)
             if is_outside or place in self._paths or place in self._folders:
                 return True
+
         return False
 
     def reads_names(self, page: str) -> bool:
@@ -171,23 +199,32 @@ class LinkMap:
         """The page that lacks what a reference leads to, its own for all but anchors; None where it
         leads somewhere.
         """
-        kind, target = reference.kind, reference.target
+        kind = reference.kind
+        target = reference.target
+
         if kind == "anchor":
             file, _, anchor = target.partition("#")
             page = self.find_page(path, file)
-            return None if page is None or self._has_anchor(page, anchor) else page
+            if page is None or self._has_anchor(page, anchor):
+                return None
+
+            return page
+
         if kind in ("file", "bare", "absolute"):
             is_label = kind == "bare" and ("ref", target.casefold()) in self._names
             return None if is_label or self.has(path, target) else path
+
         if kind == "doc":
             is_there = target in _BUILT_IN or "://" in target or self.has(path, target)
             return None if is_there else path
+
         return None if self._has_name(reference) else path
 
     def _has_anchor(self, page: str, anchor: str) -> bool:
         links = self.pages[page]
         if links.is_open:
             return True
+
         anchors = {*links.headings, *(loose(name) for _, name in links.names)}
         forms = {loose(anchor), loose(_REPEATED.sub("", anchor))}
         is_line = re.fullmatch(r"L\d+(?:-L\d+)?|:~:text=.*|top", anchor) is not None
@@ -195,12 +232,15 @@ class LinkMap:
 
     def _has_name(self, reference: Reference) -> bool:
         """Whether a label, a term or a name is described."""
-        namespace, target = reference.namespace, reference.target
+        namespace = reference.namespace
+        target = reference.target
+
         if namespace != "code":
             name = target.casefold()
             if namespace == "ref" and (name in _BUILT_IN or loose(name) in self._titles):
                 return True
             return (namespace, name) in self._names
+
         name = target.lstrip("~!.").removesuffix("()")
         owner = name.rpartition(".")[0]
         return (namespace, name) in self._names or (namespace, owner) in self._names
@@ -213,26 +253,49 @@ class LinkMap:
             stem = posixpath.splitext(path)[0].removeprefix(f"{self._state.folder}/")
             titles.update(page.headings)
             titles.update(loose(stem) + title for title in page.headings)
+
         return frozenset(titles)
 
 
 def find_broken_links(base: State, head: State) -> list[Finding]:
     """References that lead nowhere at the head and did not fail at the base."""
-    base_map, head_map = LinkMap(base), LinkMap(head)
+    base_map = LinkMap(base)
+    head_map = LinkMap(head)
     gone_targets = {key[1:] for key in base_map.broken if key[0] not in head_map.pages}
+
     findings = []
     for key, (reference, lacking) in head_map.broken.items():
         page, kind, target = key
         if key in base_map.broken or (kind, target) in gone_targets:
             continue
+
         was_there = _was_there(base_map, page, reference)
-        if was_there or _is_certain(base_map, head_map, head, page, reference):
+        if was_there or _is_certain(
+            base_map,
+            head_map,
+            head,
+            page,
+            reference,
+        ):
             maps = base_map, head_map
-            findings.append(_describe(*maps, page, reference, lacking, was_there=was_there))
+            findings.append(
+                _describe(
+                    *maps,
+                    page,
+                    reference,
+                    lacking,
+                    was_there=was_there,
+                )
+            )
+
     return findings
 
 
-def _was_there(base_map: LinkMap, page: str, reference: Reference) -> bool:
+def _was_there(
+    base_map: LinkMap,
+    page: str,
+    reference: Reference,
+) -> bool:
     """Whether the base has what the head lacks; an anchor of a page that it has not proves
     nothing. A page that is new asks the base as well.
     """
@@ -246,11 +309,16 @@ def _may_be_name(reference: Reference) -> bool:
     file, _, anchor = reference.target.partition("#")
     if reference.kind == "anchor":
         return not file or not anchor[0].isalnum()
+
     return "/" not in file and posixpath.splitext(file)[1].lower() not in (*_SUFFIXES, *_PICTURES)
 
 
 def _is_certain(
-    base_map: LinkMap, head_map: LinkMap, head: State, page: str, reference: Reference
+    base_map: LinkMap,
+    head_map: LinkMap,
+    head: State,
+    page: str,
+    reference: Reference,
 ) -> bool:
     """Whether a reference that is new really leads nowhere: its kind is one that the repository
     resolves, nothing outside of the pages describes it, and no program writes it.
@@ -266,6 +334,7 @@ def _is_certain(
         return ":" not in reference.target and not head.mentions(f".. _{reference.target}:")
     if head_map.reads_names(page) and _may_be_name(reference):
         return False
+
     name = posixpath.basename(reference.target)
     is_file = reference.kind == "doc" or (reference.kind != "anchor" and "." in name)
     return not (is_file and head.mentions(name, *_GENERATORS))
@@ -282,24 +351,46 @@ def _describe(
 ) -> Finding:
     """The finding of one reference, with what it led to and what may be meant now."""
     rule, missing = _RULES.get(reference.kind, ("link-file", "no file"))
-    place = f" in {lacking}" if reference.kind == "anchor" else ""
+    if reference.kind == "anchor":
+        place = f" in {lacking}"
+    else:
+        place = ""
+
     message = f"`{reference.target}` leads nowhere: {missing}{place}"
     old = ""
     if was_there:
         message += "; the base had it"
+
     if was_there and reference.kind == "anchor":
         anchor = reference.target.partition("#")[2]
         base_page = base_map.pages.get(lacking)
         known = base_page.headings if base_page else {}
         old = known.get(loose(anchor), "")
         headings = head_map.pages[lacking].headings
-        added = [headings[form] for form in headings if form not in known]
+
+        added = []
+        for form in headings:
+            if form not in known:
+                added.append(headings[form])
+
         if old:
             message += f" as the heading “{old}”"
         if known and len(added) == 1:
             message += f"; perhaps “{added[0]}” is meant, which is new there"
-    level = Level.WARNING if reference.kind == "name" else Level.ERROR
-    return Finding(rule, level, page, reference.line, message, base_says=old)
+
+    if reference.kind == "name":
+        level = Level.WARNING
+    else:
+        level = Level.ERROR
+
+    return Finding(
+        rule,
+        level,
+        page,
+        reference.line,
+        message,
+        base_says=old,
+    )
 
 
 def loose(title: str) -> str:
@@ -322,65 +413,112 @@ def _read_markdown(text: str) -> PageLinks:
     front = FRONT_MATTER.match(text)
     begin = front.end() if front else 0
     plain = _without_code(text)
+
     references: list[Reference] = []
     for pattern in (_LINK, _HTML):
         for match in pattern.finditer(plain, begin):
             target = next(filter(None, match.groups()), "")
             references += _classify(target, _line_of(text, match.start()))
+
     for match in _DEFINED.finditer(plain, begin):
         uses = plain.casefold().count(f"[{match[1].casefold()}]")
         if uses > 1:  # one that nothing uses is unseen
             references += _classify(match[2], _line_of(text, match.start()))
+
     for match in _MYST_ROLE.finditer(_FENCE.sub(_blank, f"{text}\n")):
-        role, target = match[1].rpartition(":")[2], match[2] or match[3]
+        role = match[1].rpartition(":")[2]
+        target = match[2] or match[3]
         references += _role(role, target, _line_of(text, match.start()))
+
     references += _directives(text)
-    labels = [label.casefold() for label in _MYST_LABEL.findall(plain)]
-    titles = [heading.title for heading in markdown_headings(text, begin)]
+    labels = []
+    for label in _MYST_LABEL.findall(plain):
+        labels.append(label.casefold())
+
+    titles = []
+    for heading in markdown_headings(text, begin):
+        titles.append(heading.title)
+
     titles += map(plain_title, _ITEM_HEADING.findall(_FENCE.sub(_blank, f"{text}\n")))
     titles += _TAB.findall(plain)
     stated = [*_HTML_ID.findall(plain), *_STATED_ID.findall(plain)]
-    headings = {loose(title): title for title in [*stated, *titles]}
+
+    headings = {}
+    for title in [*stated, *titles]:
+        headings[loose(title)] = title
+
     names = {("ref", label) for label in labels}
     evaluated = [match[1] or f".. {match[2]}:: {match[3]}" for match in _EVALUATED.finditer(text)]
     names.update((anchor.namespace, anchor.name) for anchor in rst_anchors("\n".join(evaluated)))
-    return PageLinks(tuple(references), headings, frozenset(names), bool(_INCLUDED.search(plain)))
+    return PageLinks(
+        tuple(references),
+        headings,
+        frozenset(names),
+        bool(_INCLUDED.search(plain)),
+    )
 
 
 def _read_rst(text: str) -> PageLinks:
     lines = text.split("\n")
     references: list[Reference] = []
     roles, titles = rst_roles(text)
+
     for role in roles:
         line = role.line
         while line + 1 < len(lines) and role.target not in lines[line] and line - role.line < 40:
             line += 1
+
         is_exact = role.target in lines[line]
         number = (line if is_exact else role.line) + 1
         references += _role(role.role, role.target, number)
+
     references += _directives(text)
     names = frozenset((anchor.namespace, anchor.name) for anchor in rst_anchors(text))
-    headings = {loose(title): title for title in titles}
-    return PageLinks(tuple(references), headings, names, ".. include::" in text)
+
+    headings = {}
+    for title in titles:
+        headings[loose(title)] = title
+
+    return PageLinks(
+        tuple(references),
+        headings,
+        names,
+        ".. include::" in text,
+    )
 
 
 def _classify(target: str, line: int) -> Iterator[Reference]:
     """The references that a link of Markdown is: to a file, and to an anchor of it."""
     if _ELSEWHERE.match(target):
         return
+
     file, has_anchor, anchor = target.partition("#")
     file = file.partition("?")[0]
     if file:
-        kind = "file" if posixpath.splitext(file.rstrip("/"))[1] else "bare"
-        yield Reference("absolute" if file.startswith("/") else kind, file, line)
+        if posixpath.splitext(file.rstrip("/"))[1]:
+            kind = "file"
+        else:
+            kind = "bare"
+
+        yield Reference(
+            "absolute" if file.startswith("/") else kind,
+            file,
+            line,
+        )
+
     if has_anchor and anchor:
         yield Reference("anchor", f"{file}#{anchor}", line)
 
 
-def _role(role: str, target: str, line: int) -> Iterator[Reference]:
+def _role(
+    role: str,
+    target: str,
+    line: int,
+) -> Iterator[Reference]:
     """The reference that a role is, where it is one that can be followed."""
     namespace = namespace_of(role)
     target = " ".join(target.split())
+
     if role == "doc" and not _ELSEWHERE.match(target):  # another project's has its name before it
         yield Reference("doc", target, line)
     elif namespace in ("ref", "term"):
@@ -396,16 +534,27 @@ def _directives(text: str) -> Iterator[Reference]:
         line = _line_of(text, match.start())
         if match[1] != "toctree":
             if match[2] and not _ELSEWHERE.match(match[2]):
-                yield Reference("absolute" if match[2][0] == "/" else "file", match[2], line)
+                yield Reference(
+                    "absolute" if match[2][0] == "/" else "file",
+                    match[2],
+                    line,
+                )
             continue
+
         is_fenced = "{" in match[0]
         for number, entry in enumerate(text[match.end() + 1 :].split("\n"), line + 1):
-            is_end = entry.startswith(("```", ":::")) if is_fenced else not entry[:1].isspace()
+            if is_fenced:
+                is_end = entry.startswith(("```", ":::"))
+            else:
+                is_end = not entry[:1].isspace()
+
             if entry.strip() and is_end:
                 break
+
             target = _ENTRY.match(entry.strip())
             if target is None or entry.strip().startswith((":", "..", "---")):
                 continue
+
             path = (target[1] or target[2]).strip()
             if not _ELSEWHERE.match(path):
                 yield Reference("doc", path, number)

@@ -52,29 +52,59 @@ def parse_questions(text: str, path: str) -> QuestionFile:
     except yaml.YAMLError as error:
         problem = " ".join(str(error).split())
         raise CheckUsageError(f"{path} is no YAML: {problem}; fix the file") from None
-    document = loaded if isinstance(loaded, Mapping) else {"questions": loaded}
+
+    if isinstance(loaded, Mapping):
+        document = loaded
+    else:
+        document = {"questions": loaded}
+
     rows = document.get("questions")
     if not isinstance(rows, list):
         raise CheckUsageError(f"{path} has no list of questions; expected {_EXAMPLE}")
-    _require_keys(document, ("docs", "questions"), "", path)
+
+    _require_keys(
+        document,
+        ("docs", "questions"),
+        "",
+        path,
+    )
     lines = text.split("\n")
     questions = tuple(_parse_row(row, path, lines) for row in rows)
-    return QuestionFile(path, questions, str(document.get("docs") or "") or None)
+    return QuestionFile(
+        path,
+        questions,
+        str(document.get("docs") or "") or None,
+    )
 
 
-def _parse_row(row: Any, path: str, lines: Sequence[str]) -> DocsQuestion:
+def _parse_row(
+    row: Any,
+    path: str,
+    lines: Sequence[str],
+) -> DocsQuestion:
     """One question; `requires` is `page#Heading`, or an object of `document` and `heading`."""
     fields = {"question": row} if isinstance(row, str) else row
     if not isinstance(fields, Mapping) or not str(fields.get("question") or "").strip():
         raise CheckUsageError(
             f"{path} has an entry without a question: {row!r}; expected {_EXAMPLE}"
         )
-    _require_keys(fields, ("question", "requires", "words"), " in a question", path)
+
+    _require_keys(
+        fields,
+        ("question", "requires", "words"),
+        " in a question",
+        path,
+    )
     question = " ".join(str(fields["question"]).split())
     requires = fields.get("requires", "")
+
     if isinstance(requires, str):
         document, _, heading = requires.partition("#")
-        requires = {"document": document, "heading": heading}
+        requires = {
+            "document": document,
+            "heading": heading,
+        }
+
     words = fields.get("words") or []
     words = [words] if isinstance(words, str) else words
     if not isinstance(requires, Mapping) or not isinstance(words, list):
@@ -82,20 +112,38 @@ def _parse_row(row: Any, path: str, lines: Sequence[str]) -> DocsQuestion:
             f"{path} has {row!r}; expected `requires` with a page or page#Heading, and `words` "
             "with a list of texts"
         )
-    _require_keys(requires, ("document", "heading"), " in `requires`", path)
+
+    _require_keys(
+        requires,
+        ("document", "heading"),
+        " in `requires`",
+        path,
+    )
     document, heading = (str(requires.get(key, "")).strip() for key in ("document", "heading"))
     number = _first_line_with(question[:40], lines)
-    return DocsQuestion(question, document, heading, tuple(map(str, words)), number)
+    return DocsQuestion(
+        question,
+        document,
+        heading,
+        tuple(map(str, words)),
+        number,
+    )
 
 
 def _first_line_with(text: str, lines: Sequence[str]) -> int:
     for number, line in enumerate(lines, 1):
         if text in " ".join(line.split()):
             return number
+
     return 1
 
 
-def _require_keys(fields: Mapping[str, Any], known: Sequence[str], where: str, path: str) -> None:
+def _require_keys(
+    fields: Mapping[str, Any],
+    known: Sequence[str],
+    where: str,
+    path: str,
+) -> None:
     """Refuse a key that nothing reads: it would be a question or a demand that is not made."""
     if unknown := sorted(map(str, fields.keys() - set(known))):
         raise CheckUsageError(
@@ -128,28 +176,52 @@ class Asking:
             old, new = asker.answers()
             self.cited.update(passage.document for passage in new.cited)
             findings += self._compare(question, old, new)
+
         return findings
 
     def note_shown(self, texts: Sequence[str]) -> None:
         """Ask the head what was asked elsewhere, for the documents that its answers show."""
         for text in texts:
-            asker = Asker(text, self._tools, self._views[1], self._views[1])
+            asker = Asker(
+                text,
+                self._tools,
+                self._views[1],
+                self._views[1],
+            )
             self.cited.update(passage.document for passage in asker.answers()[1].cited)
 
     def _compare(
-        self, question: DocsQuestion, old: StandingAnswer, new: StandingAnswer
+        self,
+        question: DocsQuestion,
+        old: StandingAnswer,
+        new: StandingAnswer,
     ) -> list[Finding]:
         was_answered = _answers(question, old, self._states[0])
         is_answered = _answers(question, new, self._states[1])
         self.answered += is_answered
+
         if is_answered:
-            return self._find_move(question, old, new) if was_answered else []
+            if was_answered:
+                return self._find_move(question, old, new)
+            return []
+
         if not was_answered:
-            return [self._finding("answer-missing", Level.WARNING, question, self._want(question))]
+            return [
+                self._finding(
+                    "answer-missing",
+                    Level.WARNING,
+                    question,
+                    self._want(question),
+                )
+            ]
+
         return [self._describe_loss(question, old, new)]
 
     def _describe_loss(
-        self, question: DocsQuestion, old: StandingAnswer, new: StandingAnswer
+        self,
+        question: DocsQuestion,
+        old: StandingAnswer,
+        new: StandingAnswer,
     ) -> Finding:
         """A lost answer: an error where the pages do not say it any more, a warning where they do
         and the search ranks it lower.
@@ -160,23 +232,35 @@ class Asking:
         in_head = self._passages[1]
         documents = [source.document]
         sections = _fitting(question, in_head, head)
+
         if question.document:
             documents = [_document_of(question, base)]
         elif question.words:
             documents = _documents_with_words(question, old) or documents
             sections = [_text_of(documents, in_head)]
+
         document = documents[0]
         if question.words:
             still_there = any(_has_words(question, text) for text in sections)
         else:
             still_there = _still_say(sections, _evidence(question, old, base))
+
         if still_there:
             message = "the pages still say it, but the search ranks it lower now"
-            return self._finding("answer-lost", Level.WARNING, question, message, old, new)
+            return self._finding(
+                "answer-lost",
+                Level.WARNING,
+                question,
+                message,
+                old,
+                new,
+            )
+
         heading = question.heading or "".join(source.headings[-1:])
         headings: set[str] = set()
         for passage in in_head:
             headings.update(map(plain_text, passage.headings))
+
         if document not in {passage.document for passage in in_head}:
             cause = f"{document}, which answered it, is gone"
         elif heading and plain_text(heading) not in headings:
@@ -184,27 +268,58 @@ class Asking:
         else:
             words = ", ".join(f"`{word}`" for word in question.words)
             cause = f"{document} no longer says {words or 'what answered it'}"
+
         message = f"lost: {cause}"
-        return self._finding("answer-lost", Level.ERROR, question, message, old, new, document)
+        return self._finding(
+            "answer-lost",
+            Level.ERROR,
+            question,
+            message,
+            old,
+            new,
+            document,
+        )
 
     def _find_move(
-        self, question: DocsQuestion, old: StandingAnswer, new: StandingAnswer
+        self,
+        question: DocsQuestion,
+        old: StandingAnswer,
+        new: StandingAnswer,
     ) -> list[Finding]:
         """A warning where another page answers; a note where the question says which page must."""
         if old.source is None or new.source is None or old.source.document == new.source.document:
             return []
         if _letters(" ".join(old.text)) == _letters(" ".join(new.text)):  # the page has a new name
             return []
-        level = Level.NOTE if question.document or question.words else Level.WARNING
+
+        if question.document or question.words:
+            level = Level.NOTE
+        else:
+            level = Level.WARNING
+
         message = f"answered from {new.source.document} now, from {old.source.document} before"
-        return [self._finding("answer-moved", level, question, message, old, new)]
+        return [
+            self._finding(
+                "answer-moved",
+                level,
+                question,
+                message,
+                old,
+                new,
+            )
+        ]
 
     def _want(self, question: DocsQuestion) -> str:
         """Why a question counts as unanswered."""
         documents = {passage.document for passage in self._passages[1]}
         if question.document and _document_of(question, self._states[1]) not in documents:
             return f"no answer, in the base either: there is no page {question.document}"
-        required = f" from {question.document}" if question.document else ""
+
+        if question.document:
+            required = f" from {question.document}"
+        else:
+            required = ""
+
         required += f" under “{question.heading}”" if question.heading else ""
         required += f" with {', '.join(question.words)}" if question.words else ""
         return f"no answer{required}, in the base either"
@@ -220,43 +335,81 @@ class Asking:
         document: str = "",
     ) -> Finding:
         head = self._states[1]
-        path, line = self._questions.path, question.line
+        path = self._questions.path
+        line = question.line
         page = posixpath.join(head.folder, document)
+
         if document and page in head.blobs:
             heading = question.heading
             if not heading and old is not None and old.source is not None:
                 heading = "".join(old.source.headings[-1:])
-            path, line = page, _line_of(heading, head.texts.get(page, ""))
+
+            path = page
+            line = _line_of(heading, head.texts.get(page, ""))
+
         says = _quoted(old), _quoted(new)
-        return Finding(rule, level, path, line, message, question.text, *says)
+        return Finding(
+            rule,
+            level,
+            path,
+            line,
+            message,
+            question.text,
+            *says,
+        )
 
 
-def _answers(question: DocsQuestion, answer: StandingAnswer, state: State) -> bool:
+def _answers(
+    question: DocsQuestion,
+    answer: StandingAnswer,
+    state: State,
+) -> bool:
     """Whether an answer is one, from the section it requires, with the words it must hold."""
     if answer.source is None:
         return False
+
     shown = answer.retrieval.passages[:_DEPTH]
     return any(_has_words(question, text) for text in _fitting(question, shown, state))
 
 
-def _fitting(question: DocsQuestion, passages: Sequence[Section], state: State) -> list[str]:
+def _fitting(
+    question: DocsQuestion,
+    passages: Sequence[Section],
+    state: State,
+) -> list[str]:
     """The texts to look for words in: that of the required section, else of all passages."""
     if question.document:
         places = frozenset({(_document_of(question, state), plain_text(question.heading))})
         passages = [passage for passage in passages if stands_in(passage, places)]
-    return ["\n".join(passage.text for passage in passages)] if passages else []
+
+    if passages:
+        return ["\n".join(passage.text for passage in passages)]
+
+    return []
 
 
-def _evidence(question: DocsQuestion, answer: StandingAnswer, state: State) -> list[str]:
+def _evidence(
+    question: DocsQuestion,
+    answer: StandingAnswer,
+    state: State,
+) -> list[str]:
     """The lines that answered: those nearest to the question of the quoted sentences, or of the
     required section where these are of another.
     """
     lines = list(answer.text)
     if answer.source is None or not _fitting(question, [answer.source], state):
-        shown = _fitting(question, answer.retrieval.passages[:_DEPTH], state)
+        shown = _fitting(
+            question,
+            answer.retrieval.passages[:_DEPTH],
+            state,
+        )
         lines = "\n".join(shown).splitlines()
+
     asked_terms = set(terms(question.text))
-    shared = [len(asked_terms.intersection(terms(line))) for line in lines]
+    shared = []
+    for line in lines:
+        shared.append(len(asked_terms.intersection(terms(line))))
+
     nearest = max(shared, default=0)
     return [line for line, count in zip(lines, shared, strict=True) if count == nearest]
 
@@ -264,11 +417,13 @@ def _evidence(question: DocsQuestion, answer: StandingAnswer, state: State) -> l
 def _documents_with_words(question: DocsQuestion, answer: StandingAnswer) -> list[str]:
     """The documents of an answer that hold a word of the question, in their order."""
     words = list(map(plain_text, question.words))
+
     documents: dict[str, None] = {}
     for passage in answer.retrieval.passages[:_DEPTH]:
         plain = plain_text(passage.text)
         if any(word in plain for word in words):
             documents[passage.document] = None
+
     return list(documents)
 
 
@@ -286,7 +441,12 @@ def _line_of(heading: str, text: str) -> int:
 def _still_say(texts: Sequence[str], lines: Sequence[str]) -> bool:
     """Whether the texts still have these lines, but for a few that an edit touched."""
     whole = "\n".join(map(_letters, texts))
-    written = [letters for letters in map(_letters, lines) if letters]
+
+    written = []
+    for letters in map(_letters, lines):
+        if letters:
+            written.append(letters)
+
     return sum(letters in whole for letters in written) >= _SAME * len(written)
 
 
@@ -302,7 +462,10 @@ def _has_words(question: DocsQuestion, text: str) -> bool:
 def _document_of(question: DocsQuestion, state: State) -> str:
     """The required document as the graph calls it: its path in the folder of the documentation."""
     name = question.document.removeprefix("./")
-    return name if name in state.documents else name.removeprefix(f"{state.folder}/")
+    if name in state.documents:
+        return name
+
+    return name.removeprefix(f"{state.folder}/")
 
 
 def _all_passages(view: GraphView) -> list[Passage]:

@@ -42,7 +42,11 @@ Format = Literal["text", "markdown", "sarif", "json"]
 _ROWS = 10  # of the table in a comment
 _FOLDED = 100  # findings with details in a comment, which has a limit of its own
 _CHARACTERS = 300
-_SIGNS = {Level.ERROR: "✗", Level.WARNING: "!", Level.NOTE: "·"}
+_SIGNS = {
+    Level.ERROR: "✗",
+    Level.WARNING: "!",
+    Level.NOTE: "·",
+}
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
@@ -83,7 +87,10 @@ class CheckReport:
 
     def as_dict(self) -> JsonObject:
         """The report as JSON."""
-        levels = {f"{level}s": self.count(level) for level in Level}
+        levels = {}
+        for level in Level:
+            levels[f"{level}s"] = self.count(level)
+
         return {
             "ok": self.is_green,
             "base": self.base,
@@ -101,11 +108,14 @@ def verdict(report: CheckReport) -> str:
     counts = report.counts
     states = f"{report.base[:10]}..{report.head[:10]}"
     share = f"{counts['answered']} of {counts['questions']} questions answered"
+
     if "questions" not in report.seconds:
         share = "no question asked"
+
     changed = f"{counts['changed']} of {counts['pages']} pages changed"
     if report.is_green and not report.count(Level.WARNING):
         return f"Nothing is broken ({states}: {changed}, {share})."
+
     errors = _plural(report.count(Level.ERROR), "error")
     warnings = _plural(report.count(Level.WARNING), "warning")
     word = "Green" if report.is_green else "Red"
@@ -118,17 +128,22 @@ def text_lines(report: CheckReport) -> Iterator[str]:
         findings = [row for row in report.findings if row.rule.startswith(prefix)]
         if not findings:
             continue
+
         yield f"{heading}:"
         for finding in findings:
             yield f"  {_SIGNS[finding.level]} {_where(finding)}  [{finding.rule}]"
             yield f"    {finding.question or finding.message}"
             if finding.question:
                 yield f"    {finding.message}"
+
             for name, sentence in _sayings(finding) if finding.question else ():
                 yield f"      {name}: {_shorten(sentence)}"
+
         yield ""
+
     for note in report.notes:
         yield f"  {_SIGNS[Level.NOTE]} {note}"
+
     yield verdict(report)
 
 
@@ -136,21 +151,27 @@ def markdown(report: CheckReport) -> str:
     """The report as a comment on a pull request: the verdict, a table, the details folded."""
     mark = "✅" if report.is_green else "❌"
     lines = ["<!-- hades check -->", f"{mark} **Documentation check.** {verdict(report)}", ""]
+
     if report.findings:
         lines += ["| | where | what |", "|---|---|---|"]
+
     for finding in report.findings[:_ROWS]:
         about = f"{finding.question} {finding.message}".strip()
         lines.append(f"| {finding.level} | {_cell(_where(finding))} | {_cell(about)} |")
+
     if len(report.findings) > _ROWS:
         lines.append(f"| | | {len(report.findings) - _ROWS} more below |")
     if report.findings:
         lines.append("")
+
     for prefix, heading in HEADINGS.items():
         findings = [row for row in report.findings if row.rule.startswith(prefix)]
         if findings:
             lines += _fold(f"{heading} ({len(findings)})", _details(findings[:_FOLDED]))
+
     if report.notes:
         lines += _fold("Notes", [f"- {_escape(note)}" for note in report.notes])
+
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -161,10 +182,15 @@ def _fold(title: str, lines: Sequence[str]) -> list[str]:
 def _details(findings: Sequence[Finding]) -> list[str]:
     lines = []
     for finding in findings:
-        about = f"**{_escape(finding.question)}** " if finding.question else ""
+        if finding.question:
+            about = f"**{_escape(finding.question)}** "
+        else:
+            about = ""
+
         lines.append(f"- `{_where(finding)}` {about}{_escape(finding.message)} ({finding.rule})")
         for name, sentence in _sayings(finding):
             lines.append(f"  - {name}: {_escape(_shorten(sentence))}")
+
     return lines
 
 
@@ -178,27 +204,69 @@ def _sayings(finding: Finding) -> Iterator[tuple[str, str]]:
 def sarif(report: CheckReport) -> JsonObject:
     """The report as SARIF 2.1.0, which code hosts show beside the lines of a change."""
     names = list(RULES)
-    rules = [{"id": name, "shortDescription": {"text": about}} for name, about in RULES.items()]
+
+    rules = []
+    for name, about in RULES.items():
+        rules.append(
+            {
+                "id": name,
+                "shortDescription": {"text": about},
+            }
+        )
+
     results = []
     for finding in report.findings:
         region = {"startLine": max(finding.line, 1)}
-        place = {"artifactLocation": {"uri": quote(finding.path)}, "region": region}
-        rule = {"ruleId": finding.rule, "ruleIndex": names.index(finding.rule)}
+        place = {
+            "artifactLocation": {"uri": quote(finding.path)},
+            "region": region,
+        }
+        rule = {
+            "ruleId": finding.rule,
+            "ruleIndex": names.index(finding.rule),
+        }
         text = f"{finding.question} {finding.message}".strip()
-        what = {"level": str(finding.level), "message": {"text": text}}
-        results.append({**rule, **what, "locations": [{"physicalLocation": place}]})
-    driver = {"name": "hades check", "version": version("hades-graphrag"), "rules": rules}
-    runs = [{"tool": {"driver": driver}, "results": results}]
-    return {"$schema": _SCHEMA, "version": "2.1.0", "runs": runs}
+        what = {
+            "level": str(finding.level),
+            "message": {"text": text},
+        }
+        results.append(
+            {
+                **rule,
+                **what,
+                "locations": [{"physicalLocation": place}],
+            }
+        )
+
+    driver = {
+        "name": "hades check",
+        "version": version("hades-graphrag"),
+        "rules": rules,
+    }
+    runs = [
+        {
+            "tool": {"driver": driver},
+            "results": results,
+        }
+    ]
+    return {
+        "$schema": _SCHEMA,
+        "version": "2.1.0",
+        "runs": runs,
+    }
 
 
 def _where(finding: Finding) -> str:
-    return f"{finding.path}:{finding.line}" if finding.line else finding.path
+    if finding.line:
+        return f"{finding.path}:{finding.line}"
+    return finding.path
 
 
 def _shorten(text: str) -> str:
     plain = " ".join(text.split())
-    return plain if len(plain) <= _CHARACTERS else f"{plain[: _CHARACTERS - 1]}…"
+    if len(plain) <= _CHARACTERS:
+        return plain
+    return f"{plain[: _CHARACTERS - 1]}…"
 
 
 def _cell(text: str) -> str:
@@ -212,4 +280,6 @@ def _escape(text: str) -> str:
 
 
 def _plural(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+    if count == 1:
+        return f"{count} {noun}"
+    return f"{count} {noun}s"

@@ -28,7 +28,10 @@ _NAME = (
 _CODE_NAME = rf"(?:`({_NAME})`|\b([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)\b)"
 _NOUN = r"(?:\s+(?:setting|option|variable|environment variable|parameter|flag|key|value))?"
 _STATED = (
-    re.compile(rf"\bdefault(?: value)? (?:of|for) (?:the )?{_CODE_NAME}{_NOUN} is (.+)", re.I),
+    re.compile(
+        rf"\bdefault(?: value)? (?:of|for) (?:the )?{_CODE_NAME}{_NOUN} is (.+)",
+        re.I,
+    ),
     re.compile(rf"{_CODE_NAME}{_NOUN} (?:defaults to|has a default(?: value)? of) (.+)"),
     re.compile(rf"{_CODE_NAME}{_NOUN} is (.{{1,40}}?) by default"),
     re.compile(rf"{_CODE_NAME}{_NOUN} \((?:the )?default(?:s to|:| is)?\s+([^()]+)\)"),
@@ -61,7 +64,10 @@ _LITERAL = re.compile(
     r"|\b(?P<word>true|false|yes|no|on|off|enabled|disabled)[*_]{0,2}(?=[.,;)|]|\s*$)",
     re.I,
 )
-_LEAD = re.compile(r"\s*(?:(?:to|the|a|an|value|of|is|currently|at)\s+){0,3}[*_]{0,2}", re.I)
+_LEAD = re.compile(
+    r"\s*(?:(?:to|the|a|an|value|of|is|currently|at)\s+){0,3}[*_]{0,2}",
+    re.I,
+)
 _UNITS: Mapping[str, float] = {
     **dict.fromkeys(("ms", "millisecond", "milliseconds"), 0.001),
     **dict.fromkeys(("s", "sec", "secs", "second", "seconds"), 1),
@@ -115,21 +121,32 @@ def find_contradictions(base: State, head: State) -> list[Finding]:
     """Pages that state different values at the head of what the base states in one way or not at
     all.
     """
-    base_groups, head_groups = _group(base), _group(head)
+    base_groups = _group(base)
+    head_groups = _group(head)
+
     findings = []
     for key, statements in sorted(head_groups.items()):
         if next(_conflicts(base_groups.get(key, ())), None):
             continue  # said in two ways before: the name means two things, or it is known
-        was_stated = {(row.path, row.values) for row in base_groups.get(key, ())}
+
+        was_stated = set()
+        for row in base_groups.get(key, ()):
+            was_stated.add((row.path, row.values))
+
         for first, second in _conflicts(statements):
             is_first_old = (first.path, first.values) in was_stated
             changed, stays = (second, first) if is_first_old else (first, second)
             findings.append(_describe(key, changed, stays))
             break
+
     return findings
 
 
-def _describe(key: tuple[str, str], changed: Statement, stays: Statement) -> Finding:
+def _describe(
+    key: tuple[str, str],
+    changed: Statement,
+    stays: Statement,
+) -> Finding:
     subject, about = key
     message = (
         f"the {about} of `{subject}` differs from {stays.path}:{stays.line}: "
@@ -157,6 +174,7 @@ def _conflicts(statements: Sequence[Statement]) -> Iterator[tuple[Statement, Sta
     for first, second in combinations(statements, 2):
         if first.path == second.path and first.values.isdisjoint(second.values):
             return
+
     for first, second in combinations(statements, 2):
         if first.contradicts(second):
             yield first, second
@@ -169,6 +187,7 @@ def _group(state: State) -> dict[tuple[str, str], list[Statement]]:
         if not _DATED_PAGE.search(path):
             for statement in read_statements(text, path):
                 groups[statement.subject, statement.about].append(statement)
+
     return groups
 
 
@@ -181,37 +200,56 @@ def _edition_of(path: str) -> tuple[str, ...]:
 def read_statements(text: str, path: str) -> tuple[Statement, ...]:
     """What a page states of names, in tables, under headings and in sentences."""
     try:
-        prose = read_prose(text, path, prose_language(path) or "text")
+        prose = read_prose(
+            text,
+            path,
+            prose_language(path) or "text",
+        )
     except Unusable:
         return ()
+
     lines = _without_code(prose.text.split("\n"))
     statements = [*_read_tables(lines, path), *_read_described(lines, path)]
+
     first = 0
     for last in range(len(lines) + 1):
         is_end = last == len(lines) or not lines[last].strip() or lines[last].lstrip()[:1] in "-*+|"
         if is_end:
             statements += _read_paragraph(lines[first:last], path, first + 1)
             first = last
+
     return tuple(statements)
 
 
 def _without_code(lines: Sequence[str]) -> list[str]:
     """The lines of a page, blank where code stands."""
-    fence, plain = "", []
+    fence = ""
+
+    plain = []
     for line in lines:
         mark = _FENCE.match(line)
         is_code = bool(fence) or mark is not None
         if mark is not None:
-            fence = "" if fence and mark[1].startswith(fence) else fence or mark[1]
+            if fence and mark[1].startswith(fence):
+                fence = ""
+            else:
+                fence = fence or mark[1]
+
         plain.append("" if is_code else line)
+
     return plain
 
 
 def _read_tables(lines: Sequence[str], path: str) -> Iterator[Statement]:
     """Rows of tables with a column of defaults, whose first cell is a name."""
-    column, is_setting = -1, False
+    column = -1
+    is_setting = False
+
     for number, line in enumerate(lines, 1):
-        cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
+        cells = []
+        for cell in line.strip().strip("|").split("|"):
+            cells.append(cell.strip())
+
         if not line.lstrip().startswith("|"):
             column = -1
         elif column < 0:
@@ -224,7 +262,13 @@ def _read_tables(lines: Sequence[str], path: str) -> Iterator[Statement]:
             and (name := _ALONE.match(cells[0]))
             and (is_setting or name[1].isupper())
         ):
-            yield from _statement(name[1], cells[column], path, number, line.strip())
+            yield from _statement(
+                name[1],
+                cells[column],
+                path,
+                number,
+                line.strip(),
+            )
 
 
 def _read_described(lines: Sequence[str], path: str) -> Iterator[Statement]:
@@ -236,58 +280,116 @@ def _read_described(lines: Sequence[str], path: str) -> Iterator[Statement]:
             subject = alone[1]
         elif _HEADING.match(line):
             subject = ""
+
         label = _LABELLED.match(line)
         if subject and label and not _CONDITION.search(line):
-            yield from _statement(subject, label[1], path, number, f"{subject}: {line.strip()}")
+            yield from _statement(
+                subject,
+                label[1],
+                path,
+                number,
+                f"{subject}: {line.strip()}",
+            )
             subject = ""
 
 
-def _read_paragraph(lines: Sequence[str], path: str, first: int) -> Iterator[Statement]:
+def _read_paragraph(
+    lines: Sequence[str],
+    path: str,
+    first: int,
+) -> Iterator[Statement]:
     """What the sentences of a paragraph state."""
     text = "\n".join(lines)
     if "|" in text[:3] or not text.strip():
         return
+
     for begin, end in each_sentence(text):
         sentence = " ".join(text[begin:end].split())
         line = first + text.count("\n", 0, begin)
         if released := _RELEASED.search(sentence):
-            yield from _date(released[1], released[2], path, line, sentence)
+            yield from _date(
+                released[1],
+                released[2],
+                path,
+                line,
+                sentence,
+            )
         if _CONDITION.search(re.sub(r"`[^`]*`", "", sentence)):
             continue
+
         for part in _BEFORE_CODE.split(sentence):
             for pattern in _STATED:
                 if stated := pattern.search(part):
                     name = stated[1] or stated[2]
                     yield from _statement(name, stated[3], path, line, part)
+
         if required := _REQUIRED.search(sentence):
             subject = f"{required[1] or 'this project'}"
             about = f"required version of {required[2]}"
             version = frozenset((required[3],))
-            yield Statement(subject, about, "version", version, path, line, sentence)
+            yield Statement(
+                subject,
+                about,
+                "version",
+                version,
+                path,
+                line,
+                sentence,
+            )
 
 
-def _statement(name: str, text: str, path: str, line: int, sentence: str) -> Iterator[Statement]:
+def _statement(
+    name: str,
+    text: str,
+    path: str,
+    line: int,
+    sentence: str,
+) -> Iterator[Statement]:
     """The statement of a default, where its text begins with a value that can be compared."""
     kind, values = _read_value(text)
     if kind:
-        yield Statement(name, "default", kind, values, path, line, " ".join(sentence.split()))
+        yield Statement(
+            name,
+            "default",
+            kind,
+            values,
+            path,
+            line,
+            " ".join(sentence.split()),
+        )
 
 
-def _date(subject: str, text: str, path: str, line: int, sentence: str) -> Iterator[Statement]:
+def _date(
+    subject: str,
+    text: str,
+    path: str,
+    line: int,
+    sentence: str,
+) -> Iterator[Statement]:
     """The day on which something was released; a month or a year alone is not compared."""
     for mention in times_in(text)[:1]:
         start, end = mention.interval
         if start is not None and end is not None and (end - start).days <= 1:
             days = frozenset((f"{start:%Y-%m-%d}",))
-            yield Statement(subject, "release date", "date", days, path, line, sentence)
+            yield Statement(
+                subject,
+                "release date",
+                "date",
+                days,
+                path,
+                line,
+                sentence,
+            )
 
 
 def _read_value(text: str) -> tuple[str, frozenset[str]]:
     """The kind of a value and its spellings; no kind where the text begins with anything else."""
     lead = _LEAD.match(text)
     literal = _LITERAL.match(text, lead.end() if lead else 0)
+
     if literal is None:
         return "", frozenset()
+
     kind = _canonical(literal)[0]
     matches = map(_canonical, _LITERAL.finditer(text, literal.start()))
     return kind, frozenset(value for value_kind, value in matches if value_kind == kind)
@@ -298,14 +400,20 @@ def _canonical(literal: re.Match[str]) -> tuple[str, str]:
     text = next(part for part in literal.group("code", "quoted", "number", "word") if part)
     is_code = literal["code"] is not None
     number = re.fullmatch(r"(-?\d[\d,_]*(?:\.\d+)?)\s*([A-Za-z]*)", text.strip("\"'"))
+
     if number:
         unit = (literal["unit"] or number[2]).lower()
         amount = float(number[1].replace(",", "").replace("_", ""))
         return "number", f"{amount * _UNITS.get(unit, 1):g}"
+
     plain = text.strip("\"' ")
     if plain.casefold() in _TRUTH:
         return "truth", _TRUTH[plain.casefold()]
     if plain.casefold() in ("none", "null", "nil", "undefined", "unset", "empty", ""):
         return "", ""
+
     is_plain = re.fullmatch(r"[\w./:@%+-]{1,40}", plain) is not None
-    return ("text", plain) if is_plain and (is_code or literal["quoted"]) else ("", "")
+    if is_plain and (is_code or literal["quoted"]):
+        return ("text", plain)
+
+    return ("", "")

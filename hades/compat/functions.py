@@ -62,18 +62,24 @@ _LEVELS = {2: "super_topic", 1: "topic"}  # names of the thresholds in the setti
 
 
 def check_arguments(
-    query: object, max_paths: object, domain_filter: object, as_of_version: object
+    query: object,
+    max_paths: object,
+    domain_filter: object,
+    as_of_version: object,
 ) -> int:
     """The number of paths to return; raises `BadQuestion` for what is no text or no number."""
     if not isinstance(query, str):
         raise BadQuestion(f"the question is of type {type(query).__name__}; give a text")
+
     for name, value in (("domain_filter", domain_filter), ("as_of_version", as_of_version)):
         if value is not None and not isinstance(value, str):
             raise BadQuestion(
                 f"{name} is of type {type(value).__name__}; give a text or leave it out"
             )
+
     if not isinstance(max_paths, int) or max_paths < 1:
         raise BadQuestion(f"max_paths is {max_paths!r}; ask for at least 1, as a whole number")
+
     return max_paths
 
 
@@ -82,8 +88,13 @@ def paths_before_cut(answer: Retrieval) -> int:
     stages = {stage.name: stage for stage in answer.telemetry.stages}
     if "prune" in stages:
         return stages["prune"].taken
+
     # The stage that finds paths is called `paths` for code.
-    counts = [stages[name].given for name in ("graph", "paths") if name in stages]
+    counts = []
+    for name in ("graph", "paths"):
+        if name in stages:
+            counts.append(stages[name].given)
+
     return max(counts, default=0)
 
 
@@ -148,10 +159,20 @@ def _describe_turn(
     try:
         check_arguments(query, max_paths, domain, version)
         answer = retrieve_version(
-            answers, query, version, max_paths=max_paths, domain=domain, **options
+            answers,
+            query,
+            version,
+            max_paths=max_paths,
+            domain=domain,
+            **options,
         )
     except HadesError as error:
-        return {"success": False, "query": query, "error": str(error)}
+        return {
+            "success": False,
+            "query": query,
+            "error": str(error),
+        }
+
     return describe(query, answer)
 
 
@@ -168,7 +189,11 @@ def describe_paths(query: str, answer: Retrieval) -> JsonObject:
 def describe_prompt(query: str, answer: Retrieval) -> JsonObject:
     """An answer as its prompt of paths and passages; `count` is how many paths the prompt holds."""
     count = sum(path.in_prompt for path in answer.paths)
-    reason = Reason.PROMPT_FULL if answer.paths else Reason.NO_PATHS
+    if answer.paths:
+        reason = Reason.PROMPT_FULL
+    else:
+        reason = Reason.NO_PATHS
+
     return {
         **_describe_answer(query, answer),
         "count": count,
@@ -197,7 +222,17 @@ def path_document(path: JsonObject) -> JsonObject:
     edges = path["edges"]
     names = [node["name"] or node["id"] for node in nodes]
     vertices = [{"_id": node["id"], **node} for node in nodes]
-    edges_with_ends = [{"_from": edge["from"], "_to": edge["to"], **edge} for edge in edges]
+
+    edges_with_ends = []
+    for edge in edges:
+        edges_with_ends.append(
+            {
+                "_from": edge["from"],
+                "_to": edge["to"],
+                **edge,
+            }
+        )
+
     return path | {
         "path": " -> ".join(names),
         "vertices": vertices,
@@ -221,27 +256,51 @@ def get_hierarchy_candidates(
     with _open_turn(answers, query if isinstance(query, str) else "") as (view, question):
         if not isinstance(query, str):
             models = view.info.models.get(Kind.CLUSTER, ())
-            question = Question("", np.asarray(query, np.float32), models[0] if models else "")
+            question = Question(
+                "",
+                np.asarray(query, np.float32),
+                models[0] if models else "",
+            )
+
         rules = answers.tools.rules
-        overrides = {
-            _LEVELS[level]: threshold
-            for level, threshold in (thresholds or {}).items()
-            if level in _LEVELS
-        }
+        overrides = {}
+        for level, threshold in (thresholds or {}).items():
+            if level in _LEVELS:
+                overrides[_LEVELS[level]] = threshold
+
         topic_thresholds = rules.topic_thresholds.model_copy(update=overrides)
-        rules = rules.model_copy(update={"topic_k": k_topic, "topic_thresholds": topic_thresholds})
+        rules = rules.model_copy(
+            update={
+                "topic_k": k_topic,
+                "topic_thresholds": topic_thresholds,
+            }
+        )
         candidates = narrow(view, question, rules)
         nodes: list[JsonObject] = []
         topics: list[JsonObject] = []
+
         if candidates is not None:
-            nodes = _score_documents(view, candidates.nodes, candidates.hscore.tolist())
+            nodes = _score_documents(
+                view,
+                candidates.nodes,
+                candidates.hscore.tolist(),
+            )
             topics = [_topic_document(view, topic) for topic in candidates.topics]
-        return {"nodes": nodes, "topics": topics, "reasons": list(view.turn.reasons)}
+
+        return {
+            "nodes": nodes,
+            "topics": topics,
+            "reasons": list(view.turn.reasons),
+        }
 
 
 def _topic_document(view: MeteredView, topic: NarrowedTopic) -> JsonObject:
     id_ = view.ids(np.array([topic.node]))[0]
-    return {"id": id_, "level": topic.level, "similarity": topic.similarity}
+    return {
+        "id": id_,
+        "level": topic.level,
+        "similarity": topic.similarity,
+    }
 
 
 def get_best_paths(
@@ -258,14 +317,41 @@ def get_best_paths(
     with _open_turn(answers, query) as (view, question):
         plan = answers.plan
         hits = find_seeds(view, [question], plan)
-        seeds = entry_points(view, question, hits.seeds, plan.retriever.k)
-        graph = _candidates(view, question, answers, seeds, candidates)
-        best = best_paths(
-            view, graph, M, L, relation_boosts, seeds=seeds, rules=answers.tools.rules.path
+        seeds = entry_points(
+            view,
+            question,
+            hits.seeds,
+            plan.retriever.k,
         )
-        document = show(view, QuickCounts(answers.tools.tokenizer), best.paths, (), ())
+        graph = _candidates(
+            view,
+            question,
+            answers,
+            seeds,
+            candidates,
+        )
+        best = best_paths(
+            view,
+            graph,
+            M,
+            L,
+            relation_boosts,
+            seeds=seeds,
+            rules=answers.tools.rules.path,
+        )
+        document = show(
+            view,
+            QuickCounts(answers.tools.tokenizer),
+            best.paths,
+            (),
+            (),
+        )
         paths = [path.model_dump(mode="json") for path in document.paths]
-        return {"paths": paths, "bridge_hits": best.bridges, "reasons": list(view.turn.reasons)}
+        return {
+            "paths": paths,
+            "bridge_hits": best.bridges,
+            "reasons": list(view.turn.reasons),
+        }
 
 
 def personalized_pagerank(
@@ -288,9 +374,20 @@ def personalized_pagerank(
     with _open_turn(answers, near=query_nodes) as (view, _):
         start = _known_nodes(view, query_nodes)
         damping = alpha if damping is None else damping
-        walk = _run_pagerank(view, start, damping=damping, max_iter=max_iter, epsilon=tol, top=top)
+        walk = _run_pagerank(
+            view,
+            start,
+            damping=damping,
+            max_iter=max_iter,
+            epsilon=tol,
+            top=top,
+        )
         shares = walk.scores / walk.scores.sum()
-        scores = _score_documents(view, walk.numbers[:top], shares[:top].tolist())
+        scores = _score_documents(
+            view,
+            walk.numbers[:top],
+            shares[:top].tolist(),
+        )
         return {
             "scores": scores,
             "rest": float(shares[top:].sum()),
@@ -302,7 +399,9 @@ def personalized_pagerank(
 
 
 def rank_chunks_by_ppr(
-    answers: Answers, ppr_scores: Restart | Mapping[str, Any] = (), top_k: int = 10
+    answers: Answers,
+    ppr_scores: Restart | Mapping[str, Any] = (),
+    top_k: int = 10,
 ) -> JsonObject:
     """Passages with their text by the scores of a walk (E3, E11).
 
@@ -315,44 +414,75 @@ def rank_chunks_by_ppr(
         scores = ppr_scores.get("scores", ppr_scores)
     if not isinstance(scores, Mapping) and scores and isinstance(scores[0], Mapping):
         scores = {row["id"]: row["score"] for row in scores}
+
     with _open_turn(answers, near=scores) as (view, _):
         known_nodes = _known_nodes(view, scores)
-        ranked = _rank_passages(view, known_nodes.numbers, known_nodes.weights, top_k)
+        ranked = _rank_passages(
+            view,
+            known_nodes.numbers,
+            known_nodes.weights,
+            top_k,
+        )
         return _passages_document(view, answers, ranked) | {"unknown": known_nodes.unknown}
 
 
 def _rank_passages(
-    view: MeteredView, numbers: Numbers, weights: Floats, most: int
+    view: MeteredView,
+    numbers: Numbers,
+    weights: Floats,
+    most: int,
 ) -> list[FoundPassage]:
     """Passages by their own mass and by that of the entities that they mention."""
     is_chunk = view.kinds(numbers) == CHUNK
     chunks = numbers[is_chunk].tolist()
     scores: dict[int, float] = dict(zip(chunks, weights[is_chunk].tolist(), strict=True))
-    mentions = view.expand(numbers[~is_chunk], direction=IN, types=[MENTIONS])
+    mentions = view.expand(
+        numbers[~is_chunk],
+        direction=IN,
+        types=[MENTIONS],
+    )
     entity_weights = weights[~is_chunk][mentions.row]
     passages, passage_index = np.unique(mentions.target, return_inverse=True)
     shares = np.bincount(passage_index, entity_weights) / np.sqrt(np.bincount(passage_index))
+
     for node, share in zip(passages.tolist(), shares.tolist(), strict=True):
         scores[node] = scores.get(node, 0.0) + share
+
     ranked = sorted(scores.items(), key=lambda pair: (-pair[1], pair[0]))[:most]
     return [FoundPassage(node, score, {"ppr": score}) for node, score in ranked]
 
 
 def retrieve(
-    answers: Answers, query: str, top_k: int = 10, alpha: float | None = None
+    answers: Answers,
+    query: str,
+    top_k: int = 10,
+    alpha: float | None = None,
 ) -> JsonObject:
     """Passages for a question by personalized PageRank (E2); `alpha` is the damping of the walk."""
     walk = answers.tools.walk
     if alpha is not None:
         walk = walk.model_copy(update={"damping": alpha})
-    return _search_by_walk(answers, query, HippoRules(walk, limit=top_k))
+
+    return _search_by_walk(
+        answers,
+        query,
+        HippoRules(walk, limit=top_k),
+    )
 
 
 def retrieve_multi_hop(
-    answers: Answers, query: str, max_hops: int = 3, top_k: int = 10
+    answers: Answers,
+    query: str,
+    max_hops: int = 3,
+    top_k: int = 10,
 ) -> JsonObject:
     """The same by walks that go on from what they found (E2)."""
-    rules = replace(MULTI_HOP, walk=answers.tools.walk, hops=max_hops, limit=top_k)
+    rules = replace(
+        MULTI_HOP,
+        walk=answers.tools.walk,
+        hops=max_hops,
+        limit=top_k,
+    )
     return _search_by_walk(answers, query, rules)
 
 
@@ -371,34 +501,79 @@ def multi_hop_search(
     the one before.
     """
     if query or isinstance(start_nodes, str):
-        return retrieve_multi_hop(answers, query or str(start_nodes), max_hops, top_k)
+        return retrieve_multi_hop(
+            answers,
+            query or str(start_nodes),
+            max_hops,
+            top_k,
+        )
+
     with _open_turn(answers, near=start_nodes) as (view, _):
         start = _known_nodes(view, start_nodes)
         mass = dict(zip(start.numbers.tolist(), start.weights.tolist(), strict=True))
         nearby = np.array(list(mass), np.int64)
         share = 1.0
+
         for _ in range(max_hops):
             share /= 2
-            edges = view.expand(nearby, direction=ANY, types=PATH_TYPES, fanout=16)
+            edges = view.expand(
+                nearby,
+                direction=ANY,
+                types=PATH_TYPES,
+                fanout=16,
+            )
             targets = np.unique(edges.target).tolist()
-            new_nodes = [node for node in targets if node not in mass]
+
+            new_nodes = []
+            for node in targets:
+                if node not in mass:
+                    new_nodes.append(node)
+
             mass |= dict.fromkeys(new_nodes, share)
             nearby = np.array(new_nodes, np.int64)
+
         reached_nodes = KnownNodes(np.array(list(mass), np.int64), np.array(list(mass.values())))
-        ranked = rank_walk(view, _run_pagerank(view, reached_nodes), top_k)
+        ranked = rank_walk(
+            view,
+            _run_pagerank(view, reached_nodes),
+            top_k,
+        )
         passages = _passages_document(view, answers, ranked)
-        entities = _score_documents(view, reached_nodes.numbers, reached_nodes.weights.tolist())
-        return {**passages, "entities": entities, "unknown": start.unknown}
+        entities = _score_documents(
+            view,
+            reached_nodes.numbers,
+            reached_nodes.weights.tolist(),
+        )
+        return {
+            **passages,
+            "entities": entities,
+            "unknown": start.unknown,
+        }
 
 
-def _search_by_walk(answers: Answers, query: str, rules: HippoRules) -> JsonObject:
+def _search_by_walk(
+    answers: Answers,
+    query: str,
+    rules: HippoRules,
+) -> JsonObject:
     caps = WalkCaps.of(answers.plan)
     caps = replace(caps, passages=max(caps.passages, rules.limit))
     with _open_turn(answers, query) as (view, question):
-        passages, seeds = hippo_search(view, question, replace(rules, caps=caps))
+        passages, seeds = hippo_search(
+            view,
+            question,
+            replace(rules, caps=caps),
+        )
         nodes = np.array([seed.node for seed in seeds], np.int64)
-        entities = _score_documents(view, nodes, [seed.score for seed in seeds])
-        return {**_passages_document(view, answers, passages), "entities": entities}
+        entities = _score_documents(
+            view,
+            nodes,
+            [seed.score for seed in seeds],
+        )
+        return {
+            **_passages_document(view, answers, passages),
+            "entities": entities,
+        }
 
 
 def expand_with_synonyms(answers: Answers, entity_nodes: Restart) -> JsonObject:
@@ -407,22 +582,44 @@ def expand_with_synonyms(answers: Answers, entity_nodes: Restart) -> JsonObject:
         nodes = _known_nodes(view, entity_nodes)
         mass = dict(zip(nodes.numbers.tolist(), nodes.weights.tolist(), strict=True))
         shared = share_with_synonyms(view, mass)
-        scores = _score_documents(view, np.array(list(shared), np.int64), list(shared.values()))
-        return {"mass": scores, "unknown": nodes.unknown}
+        scores = _score_documents(
+            view,
+            np.array(list(shared), np.int64),
+            list(shared.values()),
+        )
+        return {
+            "mass": scores,
+            "unknown": nodes.unknown,
+        }
 
 
 def get_entity_neighborhood(
-    answers: Answers, entity: str = "", *, hops: int = 1, fanout: int = 16, entity_id: str = ""
+    answers: Answers,
+    entity: str = "",
+    *,
+    hops: int = 1,
+    fanout: int = 16,
+    entity_id: str = "",
 ) -> JsonObject:
     """The edges around an entity, heaviest first; `entity_id` is another name of `entity`."""
     entity = entity or entity_id
     if not entity:
         raise HadesError("no entity is named; give the id or the name of one as `entity`")
+
     with _open_turn(answers, near=[entity]) as (view, _):
         nodes = _known_nodes(view, [entity])
-        edge_numbers = edges_around(view, int(nodes.numbers[0]), hops=hops, fanout=fanout)
+        edge_numbers = edges_around(
+            view,
+            int(nodes.numbers[0]),
+            hops=hops,
+            fanout=fanout,
+        )
         edges = [_edge_document(edge) for edge in view.edges(edge_numbers)]
-        return {"entity": entity, "edges": edges, "reasons": list(view.turn.reasons)}
+        return {
+            "entity": entity,
+            "edges": edges,
+            "reasons": list(view.turn.reasons),
+        }
 
 
 def _edge_document(edge: EdgeFacts) -> JsonObject:
@@ -432,13 +629,18 @@ def _edge_document(edge: EdgeFacts) -> JsonObject:
         "to": edge.target,
         "type": edge.type,
         "weight": edge.weight,
-        "provenance": {"doc": edge.document, "span": edge.span},
+        "provenance": {
+            "doc": edge.document,
+            "span": edge.span,
+        },
     }
 
 
 @contextmanager
 def _open_turn(
-    answers: Answers, query: str = "", near: Restart = ()
+    answers: Answers,
+    query: str = "",
+    near: Restart = (),
 ) -> Iterator[tuple[MeteredView, Question]]:
     """The graph around a question or these ids, through a meter with the plan's caps, in one stage.
 
@@ -450,15 +652,29 @@ def _open_turn(
             "this function reads the whole graph, and some of its documents are not for "
             "everybody; ask by `retrieve` with as_user and groups, or as_owner"
         )
+
     turn = Turn(caps_of(answers.plan), answers.tools.clock)
     graph = answers.view
     if query:
         recipe = recipe_named(DEFAULT)
-        questions = embedded(turn, graph.info, query, answers.tools, recipe, plan=answers.plan)
+        questions = embedded(
+            turn,
+            graph.info,
+            query,
+            answers.tools,
+            recipe,
+            plan=answers.plan,
+        )
     else:
         names = filter(None, map(_words_of_id, near))
         questions = [Question(", ".join(names))]
-    view = fetch_neighbourhood(graph, turn, questions, list(near))
+
+    view = fetch_neighbourhood(
+        graph,
+        turn,
+        questions,
+        list(near),
+    )
     with turn.stage("function"):
         yield MeteredView(view, turn), questions[0]
 
@@ -501,11 +717,18 @@ def _candidates(
     if ids is not None:
         numbers = _known_nodes(view, ids).numbers
         return CandidateGraph(numbers, np.ones(len(numbers), np.float32))
+
     graph = narrow(view, question, rules)
     if graph is not None:
         return graph
+
     starts = np.array([seed.node for seed in seeds], np.int64)
-    neighbours = view.expand(starts, direction=ANY, types=PATH_TYPES, fanout=rules.cand_cap // 8)
+    neighbours = view.expand(
+        starts,
+        direction=ANY,
+        types=PATH_TYPES,
+        fanout=rules.cand_cap // 8,
+    )
     numbers = np.union1d(starts, neighbours.target)[: rules.cand_cap]
     return CandidateGraph(numbers, np.ones(len(numbers), np.float32))
 
@@ -526,22 +749,34 @@ def _known_nodes(view: MeteredView, restart: Restart) -> KnownNodes:
     The mass of a name that several entities have is shared among them. What is no node is left out;
     it is an error where nothing is left.
     """
-    mass = restart if isinstance(restart, Mapping) else dict.fromkeys(restart, 1.0)
+    if isinstance(restart, Mapping):
+        mass = restart
+    else:
+        mass = dict.fromkeys(restart, 1.0)
+
     by_id = view.number(list(mass)).tolist()
     by_name = view.match_whole([_words_of_id(id_) for id_ in mass])
     weights: dict[int, float] = {}
+
     unknown = []
     for (id_, weight), number, named_nodes in zip(mass.items(), by_id, by_name, strict=True):
         nodes = [number] if number >= 0 else named_nodes.tolist()
         for node in nodes:
             weights[node] = weights.get(node, 0.0) + weight / len(nodes)
+
         if not nodes:
             reason = f"{id_!r} is neither a node nor a name of snapshot {view.info.snapshot}"
             unknown.append({"id": id_, "reason": reason})
+
     if unknown and not weights:
         raise HadesError(f"{unknown[0]['reason']}; ids look like entities/name")
+
     numbers = np.array(list(weights), np.int64)
-    return KnownNodes(numbers, np.array(list(weights.values()), np.float64), unknown)
+    return KnownNodes(
+        numbers,
+        np.array(list(weights.values()), np.float64),
+        unknown,
+    )
 
 
 def _words_of_id(id_: str) -> str:
@@ -549,23 +784,37 @@ def _words_of_id(id_: str) -> str:
     empty for an id of another collection.
     """
     collection, _, key = id_.rpartition("/")
-    return key.replace("_", " ") if collection in ("", "entities") else ""
+    if collection in ("", "entities"):
+        return key.replace("_", " ")
+
+    return ""
 
 
 def _score_documents(
-    view: MeteredView, numbers: Numbers, scores: Sequence[float]
+    view: MeteredView,
+    numbers: Numbers,
+    scores: Sequence[float],
 ) -> list[JsonObject]:
-    return [
-        {"id": node, "score": float(score)}
-        for node, score in zip(view.ids(numbers), scores, strict=True)
-    ]
+    documents = []
+    for node, score in zip(view.ids(numbers), scores, strict=True):
+        documents.append({"id": node, "score": float(score)})
+
+    return documents
 
 
 def _passages_document(
-    view: MeteredView, answers: Answers, passages: Sequence[FoundPassage]
+    view: MeteredView,
+    answers: Answers,
+    passages: Sequence[FoundPassage],
 ) -> JsonObject:
     """E7: chunk id, text, score and rank, with what leads back to the document."""
-    document = show(view, QuickCounts(answers.tools.tokenizer), (), passages, ())
+    document = show(
+        view,
+        QuickCounts(answers.tools.tokenizer),
+        (),
+        passages,
+        (),
+    )
     return {
         "passages": [passage.model_dump(mode="json") for passage in document.passages],
         "reasons": list(view.turn.reasons),
@@ -585,34 +834,82 @@ def search_memories(
         raise MemoryRefused(
             f"a time window has two ends, not {len(time_window)}; leave an open one None"
         )
-    window = None if time_window is None else (time_window[0], time_window[1])
-    matches = memory.search(query, window, limit=limit, mask=mask)
-    return {"query": query, "results": plain(matches), "count": len(matches)}
+
+    if time_window is None:
+        window = None
+    else:
+        window = (time_window[0], time_window[1])
+
+    matches = memory.search(
+        query,
+        window,
+        limit=limit,
+        mask=mask,
+    )
+    return {
+        "query": query,
+        "results": plain(matches),
+        "count": len(matches),
+    }
 
 
 def graph_enhanced_retrieval(
-    memory: Memory, query: str, depth: int = 2, *, matches: int = graph.MATCHES, mask: Mask = Mask()
+    memory: Memory,
+    query: str,
+    depth: int = 2,
+    *,
+    matches: int = graph.MATCHES,
+    mask: Mask = Mask(),
 ) -> JsonObject:
     """What a question finds, related states by edge strength, and three versions before (D48)."""
     return {
         "query": query,
-        **plain(memory.graph_enhanced_retrieval(query, depth, matches=matches, mask=mask)),
+        **plain(
+            memory.graph_enhanced_retrieval(
+                query,
+                depth,
+                matches=matches,
+                mask=mask,
+            )
+        ),
     }
 
 
 def retrieve_within_budget(
-    memory: Memory, query: str, max_tokens: int = MAX_TOKENS, *, mask: Mask = Mask()
+    memory: Memory,
+    query: str,
+    max_tokens: int = MAX_TOKENS,
+    *,
+    mask: Mask = Mask(),
 ) -> JsonObject:
     """The context for a question, and the tokens of each part (D50)."""
-    return memory.retrieve_within_budget(query, max_tokens, mask=mask).as_dict()
+    return memory.retrieve_within_budget(
+        query,
+        max_tokens,
+        mask=mask,
+    ).as_dict()
 
 
 def get_relevant_subgraph(
-    memory: Memory, query_embedding: Sequence[float], max_nodes: int = 100, *, mask: Mask = Mask()
+    memory: Memory,
+    query_embedding: Sequence[float],
+    max_nodes: int = 100,
+    *,
+    mask: Mask = Mask(),
 ) -> JsonObject:
     """The versions worth reading for a vector, ranked, then cut (D52)."""
-    subgraph = memory.get_relevant_subgraph(query_embedding, max_nodes, mask=mask)
+    subgraph = memory.get_relevant_subgraph(
+        query_embedding,
+        max_nodes,
+        mask=mask,
+    )
     return {
         **plain(subgraph),
-        "nodes": [{**plain(state), "score": round(score, 6)} for state, score in subgraph.nodes],
+        "nodes": [
+            {
+                **plain(state),
+                "score": round(score, 6),
+            }
+            for state, score in subgraph.nodes
+        ],
     }

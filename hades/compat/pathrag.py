@@ -47,7 +47,10 @@ class EnhancedPathRAG:
         self.memory_manager = memory
         self.rules = rules or PathragSettings.model_construct()
         self.cached = CachedAnswers(
-            answers, memory, tenant=tenant, max_cache_paths=self.rules.max_cache_paths
+            answers,
+            memory,
+            tenant=tenant,
+            max_cache_paths=self.rules.max_cache_paths,
         )
 
     @property
@@ -73,7 +76,14 @@ class EnhancedPathRAG:
         `options` are those of a
         turn: `recipe`, `plan`, `as_of`, ...
         """
-        return self._ask(describe_paths, query, max_paths, domain_filter, as_of_version, **options)
+        return self._ask(
+            describe_paths,
+            query,
+            max_paths,
+            domain_filter,
+            as_of_version,
+            **options,
+        )
 
     def retrieve_and_format(
         self,
@@ -109,19 +119,41 @@ class EnhancedPathRAG:
         decay_rate: float | None = None,
     ) -> float:
         """Score one path; the decay is that of the settings unless one is given."""
-        decay = self.rules.decay_rate if decay_rate is None else decay_rate
-        return scoring.calculate_path_score(path, source_node, decay)
+        if decay_rate is None:
+            decay = self.rules.decay_rate
+        else:
+            decay = decay_rate
+
+        return scoring.calculate_path_score(
+            path,
+            source_node,
+            decay,
+        )
 
     def prune_paths(
-        self, candidate_paths: Sequence[Mapping[str, Any]], pruning_threshold: float | None = None
+        self,
+        candidate_paths: Sequence[Mapping[str, Any]],
+        pruning_threshold: float | None = None,
     ) -> list[JsonObject]:
         """See `hades.retrieval.walks.flow.prune_paths`; threshold and decay are those of the
         settings.
         """
-        threshold = self.rules.pruning_threshold if pruning_threshold is None else pruning_threshold
-        return scoring.prune_paths(candidate_paths, threshold, decay_rate=self.rules.decay_rate)
+        if pruning_threshold is None:
+            threshold = self.rules.pruning_threshold
+        else:
+            threshold = pruning_threshold
 
-    def format_paths_for_prompt(self, paths: Sequence[Mapping[str, Any]], query: str) -> str:
+        return scoring.prune_paths(
+            candidate_paths,
+            threshold,
+            decay_rate=self.rules.decay_rate,
+        )
+
+    def format_paths_for_prompt(
+        self,
+        paths: Sequence[Mapping[str, Any]],
+        query: str,
+    ) -> str:
         """The query, then the paths from the least to the most reliable, inside the window."""
         return prompt.format_paths_for_prompt(
             paths,
@@ -165,10 +197,12 @@ class EnhancedPathRAG:
             path_count = check_arguments(query, max_paths, domain, version)
             if limit is not None:
                 path_count = min(path_count, limit)
+
             if plan is not None:
                 turn_plan = clamp(plan)
             else:
                 turn_plan = _widen(self.answers.plan, 2 * path_count)
+
             turn = self.cached.ask(
                 query,
                 version=version,
@@ -179,8 +213,17 @@ class EnhancedPathRAG:
                 **options,
             )
         except HadesError as error:
-            return {"success": False, "query": query, "error": str(error)}
-        return {**describe(query, turn.answer), "query_id": turn.query_id, "tier": turn.tier.name}
+            return {
+                "success": False,
+                "query": query,
+                "error": str(error),
+            }
+
+        return {
+            **describe(query, turn.answer),
+            "query_id": turn.query_id,
+            "tier": turn.tier.name,
+        }
 
 
 JOINING_HOPS = 2  # edges of a path between two things that no edge joins
@@ -220,9 +263,16 @@ class MemoryEnhancedPathRAG(EnhancedPathRAG):
     ) -> None:
         settings = settings or load_settings()
         rules, tiers = _split_config(config or {}, settings)
-        memory = TieredMemoryManager(tiers, home=settings.home) if rules.enable_caching else None
+        if rules.enable_caching:
+            memory = TieredMemoryManager(tiers, home=settings.home)
+        else:
+            memory = None
+
         super().__init__(
-            answers or open_answers(settings), memory, rules, tenant=settings.tenant or ""
+            answers or open_answers(settings),
+            memory,
+            rules,
+            tenant=settings.tenant or "",
         )
         self.config = rules.model_dump() | tiers.model_dump(mode="json")
         if memory is not None:
@@ -230,8 +280,11 @@ class MemoryEnhancedPathRAG(EnhancedPathRAG):
                 "nvme_cache_path": str(memory.place.nvme),
                 "reliable_store_path": str(memory.place.reliable),
             }
+
         self.context_manager = ContextWindowManager(
-            rules.context_window_tokens, rules.reserve_tokens, self.answers.tools.tokenizer
+            rules.context_window_tokens,
+            rules.reserve_tokens,
+            self.answers.tools.tokenizer,
         )
 
     @classmethod
@@ -241,6 +294,7 @@ class MemoryEnhancedPathRAG(EnhancedPathRAG):
         name = settings.model_dump_json() + json.dumps(
             dict(config or {}), sort_keys=True, default=str
         )
+
         with cls._lock:
             if name not in cls._shared:
                 cls._shared[name] = cls(config, settings=settings)
@@ -248,7 +302,8 @@ class MemoryEnhancedPathRAG(EnhancedPathRAG):
 
 
 def _split_config(
-    config: Mapping[str, Any], settings: Settings
+    config: Mapping[str, Any],
+    settings: Settings,
 ) -> tuple[PathragSettings, CacheSettings]:
     """The keys by section, merged over the settings; a tenant's folders stay inside its own
     folder.
@@ -258,11 +313,13 @@ def _split_config(
         raise SettingsError(
             f"MemoryEnhancedPathRAG has no key {unknown[0]!r}{nearest(unknown[0], known)}"
         )
+
     values = dict(config)
     if settings.tenant is not None:
         for key in _PLACES:
             if values.get(key) is not None:
                 values[key] = inside(values[key], settings.tenant)
+
     rules = {key: value for key, value in values.items() if key in PathragSettings.model_fields}
     tiers = {key: value for key, value in values.items() if key in CacheSettings.model_fields}
     name = "MemoryEnhancedPathRAG"

@@ -42,6 +42,7 @@ def read_each(
     for number, row in enumerate(read_lines(path), 1):
         if row.get("gold") == [] and row.get("question"):
             continue
+
         try:
             if not all(row.get(name) for name in needed):
                 raise KeyError(needed)
@@ -50,8 +51,10 @@ def read_each(
             raise BadCases(
                 f"{path} line {number}: a row needs {expected}; got {str(row)[:80]}"
             ) from error
+
     if not rows:
         raise BadCases(f"{path} holds no {row_name}")
+
     return rows
 
 
@@ -59,6 +62,7 @@ def read_lines(path: Path) -> Iterator[Row]:
     """JSON objects, one a line, of a plain or gzipped file."""
     if not path.is_file():
         raise BadCases(f"{path} is not there; give the path of a .jsonl or .jsonl.gz file")
+
     for number, row in read_rows(path):
         if isinstance(row, Unusable):
             raise BadCases(f"{path} line {number}: {row.detail}")
@@ -71,4 +75,5 @@ def digest(paths: Sequence[Path]) -> str:
     for path in paths:
         with path.open("rb") as file:
             hashlib.file_digest(file, lambda: sha256)
+
     return sha256.hexdigest()

@@ -71,24 +71,38 @@ def read_folder_cases(path: Path) -> list[FolderCase]:
         "`question`, `answer` and `gold`, objects with `file` and `heading` (none where "
         "nothing answers)"
     )
-    return read_each(path, _read_case, ("question", "answer", "gold"), expected)
+    return read_each(
+        path,
+        _read_case,
+        ("question", "answer", "gold"),
+        expected,
+    )
 
 
 def _read_case(row: Row, key: str) -> FolderCase:
     also = row.get("also", ())
     gold = []
     for place, section in enumerate(row["gold"]):
-        serving = [
-            alternative for alternative in also if alternative.get("replaces", place) == place
-        ]
+        serving = []
+        for alternative in also:
+            if alternative.get("replaces", place) == place:
+                serving.append(alternative)
+
         gold.append(frozenset(map(_place, [section, *serving])))
+
     spellings = [
         row["answer"],
         *row.get("answers", ()),
         *(alternative.get("answer") for alternative in also),
     ]
     answers = tuple(dict.fromkeys(filter(None, map(plain_text, filter(None, spellings)))))
-    return FolderCase(key, row["question"], tuple(gold), answers, str(row.get("kind", "")))
+    return FolderCase(
+        key,
+        row["question"],
+        tuple(gold),
+        answers,
+        str(row.get("kind", "")),
+    )
 
 
 def _place(section: Mapping[str, str]) -> Place:
@@ -107,7 +121,11 @@ def stands_in(passage: Section, places: frozenset[Place]) -> bool:
     What stands above the first heading of a page belongs to the title of the page.
     """
     above = passage.headings[-1:] or (passage.title,)
-    headings = {plain_text(heading) for heading in (*above, *_HEADING.findall(passage.text))}
+
+    headings = set()
+    for heading in (*above, *_HEADING.findall(passage.text)):
+        headings.add(plain_text(heading))
+
     return any(
         _is_file(passage, file) and (heading in headings or not heading) for file, heading in places
     )
@@ -127,7 +145,10 @@ def _mean_over(
     serves: Callable[[Section, frozenset[Place]], bool],
 ) -> float:
     """The share of the gold that some passage serves."""
-    served = [any(map(serves, passages, repeat(places))) for places in gold]
+    served = []
+    for places in gold:
+        served.append(any(map(serves, passages, repeat(places))))
+
     return float(np.mean(served))
 
 
@@ -171,24 +192,38 @@ def evaluate_folder(
     built = round(time.perf_counter() - began, 2)
     if not first:  # a home that was kept
         first["first_answer_seconds"] = ask_first()
+
     unlimited = without_limits()
     assert unlimited.tools.embedder is not None
     embedder = CachingEmbedder(unlimited.tools.embedder)
+
     with unlimited.read() as view:
         searches = baseline_searches(Bench(view, replace(unlimited.tools, embedder=embedder)))
         baselines = {}
         for name, search in searches.items():
             passages = [view.passages(search(case.question, "")[:SHOWN]) for case in cases]
             baselines[name] = _summarise(cases, passages)
+
         snapshot = view.info.snapshot
+
     return {
-        "dataset": {"folder": str(folder), "questions": len(cases), "sha256": digest([questions])},
+        "dataset": {
+            "folder": str(folder),
+            "questions": len(cases),
+            "sha256": digest([questions]),
+        },
         "build": {"seconds": built, **first},
         "snapshot": snapshot,
         "model": embedder.model.tag,
         "baselines": baselines,
         "recipes": {
-            name: _ask(cases, read_unanswerable(questions), unlimited, name, progress)
+            name: _ask(
+                cases,
+                read_unanswerable(questions),
+                unlimited,
+                name,
+                progress,
+            )
             for name in recipes
         },
     }
@@ -203,23 +238,50 @@ def _ask(
 ) -> JsonObject:
     """One recipe over all questions."""
     tools = answers.tools
-    turns, times, is_in_text = [], [], []
+    turns = []
+    times = []
+
+    is_in_text = []
     for number, case in enumerate(cases, 1):
         began = time.perf_counter()
-        turns.append(answers.retrieve(case.question, recipe=recipe, asker=OWNER))
+        turns.append(
+            answers.retrieve(
+                case.question,
+                recipe=recipe,
+                asker=OWNER,
+            )
+        )
         times.append(ms_since(began))
         answer = write_answer(
-            turns[-1], tokenizer=tools.tokenizer, embedder=tools.embedder, model=None
+            turns[-1],
+            tokenizer=tools.tokenizer,
+            embedder=tools.embedder,
+            model=None,
         )
         is_in_text.append(case.is_answered_by(answer.text))
         progress(recipe, number, len(cases))
+
     passages = [turn.passages for turn in turns]
     missed = []
     for turn, case in zip(turns, cases, strict=True):
         if case.sections_in(turn.passages[: DEPTHS[-1]]) < 1.0:
             names = [_name(passage) for passage in turn.passages]
-            missed.append({"id": case.id, "question": case.question, "found": names})
-    doubtful = [answers.retrieve(question, recipe=recipe, asker=OWNER) for question in unanswerable]
+            missed.append(
+                {
+                    "id": case.id,
+                    "question": case.question,
+                    "found": names,
+                }
+            )
+
+    doubtful = [
+        answers.retrieve(
+            question,
+            recipe=recipe,
+            asker=OWNER,
+        )
+        for question in unanswerable
+    ]
     return {
         **_summarise(cases, passages),
         "answer_in_text": mean_of(is_in_text),
@@ -230,40 +292,60 @@ def _ask(
     }
 
 
-def _doubt(answered: Sequence[Retrieval], doubtful: Sequence[Retrieval]) -> dict[str, float]:
+def _doubt(
+    answered: Sequence[Retrieval],
+    doubtful: Sequence[Retrieval],
+) -> dict[str, float]:
     """How well a recipe tells what the folder answers from what it does not; nothing where all is
     answered.
     """
     sure = [turn.confidence for turn in answered]
     unsure = [turn.confidence for turn in doubtful]
+
     if not doubtful or None in sure or None in unsure:
         return {}
+
     share = mean_of([not turn.is_answered for turn in doubtful])
     area = auroc(np.array(sure, np.float64), np.array(unsure, np.float64))
-    return {"abstained_rightly": share, "auroc": round(area, 4)}
+    return {
+        "abstained_rightly": share,
+        "auroc": round(area, 4),
+    }
 
 
-def _summarise(cases: Sequence[FolderCase], rankings: Sequence[Sequence[Section]]) -> JsonObject:
+def _summarise(
+    cases: Sequence[FolderCase],
+    rankings: Sequence[Sequence[Section]],
+) -> JsonObject:
     pairs = list(zip(cases, rankings, strict=True))
     last = DEPTHS[-1]
+
     recall: dict[str, float] = {}
     for k in DEPTHS:
         shares = [case.sections_in(passages[:k]) for case, passages in pairs]
         recall[str(k)] = mean_of(shares)
+
     by_kind: dict[str, list[float]] = {}
     for case, share in zip(cases, shares, strict=True):  # at the last depth
         if case.kind:
             by_kind.setdefault(case.kind, []).append(share)
+
     kinds = {}
     for kind, values in sorted(by_kind.items()):
-        kinds[kind] = {"questions": len(values), f"recall@{last}": mean_of(values)}
+        kinds[kind] = {
+            "questions": len(values),
+            f"recall@{last}": mean_of(values),
+        }
+
     files: dict[str, float] = {}
     for k in (1, last):
         files[str(k)] = mean_of([case.files_in(passages[:k]) for case, passages in pairs])
+
     is_answered = []
     for case, passages in pairs:
         text = "\n".join(passage.text for passage in passages[:last])
         is_answered.append(case.is_answered_by(text))
+
     return {
         "recall": recall,
         "mrr": mean_of([_reciprocal_rank(case, passages) for case, passages in pairs]),
@@ -276,9 +358,12 @@ def _summarise(cases: Sequence[FolderCase], rankings: Sequence[Sequence[Section]
 def _reciprocal_rank(case: FolderCase, passages: Sequence[Section]) -> float:
     gold = frozenset[Place]().union(*case.gold)
     return next(
-        (1.0 / rank for rank, passage in enumerate(passages, 1) if stands_in(passage, gold)), 0.0
+        (1.0 / rank for rank, passage in enumerate(passages, 1) if stands_in(passage, gold)),
+        0.0,
     )
 
 
 def _name(passage: Section) -> str:
-    return f"{passage.document}: {passage.headings[-1]}" if passage.headings else passage.document
+    if passage.headings:
+        return f"{passage.document}: {passage.headings[-1]}"
+    return passage.document

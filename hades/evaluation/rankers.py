@@ -64,35 +64,63 @@ def baseline_searches(bench: Bench) -> dict[str, Search]:
 
     With a context BM25 searches by both texts, cosine by the mean of both vectors.
     """
-    view, embedder = bench.view, bench.tools.embedder
+    view = bench.view
+    embedder = bench.tools.embedder
     assert embedder is not None
 
     def bm25(question: str, context: str) -> Longs:
-        return view.lexical(f"{question} {context}", kind=Kind.CHUNK, limit=DEPTH).numbers
+        return view.lexical(
+            f"{question} {context}",
+            kind=Kind.CHUNK,
+            limit=DEPTH,
+        ).numbers
 
     def dense(question: str, context: str) -> Longs:
         vector = embedder.embed([question, context] if context else [question]).mean(axis=0)
-        return view.nearest(vector, kind=Kind.CHUNK, model=embedder.model.tag, limit=DEPTH).numbers
+        return view.nearest(
+            vector,
+            kind=Kind.CHUNK,
+            model=embedder.model.tag,
+            limit=DEPTH,
+        ).numbers
 
     def fused(question: str, context: str) -> Longs:
         scores: dict[int, float] = defaultdict(float)
         for search in (bm25, dense):
             for place, number in enumerate(search(question, context).tolist(), 1):
                 scores[number] += 1.0 / (RRF + place)
-        return np.array(sorted(scores, key=lambda number: (-scores[number], number)), np.int64)
 
-    return {"bm25": bm25, "dense": dense, "fusion": fused}
+        return np.array(
+            sorted(scores, key=lambda number: (-scores[number], number)),
+            np.int64,
+        )
+
+    return {
+        "bm25": bm25,
+        "dense": dense,
+        "fusion": fused,
+    }
 
 
 def ask(
-    bench: Bench, recipe: str, plan: Plan, question: str, near: Sequence[str] = ()
+    bench: Bench,
+    recipe: str,
+    plan: Plan,
+    question: str,
+    near: Sequence[str] = (),
 ) -> tuple[Retrieval, float]:
     """The answer of a recipe to a question that is asked near some nodes, and the milliseconds it
     took.
     """
     began = time.perf_counter()
     answer = retrieve(
-        bench.view, question, bench.tools, at=MOMENT, recipe=recipe, plan=plan, near=near
+        bench.view,
+        question,
+        bench.tools,
+        at=MOMENT,
+        recipe=recipe,
+        plan=plan,
+        near=near,
     )
     return answer, ms_since(began)
 
@@ -101,8 +129,10 @@ def read_recipes(text: str | None, default: str = AUTO) -> tuple[str, ...]:
     """Names of recipes, separated by commas, each once."""
     stripped = [name.strip() for name in (text or default).split(",")]
     names = tuple(dict.fromkeys(filter(None, stripped)))
+
     for name in names:
         if name not in NAMES_OF_RECIPES:
             known = ", ".join(NAMES_OF_RECIPES)
             raise UnknownRecipe(f"no recipe is called {name!r}; use one of {known}")
+
     return names

@@ -78,6 +78,7 @@ def changes(now: StoredRun, previous: StoredRun | None) -> list[Change]:
     """
     if previous is None or (previous.questions, previous.k) != (now.questions, now.k):
         return []
+
     moved = []
     figures = {
         f"recall@{now.k}": (now.recall, previous.recall),
@@ -89,6 +90,7 @@ def changes(now: StoredRun, previous: StoredRun | None) -> list[Change]:
             old = np.array(previous_values[recipe], np.float64)
             if len(new) != len(old):
                 continue
+
             gain = difference(new, old)
             change = Change(
                 recipe,
@@ -100,6 +102,7 @@ def changes(now: StoredRun, previous: StoredRun | None) -> list[Change]:
                 high=gain.high,
             )
             moved.append(change)
+
     return moved
 
 
@@ -124,7 +127,10 @@ def alarms(changes: Sequence[Change]) -> list[Change]:
 def read_last(folder: Path) -> StoredRun | None:
     """The last run that held, if there was one."""
     path = folder / LAST
-    return StoredRun(**json.loads(path.read_text("utf-8"))) if path.is_file() else None
+    if path.is_file():
+        return StoredRun(**json.loads(path.read_text("utf-8")))
+
+    return None
 
 
 def write_last(folder: Path, last_run: StoredRun) -> Path:
@@ -164,10 +170,25 @@ def evaluate_serving(
             "and gold there"
         )
         return {"skipped": True, "why": why}
+
     with open_graph() as (context, tools):
-        report = _evaluate(context, tools, expected, recipes, accepts)
+        report = _evaluate(
+            context,
+            tools,
+            expected,
+            recipes,
+            accepts,
+        )
+
     for alert in report["alerts"]:
-        append_alert(home, utc_now(), alert["title"], alert["sentence"], report["page"])
+        append_alert(
+            home,
+            utc_now(),
+            alert["title"],
+            alert["sentence"],
+            report["page"],
+        )
+
     return report
 
 
@@ -179,7 +200,11 @@ def require_held(report: JsonObject) -> JsonObject:
 
 
 def _evaluate(
-    context: BuildContext, tools: Tools, questions: Path, recipes: Sequence[str], accepts: bool
+    context: BuildContext,
+    tools: Tools,
+    questions: Path,
+    recipes: Sequence[str],
+    accepts: bool,
 ) -> JsonObject:
     texts, gold = zip(*read_gold(questions), strict=True)
     sha256 = digest([questions])
@@ -187,35 +212,57 @@ def _evaluate(
     assert tools.embedder is not None
     embedder = CachingEmbedder(tools.embedder)
     embedder.learn(texts)
+
     with closing(open_snapshot(context.home)) as view:
         bench = Bench(view, replace(tools, embedder=embedder))
         turns = _ask(bench, texts, recipes, context.progress)
         snapshot = view.info.snapshot
+
     now = _keep(snapshot, sha256, turns, gold)
     moved = changes(now, None if accepts else read_last(folder))
     worse = regressions(moved)
-    dataset = {"file": str(questions), "questions": len(gold), "sha256": sha256}
+    dataset = {
+        "file": str(questions),
+        "questions": len(gold),
+        "sha256": sha256,
+    }
     document: JsonObject = {
         "dataset": dataset,
         "snapshot": snapshot,
         "model": embedder.model.tag,
         "recipes": {name: _figures(rows, gold) for name, rows in turns.items()},
-        "changes": [{**asdict(change), "is_worse": change.is_worse} for change in moved],
+        "changes": [
+            {
+                **asdict(change),
+                "is_worse": change.is_worse,
+            }
+            for change in moved
+        ],
         "holds": not worse,
     }
     body = json.dumps(document, indent=1, sort_keys=True) + "\n"
     page = write_whole(folder / f"{snapshot}.json", body)
+
     if not worse:
         write_last(folder, now)
+
     tracker = context.open_tracker()
-    recall = [{"recipe": name, **row["recall"]} for name, row in document["recipes"].items()]
+    recall = []
+    for name, row in document["recipes"].items():
+        recall.append({"recipe": name, **row["recall"]})
+
     _log(tracker, document, page, recall)
     # Of the weights that serve; none where none was registered.
     version = version_of(tracker, snapshot)
     if version is not None:
-        tracker.tag(WEIGHTS_MODEL, version, {"evaluation": "regressed" if worse else "held"})
+        tracker.tag(
+            WEIGHTS_MODEL,
+            version,
+            {"evaluation": "regressed" if worse else "held"},
+        )
         if not worse:
             tracker.set_alias(WEIGHTS_MODEL, EVALUATED, version)
+
     sentences = "; ".join(change.sentence for change in worse)
     problem = (
         f"retrieval got worse on snapshot {snapshot}: {sentences}; the alias "
@@ -223,17 +270,35 @@ def _evaluate(
         f"was. See {page}, roll back with `hades rollback`, or accept it by removing "
         f"{folder / LAST}"
     )
+
     alerts = []
     for change in alarms(moved):
-        event = {"event": "hades.conveyance.fell", "title": "conveyance fell"}
+        event = {
+            "event": "hades.conveyance.fell",
+            "title": "conveyance fell",
+        }
         alerts.append({**event, "sentence": change.sentence})
+
     if worse:
-        event = {"event": "hades.evaluation.regressed", "title": "retrieval got worse"}
+        event = {
+            "event": "hades.evaluation.regressed",
+            "title": "retrieval got worse",
+        }
         alerts.append({**event, "sentence": problem})
     else:
         problem = ""
-    figures = {"page": str(page), "changes": document["changes"], "recall": recall}
-    return {**dataset, **figures, "problem": problem, "alerts": alerts}
+
+    figures = {
+        "page": str(page),
+        "changes": document["changes"],
+        "recall": recall,
+    }
+    return {
+        **dataset,
+        **figures,
+        "problem": problem,
+        "alerts": alerts,
+    }
 
 
 def read_gold(path: Path) -> list[tuple[str, frozenset[str]]]:
@@ -242,7 +307,12 @@ def read_gold(path: Path) -> list[tuple[str, frozenset[str]]]:
     def read(row: Row, _: str) -> tuple[str, frozenset[str]]:
         return str(row["question"]), frozenset(map(str, row["gold"]))
 
-    return read_each(path, read, ("question", "gold"), "`question` and `gold`, a list of ids")
+    return read_each(
+        path,
+        read,
+        ("question", "gold"),
+        "`question` and `gold`, a list of ids",
+    )
 
 
 @dataclass(frozen=True)
@@ -256,7 +326,10 @@ class _Turn:
 
 
 def _ask(
-    bench: Bench, questions: Sequence[str], recipes: Sequence[str], progress: ProgressReport
+    bench: Bench,
+    questions: Sequence[str],
+    recipes: Sequence[str],
+    progress: ProgressReport,
 ) -> dict[str, list[_Turn]]:
     """Every question, asked of every baseline and recipe; a recipe is asked once before, so that it
     does not pay for warming up.
@@ -267,6 +340,7 @@ def _ask(
         for question in questions:
             passages = bench.view.passages(search(question, "")[:SHOWN])
             turns[name].append(_Turn(_documents_of(passages)))
+
     for recipe in recipes:
         turns[recipe] = []
         ask(bench, recipe, PLAN, questions[0])
@@ -275,6 +349,7 @@ def _ask(
             conveyance = None if answer.conveyance is None else answer.conveyance.value
             turns[recipe].append(_Turn(_documents_of(answer.passages), conveyance))
             progress(recipe, number, len(questions))
+
     return turns
 
 
@@ -282,18 +357,40 @@ def _documents_of(passages: Iterable[Passage | CitedPassage]) -> tuple[str, ...]
     return tuple(dict.fromkeys(passage.document for passage in passages))
 
 
-def _recalls(turns: Sequence[_Turn], gold: Sequence[frozenset[str]], k: int) -> list[float]:
-    return [recall_at(turn.documents, ids, k) for turn, ids in zip(turns, gold, strict=True)]
+def _recalls(
+    turns: Sequence[_Turn],
+    gold: Sequence[frozenset[str]],
+    k: int,
+) -> list[float]:
+    recalls = []
+    for turn, ids in zip(turns, gold, strict=True):
+        recalls.append(recall_at(turn.documents, ids, k))
+
+    return recalls
 
 
 def _figures(turns: Sequence[_Turn], gold: Sequence[frozenset[str]]) -> JsonObject:
-    recall = {str(k): mean_of(_recalls(turns, gold, k)) for k in DEPTHS}
+    recall = {}
+    for k in DEPTHS:
+        recall[str(k)] = mean_of(_recalls(turns, gold, k))
+
     values = _conveyances(turns)
-    return {"recall": recall, "conveyance": mean_of(values)} if values else {"recall": recall}
+    if values:
+        return {
+            "recall": recall,
+            "conveyance": mean_of(values),
+        }
+
+    return {"recall": recall}
 
 
 def _conveyances(turns: Sequence[_Turn]) -> list[float]:
-    return [turn.conveyance for turn in turns if turn.conveyance is not None]
+    conveyances = []
+    for turn in turns:
+        if turn.conveyance is not None:
+            conveyances.append(turn.conveyance)
+
+    return conveyances
 
 
 def _keep(
@@ -303,17 +400,36 @@ def _keep(
     gold: Sequence[frozenset[str]],
 ) -> StoredRun:
     """What the next run needs of this one."""
-    recall = {name: _recalls(rows, gold, COMPARED_AT) for name, rows in turns.items()}
-    conveyance = {name: values for name, rows in turns.items() if (values := _conveyances(rows))}
-    return StoredRun(snapshot, questions, COMPARED_AT, recall, conveyance)
+    recall = {}
+    for name, rows in turns.items():
+        recall[name] = _recalls(rows, gold, COMPARED_AT)
+
+    conveyance = {}
+    for name, rows in turns.items():
+        if values := _conveyances(rows):
+            conveyance[name] = values
+
+    return StoredRun(
+        snapshot,
+        questions,
+        COMPARED_AT,
+        recall,
+        conveyance,
+    )
 
 
-def _log(tracker: Tracker, document: JsonObject, page: Path, recall: list[JsonObject]) -> None:
+def _log(
+    tracker: Tracker,
+    document: JsonObject,
+    page: Path,
+    recall: list[JsonObject],
+) -> None:
     dataset = document["dataset"]
     metrics = {}
     for name, row in document["recipes"].items():
         for k, share in row["recall"].items():
             metrics[f"{name}.recall_at_{k}"] = share
+
     record = RunRecord(
         f"serving {document['snapshot']}",
         params={
@@ -323,8 +439,21 @@ def _log(tracker: Tracker, document: JsonObject, page: Path, recall: list[JsonOb
         },
         metrics=metrics,
         artifacts=[page],
-        tables={"recall": recall, "changes": document["changes"]},
-        inputs=[Dataset("questions", dataset["sha256"], dataset["file"], dataset["questions"])],
-        tags={"kind": "serving", DATA_HASH: digest([page])},
+        tables={
+            "recall": recall,
+            "changes": document["changes"],
+        },
+        inputs=[
+            Dataset(
+                "questions",
+                dataset["sha256"],
+                dataset["file"],
+                dataset["questions"],
+            )
+        ],
+        tags={
+            "kind": "serving",
+            DATA_HASH: digest([page]),
+        },
     )
     tracker.log_run(EXPERIMENT, record)

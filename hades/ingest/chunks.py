@@ -53,7 +53,9 @@ class ChunkedText:
 
 
 def chunk_rows(
-    documents: Sequence[ChunkedText], tokenizer: Tokenizer, max_tokens: int = MAX_TOKENS
+    documents: Sequence[ChunkedText],
+    tokenizer: Tokenizer,
+    max_tokens: int = MAX_TOKENS,
 ) -> list[Row]:
     """Chunks of all the documents, in order; blank sections give none."""
     rows: list[Row] = []
@@ -61,8 +63,10 @@ def chunk_rows(
         lines = Lines(document.text) if document.path else None
         twins: Counter[str] = Counter()
         cuts = cut_sections(document, tokenizer, max_tokens)
+
         for index, (section, start, end, tokens) in enumerate(cuts):
-            text, title = document.text[start:end], _title(document, section)
+            text = document.text[start:end]
+            title = _title(document, section)
             twin = [str(twins[text])] if twins[text] else []
             twins[text] += 1
             row = {
@@ -86,11 +90,14 @@ def chunk_rows(
                 "metadata": "{}",
             }
             rows.append(row)
+
     return rows
 
 
 def cut_sections(
-    document: ChunkedText, tokenizer: Tokenizer, max_tokens: int = MAX_TOKENS
+    document: ChunkedText,
+    tokenizer: Tokenizer,
+    max_tokens: int = MAX_TOKENS,
 ) -> Iterator[tuple[Section, int, int, int | None]]:
     """Section, start, end and tokens of each chunk of a document; tokens of code are not
     counted.
@@ -99,15 +106,32 @@ def cut_sections(
         start, end = _bounds(document.text, section)
         if start >= end:
             continue
+
         is_code = section.kind in CODE_KINDS
-        tokens = None if is_code else tokenizer.count(document.text[start:end])
+        if is_code:
+            tokens = None
+        else:
+            tokens = tokenizer.count(document.text[start:end])
+
         if tokens is None or tokens <= max_tokens:
             yield section, start, end, tokens
         else:
-            fence, fence_start = "", start
-            for begin, stop, count in _cut(document.text, start, end, tokenizer, max_tokens):
-                fence, fence_start = _open_fence(document.text[fence_start:begin], fence), begin
-                part = section._replace(kind=ChunkKind.LISTING) if fence else section
+            fence = ""
+            fence_start = start
+            for begin, stop, count in _cut(
+                document.text,
+                start,
+                end,
+                tokenizer,
+                max_tokens,
+            ):
+                fence = _open_fence(document.text[fence_start:begin], fence)
+                fence_start = begin
+                if fence:
+                    part = section._replace(kind=ChunkKind.LISTING)
+                else:
+                    part = section
+
                 yield part, begin, stop, count
 
 
@@ -119,16 +143,23 @@ def _open_fence(text: str, fence: str) -> str:
                 fence = mark[1]
             elif mark[1].startswith(fence) and not line[mark.end() :].strip():
                 fence = ""
+
     return fence
 
 
-def embedding_text(title: str, headings: Sequence[str], text: str) -> str:
+def embedding_text(
+    title: str,
+    headings: Sequence[str],
+    text: str,
+) -> str:
     """What is embedded: the text under its title and headings, unless it begins with them
     already.
     """
-    above = [
-        line for line in dict.fromkeys([title, *headings]) if line and not text.startswith(line)
-    ]
+    above = []
+    for line in dict.fromkeys([title, *headings]):
+        if line and not text.startswith(line):
+            above.append(line)
+
     return "\n".join([*above, text])
 
 
@@ -136,34 +167,50 @@ def _title(document: ChunkedText, section: Section) -> str:
     """The path of code, the subject of a commit, else the title of the document."""
     if section.kind == ChunkKind.COMMIT:
         return section.headings[0]
-    return document.path if section.kind in CODE_KINDS and document.path else document.title
+    if section.kind in CODE_KINDS and document.path:
+        return document.path
+
+    return document.title
 
 
-def _search_words(document: ChunkedText, title: str, section: Section, text: str) -> str:
+def _search_words(
+    document: ChunkedText,
+    title: str,
+    section: Section,
+    text: str,
+) -> str:
     """What a unit is found by beside its text: headings above it, words of its language, parts of
     its identifiers.
 
     Identifiers are cut in a workspace only.
     """
     header = " ".join(section.headings[1:] if section.kind in CODE_KINDS else section.headings)
-    words = (
-        []
-        if section.kind in CODE_KINDS
-        else language_words(f"{title} {header} {text}", document.language)
-    )
+    if section.kind in CODE_KINDS:
+        words = []
+    else:
+        words = language_words(f"{title} {header} {text}", document.language)
+
     if document.path or section.kind == ChunkKind.COMMIT:
         words += identifier_words(f"{title} {section.symbol or ''} {header} {text}")
+
     return " ".join(filter(None, [header, *words]))
 
 
 def _bounds(text: str, section: Section) -> Span:
     """A section without white space at its ends; code keeps the indentation of its first line."""
     start, end = trim(text, section.start, section.end)
-    return (section.start, end) if section.kind in CODE_KINDS and start < end else (start, end)
+    if section.kind in CODE_KINDS and start < end:
+        return (section.start, end)
+
+    return (start, end)
 
 
 def _cut(
-    text: str, start: int, end: int, tokenizer: Tokenizer, max_tokens: int
+    text: str,
+    start: int,
+    end: int,
+    tokenizer: Tokenizer,
+    max_tokens: int,
 ) -> list[tuple[int, int, int]]:
     """Pieces of at most `max_tokens`, cut at the last sentence end that fits, else at white space,
     else at a token.
@@ -172,11 +219,23 @@ def _cut(
     """
     piece = text[start:end]
     ends, tokens = tokenizer.word_ends(piece)
-    sentence_ends = [match.end() for match in _SENTENCE_END.finditer(piece)]
+
+    sentence_ends = []
+    for match in _SENTENCE_END.finditer(piece):
+        sentence_ends.append(match.end())
+
     blocks = find_blocks(piece)
-    outside = _leave_whole(sentence_ends, blocks) if blocks else sentence_ends
+    if blocks:
+        outside = _leave_whole(sentence_ends, blocks)
+    else:
+        outside = sentence_ends
+
     line_ends = Lines(piece).starts[1:] if blocks else []
-    item_starts = [place for place in line_ends if _ITEM.match(piece, place)]
+    item_starts = []
+    for place in line_ends:
+        if _ITEM.match(piece, place):
+            item_starts.append(place)
+
     cuts: list[tuple[int, int, int]] = []
     begin, first, used = 0, 0, 0  # character, word, tokens before this piece
     while first < len(ends):
@@ -189,14 +248,26 @@ def _cut(
             least = begin + (limit - begin) // 8 if blocks else half
             stop = _last_within(outside, least, limit)
             stop = stop or _last_within(item_starts, half, limit)
+
             if not stop and not _open_fence(piece[:limit], ""):
                 stop = _last_within(sentence_ends, half, limit)
-            stop = stop or _break_at(piece, line_ends or sentence_ends, half, limit)
+
+            stop = stop or _break_at(
+                piece,
+                line_ends or sentence_ends,
+                half,
+                limit,
+            )
+
         last = max(bisect_right(ends, stop), first + 1)
         piece_start, piece_end = trim(piece, begin, stop)
         if piece_start < piece_end:
             cuts.append((start + piece_start, start + piece_end, tokens[last - 1] - used))
-        begin, first, used = stop, last, tokens[last - 1]
+
+        begin = stop
+        first = last
+        used = tokens[last - 1]
+
     return cuts
 
 
@@ -208,11 +279,16 @@ def find_blocks(text: str) -> list[Span]:
     """
     blocks: list[Span] = []
     start, end, paragraph, position = -1, 0, -1, 0  # -1: none is open
-    fence, is_introduced, is_item = "", False, False
+    fence = ""
+    is_introduced = False
+    is_item = False
+
     for line in text.splitlines(keepends=True):
-        begin, position = position, position + len(line)
+        begin = position
+        position = position + len(line)
         mark = _FENCE.match(line)
         goes_on = start >= 0 and line.strip() and (line[0].isspace() or is_item)
+
         if fence:
             if mark and line.strip() == mark.group(1) and mark.group(1).startswith(fence):
                 fence = ""
@@ -220,36 +296,53 @@ def find_blocks(text: str) -> list[Span]:
         elif mark or _ITEM.match(line) or goes_on:
             if start < 0:
                 is_said = paragraph >= 0 and (is_introduced or mark)
-                start = _begin_of_introduction(text, paragraph, begin) if is_said else begin
-            fence, end, is_item = mark.group(1) if mark else "", position, not mark
+                if is_said:
+                    start = _begin_of_introduction(text, paragraph, begin)
+                else:
+                    start = begin
+
+            fence = mark.group(1) if mark else ""
+            end = position
+            is_item = not mark
         elif line.strip():
             if start >= 0:
                 blocks.append((start, end))
-                start, paragraph = -1, -1
+                start = -1
+                paragraph = -1
+
             if paragraph < 0 or text.startswith("\n", max(0, begin - 2)):
                 paragraph = begin
             is_introduced = line.rstrip().endswith(":")
         else:
             is_item = False
+
     if start >= 0:
         blocks.append((start, end))
+
     return blocks
 
 
-def _begin_of_introduction(text: str, paragraph: int, end: int) -> int:
+def _begin_of_introduction(
+    text: str,
+    paragraph: int,
+    end: int,
+) -> int:
     """Where the paragraph before a block begins; of a long one, the last sentences that are short
     enough together.
     """
     introduction = text[paragraph:end].rstrip()
-    places = [
-        match.end()
-        for match in _SENTENCE_END.finditer(introduction)
-        if match.end() < len(introduction)
-    ]
+
+    places = []
+    for match in _SENTENCE_END.finditer(introduction):
+        if match.end() < len(introduction):
+            places.append(match.end())
+
     if len(introduction) <= _INTRODUCTION_CHARS or not places:
         return paragraph
+
     return paragraph + next(
-        (place for place in places if len(introduction) - place <= _INTRODUCTION_CHARS), places[-1]
+        (place for place in places if len(introduction) - place <= _INTRODUCTION_CHARS),
+        places[-1],
     )
 
 
@@ -257,20 +350,34 @@ def _leave_whole(places: Sequence[int], blocks: Sequence[Span]) -> list[int]:
     """The places that lie in no block, and where blocks begin and end."""
     starts = [start for start, _ in blocks]
     cut_places = set(chain.from_iterable(blocks)) - {0}
+
     for place in places:
         block = blocks[bisect_right(starts, place) - 1]
         if not block[0] < place < block[1]:
             cut_places.add(place)
+
     return sorted(cut_places)
 
 
-def _last_within(places: Sequence[int], least: int, limit: int) -> int:
+def _last_within(
+    places: Sequence[int],
+    least: int,
+    limit: int,
+) -> int:
     """The last place beyond `least` and at most at `limit`; 0 for none."""
     position = bisect_right(places, limit) - 1
-    return places[position] if position >= 0 and places[position] > least else 0
+    if position >= 0 and places[position] > least:
+        return places[position]
+
+    return 0
 
 
-def _break_at(piece: str, places: Sequence[int], least: int, limit: int) -> int:
+def _break_at(
+    piece: str,
+    places: Sequence[int],
+    least: int,
+    limit: int,
+) -> int:
     """The best of these places to break at, beyond `least` and at most at `limit`, else white
     space, else the limit.
     """
@@ -286,7 +393,12 @@ def chunked_text(row: Row) -> ChunkedText:
     facts = orjson.loads(row["facts"])
     path = facts.get("code", {}).get("path", "")
     sections = sections_of(facts, len(row["text"]))
-    file_path = row["origin"] if row["source"] == SourceKind.DOCUMENTS else ""
+
+    if row["source"] == SourceKind.DOCUMENTS:
+        file_path = row["origin"]
+    else:
+        file_path = ""
+
     language = str(orjson.loads(row["metadata"]).get("language", ENGLISH))
     return ChunkedText(
         key=row["_key"],
@@ -311,12 +423,23 @@ _COLUMNS = ("_key", "title", "headings", "text", "sha256")
 
 
 def embed_chunks(
-    store: GraphStore, embedder: Embedder, scratch: Path, progress: ProgressReport = silent
+    store: GraphStore,
+    embedder: Embedder,
+    scratch: Path,
+    progress: ProgressReport = silent,
 ) -> int:
     """Embed what has no vector of the current model; how many were embedded."""
-    if store.count("doc_chunks", where=[Term("embedding_model", "!=", embedder.model.tag)]):
+    if store.count(
+        "doc_chunks",
+        where=[Term("embedding_model", "!=", embedder.model.tag)],
+    ):
         return _replace_model(store, embedder, scratch, progress)
-    return _embed_missing(store, embedder, [Term("embedding_model", "is_null")], progress)
+    return _embed_missing(
+        store,
+        embedder,
+        [Term("embedding_model", "is_null")],
+        progress,
+    )
 
 
 def pending_ranges(store: RowStore, tag: str) -> list[tuple[str, str]]:
@@ -325,10 +448,19 @@ def pending_ranges(store: RowStore, tag: str) -> list[tuple[str, str]]:
 
     None when vectors of another model are there: they are replaced all at once, by `embed_chunks`.
     """
-    if store.count("doc_chunks", where=[Term("embedding_model", "!=", tag)]):
+    if store.count(
+        "doc_chunks",
+        where=[Term("embedding_model", "!=", tag)],
+    ):
         return []
+
     keys = list(
-        scan_values(store, "doc_chunks", "_key", where=[Term("embedding_model", "is_null")])
+        scan_values(
+            store,
+            "doc_chunks",
+            "_key",
+            where=[Term("embedding_model", "is_null")],
+        )
     )
     size = max(WINDOW, -(-len(keys) // _MAX_RANGES))
     return [
@@ -337,7 +469,11 @@ def pending_ranges(store: RowStore, tag: str) -> list[tuple[str, str]]:
 
 
 def embed_range(
-    store: GraphStore, embedder: Embedder, first: str, last: str, progress: ProgressReport = silent
+    store: GraphStore,
+    embedder: Embedder,
+    first: str,
+    last: str,
+    progress: ProgressReport = silent,
 ) -> int:
     """Embed the chunks of one range that have no vector; several processes may do different ranges
     at once.
@@ -351,19 +487,27 @@ def embed_range(
 
 
 def _embed_missing(
-    store: GraphStore, embedder: Embedder, where: Sequence[Term], progress: ProgressReport
+    store: GraphStore,
+    embedder: Embedder,
+    where: Sequence[Term],
+    progress: ProgressReport,
 ) -> int:
-    total, done_count = store.count("doc_chunks", where=where), 0
+    total = store.count("doc_chunks", where=where)
+    done_count = 0
     # The scan goes on reading the store as it was when it began, whatever is written meanwhile.
     for keys, vectors, signs in _embed_ahead(embedder, _windows(store, where)):
         store.patch("doc_chunks", _patch(keys, vectors, signs, embedder.model.tag))
         done_count += len(keys)
         progress("embeddings", done_count, total)
+
     return done_count
 
 
 def _replace_model(
-    store: GraphStore, embedder: Embedder, scratch: Path, progress: ProgressReport
+    store: GraphStore,
+    embedder: Embedder,
+    scratch: Path,
+    progress: ProgressReport,
 ) -> int:
     """Embed everything with the new model into files, then swap in one transaction.
 
@@ -371,39 +515,58 @@ def _replace_model(
     """
     folder = scratch / ("reembed-" + re.sub(r"[^\w.-]", "_", embedder.model.tag))
     folder.mkdir(parents=True, exist_ok=True)
-    total, done_count, embedded_count = store.count("doc_chunks"), 0, 0
+    total = store.count("doc_chunks")
+    done_count = 0
+    embedded_count = 0
+
     ready: list[tuple[list[str], Path]] = []
     for keys, hashes, texts in _windows(store):
         window_file = folder / f"{sha256_text(' '.join(hashes))}.npz"
         if not window_file.exists():
             partial = folder / "partial.npz"
             vectors, signs = _embed(embedder, texts)
-            np.savez(partial, vectors=vectors, signs=signs)
+            np.savez(
+                partial,
+                vectors=vectors,
+                signs=signs,
+            )
             partial.replace(window_file)
             embedded_count += len(keys)
+
         ready.append((keys, window_file))
         done_count += len(keys)
         progress("embeddings", done_count, total)
+
     with store.bulk(["doc_chunks"]) as inside:
         for keys, window_file in ready:
             with np.load(window_file) as arrays:
-                vectors, signs = arrays["vectors"], arrays["signs"].tolist()
+                vectors = arrays["vectors"]
+                signs = arrays["signs"].tolist()
+
             inside.patch("doc_chunks", _patch(keys, vectors, signs, embedder.model.tag))
+
     shutil.rmtree(folder)
     return embedded_count
 
 
 def _windows(
-    store: GraphStore, where: Sequence[Term] = ()
+    store: GraphStore,
+    where: Sequence[Term] = (),
 ) -> Iterator[tuple[list[str], list[str], list[str]]]:
     """Keys of some chunks, in order, their hashes, and what is to be embedded of each."""
-    for batch in store.scan("doc_chunks", where=where, columns=_COLUMNS, batch_rows=WINDOW):
+    for batch in store.scan(
+        "doc_chunks",
+        where=where,
+        columns=_COLUMNS,
+        batch_rows=WINDOW,
+    ):
         keys, titles, headings, texts, hashes = (batch[name].to_pylist() for name in _COLUMNS)
         yield keys, hashes, list(map(embedding_text, titles, headings, texts))
 
 
 def _embed_ahead(
-    embedder: Embedder, windows: Iterator[tuple[list[str], list[str], list[str]]]
+    embedder: Embedder,
+    windows: Iterator[tuple[list[str], list[str], list[str]]],
 ) -> Iterator[tuple[list[str], np.ndarray, list[str]]]:
     """Keys of a window, vectors and signs; the next window is embedded while one is written."""
     with ThreadPoolExecutor(1) as worker:
@@ -413,20 +576,24 @@ def _embed_ahead(
             if len(pending) > 1:
                 ready_keys, embedding = pending.popleft()
                 yield ready_keys, *embedding.result()
+
         for ready_keys, embedding in pending:
             yield ready_keys, *embedding.result()
 
 
 def _embed(embedder: Embedder, texts: Sequence[str]) -> tuple[np.ndarray, list[str]]:
     """Vectors, and the signs of tokens where the embedder gives them."""
-    return (
-        embedder.embed_signs(texts)
-        if isinstance(embedder, SignsTokens)
-        else (embedder.embed(texts), [""] * len(texts))
-    )
+    if isinstance(embedder, SignsTokens):
+        return embedder.embed_signs(texts)
+    return (embedder.embed(texts), [""] * len(texts))
 
 
-def _patch(keys: Sequence[str], vectors: np.ndarray, signs: Sequence[str], tag: str) -> pa.Table:
+def _patch(
+    keys: Sequence[str],
+    vectors: np.ndarray,
+    signs: Sequence[str],
+    tag: str,
+) -> pa.Table:
     columns = {
         "embedding": as_lists(vectors),
         "token_signs": list(signs),
@@ -440,5 +607,13 @@ def as_lists(vectors: np.ndarray) -> pa.Array:
     rows, dimension = vectors.shape
     flat = pa.array(np.ascontiguousarray(vectors, dtype=np.float32).reshape(-1))
     return pa.ListArray.from_arrays(
-        pa.array(np.arange(0, (rows + 1) * dimension, dimension, dtype=np.int32)), flat
+        pa.array(
+            np.arange(
+                0,
+                (rows + 1) * dimension,
+                dimension,
+                dtype=np.int32,
+            )
+        ),
+        flat,
     )

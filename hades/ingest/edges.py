@@ -44,11 +44,19 @@ from schemas.ids import key_of, node_id
 
 
 def build_tables(
-    store: RowStore, edits: Edits, embedder: Embedder, progress: ProgressReport
+    store: RowStore,
+    edits: Edits,
+    embedder: Embedder,
+    progress: ProgressReport,
 ) -> dict[str, pa.Table]:
     """All derived tables."""
     documents, chunks, funcs, files = _read(store)
-    code = derive_code(documents, chunks, funcs.drop_columns(["docstring"]), files)
+    code = derive_code(
+        documents,
+        chunks,
+        funcs.drop_columns(["docstring"]),
+        files,
+    )
     references = stated_edges.reference_edges(documents, chunks)
     progress("edges", 1, 4)
     derived = derive(chunks, documents)
@@ -60,8 +68,19 @@ def build_tables(
     links = stated_edges.read_links(documents, titles, symbols)
     stated = stated_edges.stated_relations(chain(links, code_relations(code, of_code)))
     mentions = pa.concat_tables([derived.mentions, code_mentions(code, of_code)])
-    described = with_docstrings(derived.entities, funcs, symbols, code.paths)
-    entities = with_vectors(store, embedder, with_edits(described, edits), derived.titles, progress)
+    described = with_docstrings(
+        derived.entities,
+        funcs,
+        symbols,
+        code.paths,
+    )
+    entities = with_vectors(
+        store,
+        embedder,
+        with_edits(described, edits),
+        derived.titles,
+        progress,
+    )
     relations = _one_each(pa.concat_tables([derived.relations, stated, similar_edges(entities)]))
     return {
         "entities": _with_degrees(entities, relations),
@@ -76,12 +95,20 @@ def build_tables(
 def _with_degrees(entities: pa.Table, relations: pa.Table) -> pa.Table:
     """`deg_out`: how many relations leave each entity."""
     counted = pc.value_counts(relations["_from"].combine_chunks())
-    ids = pc.binary_join_element_wise("entities", entities["_key"], "/")
+    ids = pc.binary_join_element_wise(
+        "entities",
+        entities["_key"],
+        "/",
+    )
     degree = counted.field("counts").take(
         pc.index_in(ids, value_set=counted.field("values")).combine_chunks()
     )
     index = entities.schema.get_field_index("deg_out")
-    return entities.set_column(index, "deg_out", pc.fill_null(degree, 0).cast(pa.int64()))
+    return entities.set_column(
+        index,
+        "deg_out",
+        pc.fill_null(degree, 0).cast(pa.int64()),
+    )
 
 
 def _one_each(relations: pa.Table) -> pa.Table:
@@ -113,7 +140,8 @@ def derive(chunks: pa.Table, documents: pa.Table) -> DerivedRows:
     origins = read_statements(corpus.documents)
     reading = read_names(corpus, origins)
     meanings = resolve_meanings(corpus, reading, origins)
-    stated, resolved = meanings.stated, meanings.resolved
+    stated = meanings.stated
+    resolved = meanings.resolved
     codes = reading.document.astype(np.int64) * max(1, len(reading.names)) + reading.name
     title = np.full(len(corpus.documents), -1)
     title[stated.document[stated.is_title]] = meanings.entity(stated.sense[stated.is_title])
@@ -127,19 +155,34 @@ def derive(chunks: pa.Table, documents: pa.Table) -> DerivedRows:
     mentions, frequency = link_chunks(linked, stated_names)
     relations = [
         link_titles(linked, stated_names),
-        *link_triples(linked, _triples(linked, meanings), meanings.senses),
+        *link_triples(
+            linked,
+            _triples(linked, meanings),
+            meanings.senses,
+        ),
         link_companions(linked),
         *link_derivations(linked, meanings.senses),
-        link_short_forms(linked, meanings.entity(resolved.of_name[reading.name]), meanings.senses),
+        link_short_forms(
+            linked,
+            meanings.entity(resolved.of_name[reading.name]),
+            meanings.senses,
+        ),
     ]
-    domains, summaries = entity_domains(linked, stated_names), entity_summaries(linked)
+    domains = entity_domains(linked, stated_names)
+    summaries = entity_summaries(linked)
     titled = np.flatnonzero(title >= 0)
     titles = {
         "document": linked.document_ids.take(pa.array(titled)),
         "entity": ids.take(pa.array(title[titled])),
     }
     return DerivedRows(
-        entities=entities_table(meanings, origins, frequency, domains, summaries),
+        entities=entities_table(
+            meanings,
+            origins,
+            frequency,
+            domains,
+            summaries,
+        ),
         mentions=mentions,
         relations=pa.concat_tables(relations).combine_chunks(),
         merge_log=merge_log_table(meanings),
@@ -147,15 +190,22 @@ def derive(chunks: pa.Table, documents: pa.Table) -> DerivedRows:
     )
 
 
-def _triples(linked: LinkedCorpus, meanings: NameMeanings) -> Iterator[tuple[int, int, str, int]]:
+def _triples(
+    linked: LinkedCorpus,
+    meanings: NameMeanings,
+) -> Iterator[tuple[int, int, str, int]]:
     """The triples that documents state, between the entities that they mean by the ends; -1 for
     none.
     """
     stated = meanings.stated
     rows = zip(
-        stated.document.tolist(), stated.text, meanings.entity(stated.meant).tolist(), strict=True
+        stated.document.tolist(),
+        stated.text,
+        meanings.entity(stated.meant).tolist(),
+        strict=True,
     )
     entity_of = {(document, text): entity for document, text, entity in rows}
+
     for row, document in enumerate(linked.corpus.documents):
         for subject, relation, target in document.facts.triples:
             yield row, entity_of.get((row, subject), -1), relation, entity_of.get((row, target), -1)
@@ -199,29 +249,47 @@ _FOREIGN = {
 
 
 def derive_edges(
-    store: GraphStore, embedder: Embedder, progress: ProgressReport = silent
+    store: GraphStore,
+    embedder: Embedder,
+    progress: ProgressReport = silent,
 ) -> dict[str, Change]:
     """Bring every derived collection to what documents and curators say; empty when nothing changed
     since last time.
     """
-    digest, edits = _digest_documents(store, embedder), standing_edits(store)
+    digest = _digest_documents(store, embedder)
+    edits = standing_edits(store)
+
     if manifest.derive_digest(store) == _add_edits(digest, edits):
         # An older snapshot may have answered, and been logged, since the last derivation.
         redact_logs(store)
         return {}
+
     # A text that changed takes what a language model read in it along.
     if stated_edges.remove_unused(store):
         digest = _digest_documents(store, embedder)
+
     tables = build_tables(store, edits, embedder, progress)
-    rows = {name: table.num_rows for name, table in tables.items()}
+    rows = {}
+    for name, table in tables.items():
+        rows[name] = table.num_rows
+
     progress("edges", 3, 4)
-    with store.bulk([*_ORDER, *SWEPT, "ingest_manifest"], unfinished=_reopen) as inside:
+    with store.bulk(
+        [*_ORDER, *SWEPT, "ingest_manifest"],
+        unfinished=_reopen,
+    ) as inside:
         changes = _write(inside, tables)
         current_edits = _catch_up(inside, embedder, edits)
         # The stages start over also where rows went back to what they once worked from.
         if any(change.total for change in changes.values()):
             stage_ledger.reopen(inside)
-        manifest.record_derived(inside, _add_edits(digest, current_edits), rows)
+
+        manifest.record_derived(
+            inside,
+            _add_edits(digest, current_edits),
+            rows,
+        )
+
     progress("edges", 4, 4)
     return changes
 
@@ -231,12 +299,23 @@ def _digest_documents(store: RowStore, embedder: Embedder) -> str:
     documents = manifest.phases_digest(store)
     extractions = list(scan_values(store, "extractions", "_key"))
     tag = embedder.model.tag
-    embedded = store.count("doc_chunks", where=[Term("embedding_model", "==", tag)])
-    return stage_ledger.digest_of(documents, tag, embedded, extractions, DERIVE_VERSION)
+    embedded = store.count(
+        "doc_chunks",
+        where=[Term("embedding_model", "==", tag)],
+    )
+    return stage_ledger.digest_of(
+        documents,
+        tag,
+        embedded,
+        extractions,
+        DERIVE_VERSION,
+    )
 
 
 def _add_edits(digest: str, edits: Edits) -> str:
-    return stage_ledger.digest_of(digest, fingerprint(edits)) if edits else digest
+    if edits:
+        return stage_ledger.digest_of(digest, fingerprint(edits))
+    return digest
 
 
 def _reopen(store: RowStore) -> None:
@@ -247,12 +326,22 @@ def _reopen(store: RowStore) -> None:
     stage_ledger.reopen(store)
 
 
-def _catch_up(store: RowStore, embedder: Embedder, applied: Edits) -> Edits:
+def _catch_up(
+    store: RowStore,
+    embedder: Embedder,
+    applied: Edits,
+) -> Edits:
     """Apply what curators edited meanwhile; the edits worked from that still stand."""
     current = standing_edits(store)
-    behind = [key for key in {*applied, *current} if applied.get(key) != current.get(key)]
+
+    behind = []
+    for key in {*applied, *current}:
+        if applied.get(key) != current.get(key):
+            behind.append(key)
+
     if behind:
         refresh_entities(store, behind, embedder)
+
     return {key: edits for key, edits in applied.items() if key in current}
 
 
@@ -275,8 +364,16 @@ def _read(store: RowStore) -> tuple[pa.Table, pa.Table, pa.Table, pa.Table]:
             "embedding_model",
         ],
     )
-    documents = stated_edges.with_extractions(store, documents, chunks)
-    funcs = _all(store, "funcs", ["_key", "qualified_name", "document", "span", "docstring"])
+    documents = stated_edges.with_extractions(
+        store,
+        documents,
+        chunks,
+    )
+    funcs = _all(
+        store,
+        "funcs",
+        ["_key", "qualified_name", "document", "span", "docstring"],
+    )
     files = _all(store, "files", ["_key", "document", "path"])
     return documents, blank_code(chunks, documents), funcs, files
 
@@ -287,15 +384,25 @@ def _write(store: RowStore, tables: dict[str, pa.Table]) -> dict[str, Change]:
     for name in _ORDER:
         foreign = _FOREIGN.get(name, _BOUNDS | {"weight"})
         table = tables.pop(name)
-        owned = [column for column in table.column_names if column not in foreign]
+
+        owned = []
+        for column in table.column_names:
+            if column not in foreign:
+                owned.append(column)
+
         differences[name] = find_difference(store, name, owned, table)
+
     for name in reversed(_ORDER[1:]):  # edges before the nodes they join
         store.delete(name, keys=differences[name].stale)
+
     gone = differences["entities"].stale
     changes = {name: apply_writes(store, name, differences.pop(name)) for name in _ORDER}
     detached = detach_entities(store, gone)
     store.delete("entities", keys=gone)
-    corrected = {"bridge_cache": correct_bridges(store), "query_logs": redact_logs(store)}
+    corrected = {
+        "bridge_cache": correct_bridges(store),
+        "query_logs": redact_logs(store),
+    }
     return changes | detached | corrected
 
 
@@ -311,7 +418,10 @@ def _all(
     columns: list[str],
     transform: Callable[[pa.RecordBatch], pa.RecordBatch] = lambda batch: batch,
 ) -> pa.Table:
-    nothing = pa.RecordBatch.from_pylist([], schema=columns_schema(collection, columns))
+    nothing = pa.RecordBatch.from_pylist(
+        [],
+        schema=columns_schema(collection, columns),
+    )
     batches = [
         transform(batch.select(columns)) for batch in store.scan(collection, columns=columns)
     ]
@@ -328,7 +438,10 @@ class Difference:
 
 
 def find_difference(
-    store: RowStore, collection: str, owned: Sequence[str], table: pa.Table
+    store: RowStore,
+    collection: str,
+    owned: Sequence[str],
+    table: pa.Table,
 ) -> Difference:
     """What separates the collection from the wanted rows (each key once), by the `owned`
     columns.
@@ -338,6 +451,7 @@ def find_difference(
     keys = table["_key"].combine_chunks()
     is_new = np.ones(len(keys), np.bool_)
     changed: list[pa.Table] = [schema.empty_table()]
+
     stale: list[str] = []
     for batch in store.scan(collection, columns=list(owned)):
         row_of = pc.index_in(batch["_key"], value_set=keys)
@@ -350,16 +464,31 @@ def find_difference(
         current = wanted_rows.combine_chunks().to_struct_array().combine_chunks()
         is_same = _equal(stored.to_struct_array(), current)
         changed.append(wanted_rows.filter(pa.array(~is_same)))
-    return Difference(table.filter(pa.array(is_new)), pa.concat_tables(changed), stale)
+
+    return Difference(
+        table.filter(pa.array(is_new)),
+        pa.concat_tables(changed),
+        stale,
+    )
 
 
-def apply_writes(store: RowStore, collection: str, change: Difference) -> Change:
+def apply_writes(
+    store: RowStore,
+    collection: str,
+    change: Difference,
+) -> Change:
     """Write what is new or changed; nodes before the edges that join them."""
     if change.added.num_rows:
         store.upsert(collection, change.added.sort_by("_key"))
+
     if change.changed.num_rows:
-        fixed = [name for name in change.changed.column_names if name not in ("_from", "_to")]
+        fixed = []
+        for name in change.changed.column_names:
+            if name not in ("_from", "_to"):
+                fixed.append(name)
+
         store.patch(collection, change.changed.select(fixed).sort_by("_key"))
+
     return Change(
         added=change.added.num_rows,
         changed=change.changed.num_rows,
@@ -374,6 +503,7 @@ def _equal(first: pa.Array, second: pa.Array) -> Flags:
     """
     nulls = pc.is_null(first).to_numpy(zero_copy_only=False)
     same_null = nulls == pc.is_null(second).to_numpy(zero_copy_only=False)
+
     if pa.types.is_struct(first.type):
         is_same = np.ones(len(first), bool)
         for number in range(first.type.num_fields):
@@ -382,6 +512,7 @@ def _equal(first: pa.Array, second: pa.Array) -> Flags:
         is_same = _equal_lists(first, second)
     else:
         is_same = pc.fill_null(pc.equal(first, second), False).to_numpy(zero_copy_only=False)
+
     agreed: Flags = same_null & (nulls | is_same)
     return agreed
 
@@ -390,7 +521,8 @@ def _equal_lists(first: pa.Array, second: pa.Array) -> Flags:
     lengths = pc.fill_null(pc.list_value_length(first), 0).to_numpy()
     is_same: Flags = lengths == pc.fill_null(pc.list_value_length(second), 0).to_numpy()
     rows = np.flatnonzero(is_same)
-    first, second = first.take(pa.array(rows)), second.take(pa.array(rows))
+    first = first.take(pa.array(rows))
+    second = second.take(pa.array(rows))
     different = ~_equal(first.flatten(), second.flatten())
     is_same[np.repeat(rows, lengths[rows])[different]] = False
     return is_same

@@ -45,22 +45,44 @@ _SHORTEST_WORD = 4  # letters; a shorter word is too common to tell of one docum
 
 
 def _collect_traces(
-    store: RowStore, documents: Sequence[str]
+    store: RowStore,
+    documents: Sequence[str],
 ) -> tuple[list[str], dict[str, str], list[str]]:
     """What would tell of documents (keys): keys of their rows, entities by key that may go with
     them, runs of words.
     """
-    owned = {name: keys_of_documents(store, name, documents) for name in OWNED_BY_DOCUMENT}
-    chunks = [node_id("doc_chunks", key) for key in sorted(owned["doc_chunks"])]
-    mentioned = scan_values(store, "mentions", "_to", where=[Term("_from", "in", chunks)])
+    owned = {}
+    for name in OWNED_BY_DOCUMENT:
+        owned[name] = keys_of_documents(store, name, documents)
+
+    chunks = []
+    for key in sorted(owned["doc_chunks"]):
+        chunks.append(node_id("doc_chunks", key))
+
+    mentioned = scan_values(
+        store,
+        "mentions",
+        "_to",
+        where=[Term("_from", "in", chunks)],
+    )
     entity_keys = sorted({key_of(target) for target in mentioned})
-    entities = store.get("entities", entity_keys, columns=["_key", "name"])
+    entities = store.get(
+        "entities",
+        entity_keys,
+        columns=["_key", "name"],
+    )
     names = dict(values_of(entities, "_key", "name"))
-    texts = store.get("documents", list(documents), columns=["text"])["text"].to_pylist()
+    texts = store.get(
+        "documents",
+        list(documents),
+        columns=["text"],
+    )["text"].to_pylist()
     run_limit = min(RUNS_OF_DOCUMENT, max(1, RUNS_IN_ALL // max(1, len(texts))))
+
     runs: dict[str, None] = {}
     for text in texts:
         runs |= dict.fromkeys(runs_of(text, run_limit))
+
     return sorted(set(documents).union(*owned.values())), names, list(runs)
 
 
@@ -74,14 +96,22 @@ def find_traces(
     """Keys of the rows that still hold one of these, by collection; collections without any are
     left out.
     """
-    hashed = [key for key in entities if _HASHED.search(key)]
+    hashed = []
+    for key in entities:
+        if _HASHED.search(key):
+            hashed.append(key)
+
     ids = [*rows, *relations, *hashed, *(node_id("entities", key) for key in entities)]
-    whole = [rf"(?:^|[^{_IN_KEYS}]){anyone}(?:$|[^{_IN_KEYS}])" for anyone in _alternatives(ids)]
+    whole = []
+    for anyone in _alternatives(ids):
+        whole.append(rf"(?:^|[^{_IN_KEYS}]){anyone}(?:$|[^{_IN_KEYS}])")
+
     patterns = [*whole, *_alternatives(runs)]
     traces: dict[str, list[str]] = {}
     for collection in COLLECTIONS:
         if keys := [*_rows_with(store, collection, patterns, {*entities})]:
             traces[collection.name] = keys
+
     return traces
 
 
@@ -96,6 +126,7 @@ def runs_of(text: str, limit: int) -> list[str]:
             run = line.group()[words[first][0] : words[first + RUN_WORDS - 1][1]]
             if len(run) >= RUN_CHARS:
                 runs.append(run)
+
     step = max(1, -(-len(runs) // limit))
     return runs[::step]
 
@@ -103,26 +134,38 @@ def runs_of(text: str, limit: int) -> list[str]:
 def _alternatives(texts: Sequence[str]) -> list[str]:
     quoted = [rf"\Q{text}\E" for text in texts]
     starts = range(0, len(quoted), _AT_ONCE)
-    return [f"(?:{'|'.join(quoted[start : start + _AT_ONCE])})" for start in starts]
+
+    alternatives = []
+    for start in starts:
+        alternatives.append(f"(?:{'|'.join(quoted[start : start + _AT_ONCE])})")
+
+    return alternatives
 
 
 def _rows_with(
-    store: RowStore, collection: Collection, patterns: Sequence[str], entities: set[str]
+    store: RowStore,
+    collection: Collection,
+    patterns: Sequence[str],
+    entities: set[str],
 ) -> Iterator[str]:
     """Keys of rows with a pattern in any text; bare keys of entities are common words and count in
     their columns.
     """
     columns = [column.name for column in collection.columns if not column.is_vector]
     of_entities = [name for name in columns if "entity" in name or "entities" in name]
+
     for batch in store.scan(collection.name, columns=columns):
         rows = batch.to_pylist()
         texts = pa.array(["\n".join(_texts(row)) for row in rows], pa.string())
         has_trace = np.zeros(len(rows), np.bool_)
+
         for number, row in enumerate(rows):
             named = _texts([row[name] for name in of_entities])
             has_trace[number] = not entities.isdisjoint(named)
+
         for pattern in patterns:
             has_trace |= pc.match_substring_regex(texts, pattern).to_numpy(zero_copy_only=False)
+
         yield from batch["_key"].filter(pa.array(has_trace)).to_pylist()
 
 
@@ -135,7 +178,11 @@ def _texts(value: object) -> Iterator[str]:
             yield from _texts(part)
 
 
-def _absent(store: RowStore, collection: str, keys: Sequence[str]) -> list[str]:
+def _absent(
+    store: RowStore,
+    collection: str,
+    keys: Sequence[str],
+) -> list[str]:
     stored = store.get(collection, list(keys), columns=["_key"])["_key"].to_pylist()
     present_keys = set(stored)
     return [key for key in keys if key not in present_keys]
@@ -146,6 +193,7 @@ def _find_own_runs(store: RowStore, runs: Sequence[str]) -> list[str]:
     own_runs = list(runs)
     for text in scan_values(store, "documents", "text") if runs else ():
         own_runs = [run for run in own_runs if run not in text]
+
     return own_runs
 
 
@@ -160,13 +208,20 @@ def find_own_words(store: RowStore, ids: Sequence[str]) -> set[str]:
     """Words of these documents, their titles and their ids that no other document writes."""
     keys = {resolve(store, identifier) for identifier in ids}
     columns = ["_key", "origin", "title", "text"]
-    documents = store.get("documents", sorted(keys), columns=columns).to_pylist()
+    documents = store.get(
+        "documents",
+        sorted(keys),
+        columns=columns,
+    ).to_pylist()
+
     words: set[str] = set()
     for row in documents:
         words.update(words_of(f"{row['origin']} {row['title']} {row['text']}"))
+
     for row in scan_rows(store, "documents", columns=columns) if words else ():
         if row["_key"] not in keys:
             words.difference_update(words_of(f"{row['title']} {row['text']}"))
+
     return words
 
 
@@ -176,7 +231,10 @@ def sources_holding(store: RowStore, forgotten: Iterable[ManifestEntry]) -> list
 
     Forgetting changes the store and never a source: the document has to be taken out there as well.
     """
-    places = {_place_of(spec, entry) for spec, entry in product(known(store), forgotten)}
+    places = set()
+    for spec, entry in product(known(store), forgotten):
+        places.add(_place_of(spec, entry))
+
     return sorted(filter(None, places))
 
 
@@ -195,7 +253,9 @@ def drop_quarantined(store: RowStore, forgotten: Iterable[ManifestEntry]) -> lis
                 copies.append(str(Path(entry.place) / row["uri"]))
             if is_copy or row["uri"] == entry.origin:
                 keys.append(row["_key"])
+
         store.delete("quarantine", keys=keys)
+
     return sorted(copies)
 
 
@@ -204,9 +264,11 @@ def _place_of(spec: SourceSpec, entry: ManifestEntry) -> str:
     path = Path(spec.path)
     if spec.source != entry.source or path.name != PurePath(entry.corpus).name:
         return ""
+
     if entry.place:  # a folder or a file of one document each
         path = Path(entry.place)
         path = path / entry.origin if path.is_dir() else path
+
     return str(path) if path.exists() else ""
 
 
@@ -255,12 +317,23 @@ class Certificate:
         }
 
 
-def forget_documents(store: GraphStore, embedder: Embedder, ids: Sequence[str]) -> Certificate:
+def forget_documents(
+    store: GraphStore,
+    embedder: Embedder,
+    ids: Sequence[str],
+) -> Certificate:
     """Remove documents named by origin or key; every derived row is brought to what the others
     still say.
     """
-    keys = [resolve(store, identifier) for identifier in dict.fromkeys(ids)]
-    stated = store.get("documents", keys, columns=["origin", "source", "sha256"])
+    keys = []
+    for identifier in dict.fromkeys(ids):
+        keys.append(resolve(store, identifier))
+
+    stated = store.get(
+        "documents",
+        keys,
+        columns=["origin", "source", "sha256"],
+    )
     columns = ["origin", "_key", "source", "sha256"]
     documents = stated.select(columns).rename_columns(["id", "key", "source", "sha256"])
     entries = list(manifest.entries(store, keys).values())
@@ -270,14 +343,31 @@ def forget_documents(store: GraphStore, embedder: Embedder, ids: Sequence[str]) 
     copies = drop_quarantined(store, entries)
     changes = derive_edges(store, embedder)
     # The traces to search for: without entities that others support and words that others write.
-    entities, runs = _absent(store, "entities", list(names)), _find_own_runs(store, runs)
-    removed_relations = changes["relations"].removed_keys if "relations" in changes else ()
+    entities = _absent(store, "entities", list(names))
+    runs = _find_own_runs(store, runs)
+
+    if "relations" in changes:
+        removed_relations = changes["relations"].removed_keys
+    else:
+        removed_relations = ()
+
     relations = _absent(store, "relations", removed_relations)
-    corrected = {name: changes[name].changed for name in _LATER if name in changes}
+    corrected = {}
+    for name in _LATER:
+        if name in changes:
+            corrected[name] = changes[name].changed
+
     corrected["query_logs"] = corrected.get("query_logs", 0) + blank_questions(store, runs)
     counts_after = store.counts()
-    lost_rows = {name: count - counts_after[name] for name, count in counts_before.items()}
-    gone = [node_id(name, key) for name, key in product(OWNED_BY_DOCUMENT, rows)]
+
+    lost_rows = {}
+    for name, count in counts_before.items():
+        lost_rows[name] = count - counts_after[name]
+
+    gone = []
+    for name, key in product(OWNED_BY_DOCUMENT, rows):
+        gone.append(node_id(name, key))
+
     gone += [node_id("entities", key) for key in entities]
     return Certificate(
         documents=documents.to_pylist(),
@@ -299,6 +389,7 @@ def remove_documents(store: GraphStore, keys: Sequence[str]) -> None:
     """
     if not keys:
         return
+
     with store.bulk(NAMES) as inside:
         take_out(inside, keys)
         remove_unused(inside)
@@ -307,7 +398,12 @@ def remove_documents(store: GraphStore, keys: Sequence[str]) -> None:
 def take_out(store: RowStore, keys: Sequence[str]) -> None:
     """Delete documents with the rows that belong to them, inside a transaction."""
     for collection in OWNED_BY_DOCUMENT:
-        remove_nodes(store, collection, sorted(keys_of_documents(store, collection, keys)))
+        remove_nodes(
+            store,
+            collection,
+            sorted(keys_of_documents(store, collection, keys)),
+        )
+
     store.delete("documents", keys=keys)
     store.delete("ingest_manifest", keys=keys)
 
@@ -316,17 +412,28 @@ def resolve(store: RowStore, identifier: str) -> str:
     """The key of the document with this origin, key or `_id`."""
     plain = identifier.removeprefix("documents/")
     where = [Term("origin", "==", plain)]
-    documents = list(scan_rows(store, "documents", where=where, columns=["source"]))
+    documents = list(
+        scan_rows(
+            store,
+            "documents",
+            where=where,
+            columns=["source"],
+        )
+    )
+
     if len(documents) > 1:
         choices = ", ".join(f"{row['_key']} ({row['source']})" for row in documents)
         raise UnknownDocument(
             f"{identifier!r} is the id of several documents: {choices}; give the key of one"
         )
+
     if documents:
         key: str = documents[0]["_key"]
         return key
+
     if store.get("documents", [plain], columns=["_key"]).num_rows:
         return plain
+
     raise UnknownDocument(
         f"no document has the id {identifier!r}; `hades status` counts what there is"
     )
@@ -334,15 +441,37 @@ def resolve(store: RowStore, identifier: str) -> str:
 
 def _entities_kept(store: RowStore, keys: Sequence[str]) -> list[JsonObject]:
     """Those of the entities that stay, and why each does: how many chunks name it."""
-    entities = store.get("entities", keys, columns=["_key", "name"]).slice(0, _SHOWN)
-    ids = [node_id("entities", key) for key in entities["_key"].to_pylist()]
-    counts = Counter(scan_values(store, "mentions", "_to", where=[Term("_to", "in", ids)]))
+    entities = store.get(
+        "entities",
+        keys,
+        columns=["_key", "name"],
+    ).slice(0, _SHOWN)
+
+    ids = []
+    for key in entities["_key"].to_pylist():
+        ids.append(node_id("entities", key))
+
+    counts = Counter(
+        scan_values(
+            store,
+            "mentions",
+            "_to",
+            where=[Term("_to", "in", ids)],
+        )
+    )
     remaining = []
     for identifier, name in zip(ids, entities["name"].to_pylist(), strict=True):
         count = counts[identifier]
         why = f"mentioned in {count} other chunk{'s'[: count != 1]}"
         reason = why if count else "stated by another document"
-        remaining.append({"id": identifier, "name": name, "why": reason})
+        remaining.append(
+            {
+                "id": identifier,
+                "name": name,
+                "why": reason,
+            }
+        )
+
     return remaining
 
 
@@ -356,6 +485,8 @@ def find_loose_edges(store: RowStore, gone: Sequence[str]) -> dict[str, list[str
         for end in ("_from", "_to"):
             where = [Term(end, "in", list(gone))]
             keys.update(scan_values(store, edges.name, "_key", where=where))
+
         if keys:
             loose[f"{edges.name} without an end"] = sorted(keys)
+
     return loose

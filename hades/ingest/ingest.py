@@ -45,13 +45,27 @@ class Ingest:
         Options are `history`, `exclude` (patterns of paths in the form of `.gitignore`, such as
         `test/fixtures/`) and, as of every source, `domain`.
         """
-        return self.spec(SourceSpec(source=SourceKind.WORKSPACE, path=str(path), **options), phases)
+        return self.spec(
+            SourceSpec(
+                source=SourceKind.WORKSPACE,
+                path=str(path),
+                **options,
+            ),
+            phases,
+        )
 
     def documents(
         self, path: Path | str, phases: Sequence[Phase] = ALL_PHASES, **options: Any
     ) -> IngestReport:
         """Markdown, text, HTML and PDF."""
-        return self.spec(SourceSpec(source=SourceKind.DOCUMENTS, path=str(path), **options), phases)
+        return self.spec(
+            SourceSpec(
+                source=SourceKind.DOCUMENTS,
+                path=str(path),
+                **options,
+            ),
+            phases,
+        )
 
     def arxiv(
         self,
@@ -65,7 +79,15 @@ class Ingest:
         for name, path in (("citations", citations), ("code_links", code_links)):
             if path:
                 options[name] = str(path)
-        return self.spec(SourceSpec(source=SourceKind.ARXIV, path=str(papers), **options), phases)
+
+        return self.spec(
+            SourceSpec(
+                source=SourceKind.ARXIV,
+                path=str(papers),
+                **options,
+            ),
+            phases,
+        )
 
     def passages(
         self,
@@ -77,7 +99,12 @@ class Ingest:
         """Passages with ready-made triples."""
         options |= {"triples": str(triples)} if triples else {}
         return self.spec(
-            SourceSpec(source=SourceKind.PASSAGES, path=str(corpus), **options), phases
+            SourceSpec(
+                source=SourceKind.PASSAGES,
+                path=str(corpus),
+                **options,
+            ),
+            phases,
         )
 
     def spec(self, spec: SourceSpec, phases: Sequence[Phase] = ALL_PHASES) -> IngestReport:
@@ -87,9 +114,17 @@ class Ingest:
             # Before it is read: a question may come, and a run may be stopped, in the middle.
             if Phase.NODES in phases:
                 remember(self._context.store, _absolute(spec))
-            report = ingest(self._context, source, phases, domain=spec.domain or "")
+
+            report = ingest(
+                self._context,
+                source,
+                phases,
+                domain=spec.domain or "",
+            )
+
         if ledger := ledger_of_mirror(Path(source.place)):
             ledger.record_corpus(source.corpus)
+
         return report
 
     @property
@@ -114,13 +149,20 @@ class Ingest:
         """
         now = utc_now()
         states = {state.name: state for state in self.remotes.states()}
+
         reports = []
         for name in names or list(states):
             if due and name in states and not states[name].is_due(now):
                 continue
+
             was_read = self.remotes.is_read(name)
-            report = self.remotes.sync(name, accept=accept, progress=self._context.progress)
+            report = self.remotes.sync(
+                name,
+                accept=accept,
+                progress=self._context.progress,
+            )
             document = report.as_dict()
+
             if not report.problem:
                 spec = self._mirror_spec(name)
                 self._keep_mirror_rights(spec)
@@ -130,7 +172,9 @@ class Ingest:
                     if phases and not self.remotes.is_read(name):
                         only = frozenset(report.paths) if was_read else None
                         document["graph"] = self._read_mirror(spec, phases, only).as_dict()
+
             reports.append(document)
+
         return reports
 
     def _keep_mirror_rights(self, spec: SourceSpec) -> None:
@@ -138,24 +182,47 @@ class Ingest:
         context = self._context
         if context.rights is None:
             return
+
         ledger = ledger_of_mirror(Path(spec.path))
         if context.rights.hold() or (ledger is not None and ledger.rights()):
             rights = SourceRights(spec.path)
-            origins = manifest.origins_of_place(context.store, str(spec.source), spec.path)
-            readers = {document: rights.of_origin(origin) for document, origin in origins.items()}
+            origins = manifest.origins_of_place(
+                context.store,
+                str(spec.source),
+                spec.path,
+            )
+
+            readers = {}
+            for document, origin in origins.items():
+                readers[document] = rights.of_origin(origin)
+
             keep_rights(context, readers)
 
     def _read_mirror(
-        self, spec: SourceSpec, phases: Sequence[Phase], only: frozenset[str] | None
+        self,
+        spec: SourceSpec,
+        phases: Sequence[Phase],
+        only: frozenset[str] | None,
     ) -> IngestReport:
         """Read a mirror, or only these files of it: links from the others, and what is a copy of
         them, are brought up to date by the build, which reads everything.
         """
         if only is None:
             return self.spec(spec, phases)
+
         context = replace(self._context, restores=False)
-        source = DocumentsSource(Path(spec.path), context.workers, only)
-        report = ingest(context, source, phases, domain=spec.domain or "", only=only)
+        source = DocumentsSource(
+            Path(spec.path),
+            context.workers,
+            only,
+        )
+        report = ingest(
+            context,
+            source,
+            phases,
+            domain=spec.domain or "",
+            only=only,
+        )
         self.remotes.ledger(Path(spec.path).name).record_corpus(source.corpus)
         return report
 
@@ -163,16 +230,28 @@ class Ingest:
         """The corpus that the mirror of a source is."""
         domain = self.remotes.source(name).domain
         mirror = str(self.remotes.mirror(name).resolve())
-        return SourceSpec(source=SourceKind.DOCUMENTS, path=mirror, domain=domain)
+        return SourceSpec(
+            source=SourceKind.DOCUMENTS,
+            path=mirror,
+            domain=domain,
+        )
 
     def remove_remote(self, name: str) -> int:
         """Forget a remote source with its documents; how many they were."""
         with self._context.hold("remove"):
-            store, place = self._context.store, str(self.remotes.mirror(name).resolve())
+            store = self._context.store
+            place = str(self.remotes.mirror(name).resolve())
             self.remotes.remove(name)
-            keys = sorted(manifest.keys_of_place(store, str(SourceKind.DOCUMENTS), place))
+            keys = sorted(
+                manifest.keys_of_place(
+                    store,
+                    str(SourceKind.DOCUMENTS),
+                    place,
+                )
+            )
             remove_documents(store, keys)
             unremember(store, SourceSpec(source=SourceKind.DOCUMENTS, path=place))
+
         return len(keys)
 
     def again(
@@ -186,6 +265,7 @@ class Ingest:
         One that is gone is named, and its documents are kept. Lost rows are left to the contracts.
         """
         reader = Ingest(replace(self._context, restores=False))
+
         reports = []
         for spec in known(self._context.store) if specs is None else specs:
             report: JsonObject = {"path": spec.path}
@@ -196,10 +276,17 @@ class Ingest:
                 corpus_report = reader.spec(spec, phases)
             else:
                 corpus_report = self._past(spec, phases, as_of)
+
             reports.append({**report, **corpus_report.as_dict()})
+
         return reports
 
-    def _past(self, spec: SourceSpec, phases: Sequence[Phase], as_of: datetime) -> IngestReport:
+    def _past(
+        self,
+        spec: SourceSpec,
+        phases: Sequence[Phase],
+        as_of: datetime,
+    ) -> IngestReport:
         """A corpus as it was: a folder as its repository held it, and nothing that is dated
         later.
         """
@@ -207,11 +294,22 @@ class Ingest:
 
         folder = Path(spec.path)
         self._context.scratch.mkdir(parents=True, exist_ok=True)
+
         with TemporaryDirectory(prefix="past-", dir=self._context.scratch) as into:
-            past = check_out_past(folder, as_of, Path(into)) if folder.is_dir() else None
+            if folder.is_dir():
+                past = check_out_past(folder, as_of, Path(into))
+            else:
+                past = None
+
             source = self._open(spec.model_copy(update={"path": str(past or folder)}))
             source.place = str(folder.resolve()) if past else source.place
-            return ingest(self._context, source, phases, domain=spec.domain or "", until=as_of)
+            return ingest(
+                self._context,
+                source,
+                phases,
+                domain=spec.domain or "",
+                until=as_of,
+            )
 
     def rewrite(self) -> list[str]:
         """Read every known corpus and write all of its documents again; the paths of corpora that
@@ -220,9 +318,11 @@ class Ingest:
         specs = known(self._context.store)
         gone = [spec.path for spec in specs if not Path(spec.path).exists()]
         manifest.forget_phases(self._context.store, nodes=not gone)
+
         for spec in specs:
             if spec.path not in gone:
                 self.spec(spec, (Phase.NODES, Phase.CHUNKS))
+
         self.run_from_store([Phase.CHUNKS])
         return gone
 
@@ -230,7 +330,9 @@ class Ingest:
         """The source of a corpus; each module loads parsers that the others do not need."""
         module = import_module(f"hades.ingest.sources.{SourceKind(spec.source)}")
         source: Source = module.open_source(
-            spec, history=self._context.history, workers=self._context.workers
+            spec,
+            history=self._context.history,
+            workers=self._context.workers,
         )
         return source
 
@@ -247,6 +349,13 @@ class Ingest:
 
 def _absolute(spec: SourceSpec) -> SourceSpec:
     """The same corpus for a process that runs elsewhere."""
-    files = {name: getattr(spec, name) for name in FILE_FIELDS}
-    absolute = {name: str(Path(path).resolve()) for name, path in files.items() if path is not None}
+    files = {}
+    for name in FILE_FIELDS:
+        files[name] = getattr(spec, name)
+
+    absolute = {}
+    for name, path in files.items():
+        if path is not None:
+            absolute[name] = str(Path(path).resolve())
+
     return spec.model_copy(update=absolute)

@@ -32,13 +32,16 @@ _DOCUMENTS = "documents"
 OWNED_BY_DOCUMENT = ("doc_chunks", "funcs", "files", "papers_raw")
 
 
-def entries(store: RowStore, keys: Sequence[str] | None = None) -> dict[str, ManifestEntry]:
+def entries(
+    store: RowStore,
+    keys: Sequence[str] | None = None,
+) -> dict[str, ManifestEntry]:
     """Entries by document key: of these keys, or all."""
-    rows = (
-        scan_rows(store, "ingest_manifest")
-        if keys is None
-        else store.get("ingest_manifest", keys).to_pylist()
-    )
+    if keys is None:
+        rows = scan_rows(store, "ingest_manifest")
+    else:
+        rows = store.get("ingest_manifest", keys).to_pylist()
+
     return {entry.key: entry for entry in from_rows(ManifestEntry, rows) if entry.key != DERIVED}
 
 
@@ -50,15 +53,30 @@ def record(store: RowStore, changed: Sequence[ManifestEntry]) -> None:
 
 def derive_digest(store: RowStore) -> str | None:
     """What the derived rows were last computed from."""
-    rows = store.get("ingest_manifest", [DERIVED], columns=["sha256"]).to_pylist()
+    rows = store.get(
+        "ingest_manifest",
+        [DERIVED],
+        columns=["sha256"],
+    ).to_pylist()
     return rows[0]["sha256"] if rows else None
 
 
-def record_derived(store: RowStore, digest: str, rows: Mapping[str, int] | None = None) -> None:
+def record_derived(
+    store: RowStore,
+    digest: str,
+    rows: Mapping[str, int] | None = None,
+) -> None:
     """Say what the derived rows were computed from and, where they are whole, how many there are by
     collection.
     """
-    written = {_DOCUMENTS: phases_digest(store), ROWS: dict(rows)} if rows else {}
+    if rows:
+        written = {
+            _DOCUMENTS: phases_digest(store),
+            ROWS: dict(rows),
+        }
+    else:
+        written = {}
+
     entry = ManifestEntry(
         key=DERIVED,
         document="",
@@ -83,8 +101,14 @@ def forget_phases(store: RowStore, *, nodes: bool) -> None:
     for entry in entries(store).values():
         phases = {phase: digest for phase, digest in entry.phases.items() if phase != "chunks"}
         changed.append(
-            entry.model_copy(update={"phases": phases, "sha256": "" if nodes else entry.sha256})
+            entry.model_copy(
+                update={
+                    "phases": phases,
+                    "sha256": "" if nodes else entry.sha256,
+                }
+            )
         )
+
     record(store, changed)
 
 
@@ -105,15 +129,29 @@ def count_rows_of_documents(store: RowStore) -> list[RowCount]:
 
     Collections that an older version of this library wrote without counting are left out.
     """
-    stored = {name: Counter(scan_values(store, name, "document")) for name in OWNED_BY_DOCUMENT}
+    stored = {}
+    for name in OWNED_BY_DOCUMENT:
+        stored[name] = Counter(scan_values(store, name, "document"))
+
     stored["documents"] = Counter(
         node_id("documents", key) for key in scan_values(store, "documents", "_key")
     )
     counts = []
     for entry in entries(store).values():
-        written = {"documents": 1, **entry.phases.get(ROWS, {})}
+        written = {
+            "documents": 1,
+            **entry.phases.get(ROWS, {}),
+        }
         for collection, count in written.items():
-            counts.append(RowCount(entry, collection, count, stored[collection][entry.document]))
+            counts.append(
+                RowCount(
+                    entry,
+                    collection,
+                    count,
+                    stored[collection][entry.document],
+                )
+            )
+
     return counts
 
 
@@ -123,6 +161,7 @@ def documents_with_lost_rows(store: RowStore, collections: Sequence[str]) -> set
     for count in count_rows_of_documents(store):
         if count.collection in collections and count.stored != count.written:
             lost.add(count.entry.key)
+
     return lost
 
 
@@ -131,50 +170,108 @@ def count_derived_rows(store: RowStore) -> list[RowCount]:
     changed since they were derived.
     """
     rows = store.get("ingest_manifest", [DERIVED]).to_pylist()
+
     counts = []
     for entry in from_rows(ManifestEntry, rows):
         is_current = entry.phases.get(_DOCUMENTS) == phases_digest(store)
-        written: Mapping[str, int] = entry.phases.get(ROWS, {}) if is_current else {}
+        if is_current:
+            written: Mapping[str, int] = entry.phases.get(ROWS, {})
+        else:
+            written = {}
+
         for collection, count in written.items():
-            counts.append(RowCount(entry, collection, count, store.count(collection)))
+            counts.append(
+                RowCount(
+                    entry,
+                    collection,
+                    count,
+                    store.count(collection),
+                )
+            )
+
     return counts
 
 
 def keys_of_place(
-    store: RowStore, source: str, place: str, only: frozenset[str] | None = None
+    store: RowStore,
+    source: str,
+    place: str,
+    only: frozenset[str] | None = None,
 ) -> set[str]:
     """Documents that came from one place, or only from these files of it."""
     where = [Term("source", "==", source), Term("place", "==", place)]
     if only is None:
-        return set(scan_values(store, "ingest_manifest", "_key", where=where))
-    rows = scan_rows(store, "ingest_manifest", where=where, columns=["_key", "origin"])
+        return set(
+            scan_values(
+                store,
+                "ingest_manifest",
+                "_key",
+                where=where,
+            )
+        )
+
+    rows = scan_rows(
+        store,
+        "ingest_manifest",
+        where=where,
+        columns=["_key", "origin"],
+    )
     return {row["_key"] for row in rows if row["origin"].partition("#")[0] in only}
 
 
-def origins_of_place(store: RowStore, source: str, place: str) -> dict[str, str]:
+def origins_of_place(
+    store: RowStore,
+    source: str,
+    place: str,
+) -> dict[str, str]:
     """The origin of each document (`_id`) that came from one place."""
     where = [Term("source", "==", source), Term("place", "==", place)]
-    rows = scan_rows(store, "ingest_manifest", where=where, columns=["_key", "origin"])
+    rows = scan_rows(
+        store,
+        "ingest_manifest",
+        where=where,
+        columns=["_key", "origin"],
+    )
     return {node_id("documents", row["_key"]): row["origin"] for row in rows}
 
 
-def distinct_corpus(store: RowStore, source: str, corpus: str, place: str) -> str:
+def distinct_corpus(
+    store: RowStore,
+    source: str,
+    corpus: str,
+    place: str,
+) -> str:
     """The name of the corpus at this place: that of its folder, behind as many of the folders above
     as no corpus at another place is called by. A folder that moved keeps its name.
     """
     where = [Term("source", "==", source)]
+
     places: dict[str, set[str]] = {}
-    for row in scan_rows(store, "ingest_manifest", where=where, columns=["corpus", "place"]):
+    for row in scan_rows(
+        store,
+        "ingest_manifest",
+        where=where,
+        columns=["corpus", "place"],
+    ):
         places.setdefault(row["corpus"], set()).add(row["place"])
+
     taken_names: set[str] = set()
     for name, name_places in places.items():
         elsewhere = name_places - {"", place}
         if any(Path(other_place).exists() for other_place in elsewhere):
             taken_names.add(name)
+
     known = sorted(name for name, name_places in places.items() if place in name_places)
     folders = Path(place).parts[1:]
-    longer = ["/".join(folders[-count:]) for count in range(2, len(folders) + 1)]
-    return next((name for name in [*known, corpus, *longer] if name not in taken_names), place)
+
+    longer = []
+    for count in range(2, len(folders) + 1):
+        longer.append("/".join(folders[-count:]))
+
+    return next(
+        (name for name in [*known, corpus, *longer] if name not in taken_names),
+        place,
+    )
 
 
 def phases_digest(store: RowStore) -> str:
@@ -184,8 +281,13 @@ def phases_digest(store: RowStore) -> str:
     digest = hashlib.sha256()
     for batch in store.scan("ingest_manifest", columns=["_key", "phases"]):
         documents = batch.filter(pc.not_equal(batch["_key"], DERIVED))
-        lines = pc.binary_join_element_wise(documents["_key"], documents["phases"], " ")
+        lines = pc.binary_join_element_wise(
+            documents["_key"],
+            documents["phases"],
+            " ",
+        )
         digest.update("".join(f"{line}\n" for line in lines.to_pylist()).encode())
+
     return digest.hexdigest()
 
 
@@ -216,6 +318,7 @@ class IngestReport:
         """Why nothing was read, in words; empty where something was or nothing was to be."""
         if self.read or "nodes" not in self.seconds:
             return ""
+
         reasons = Counter(
             rejected["detail"] or rejected["reason"] for rejected in self.set_aside
         ).most_common(1)
@@ -265,10 +368,15 @@ def known(store: RowStore) -> list[SourceSpec]:
     for row in scan_rows(store, "sources"):
         del row["_key"]
         specs.append(SourceSpec(**row))
+
     return specs
 
 
-def remove_nodes(store: RowStore, collection: str, keys: Sequence[str]) -> None:
+def remove_nodes(
+    store: RowStore,
+    collection: str,
+    keys: Sequence[str],
+) -> None:
     """Delete nodes, their edges first.
 
     Where derived edges go along, what was derived is no longer whole, though the documents may be
@@ -278,6 +386,7 @@ def remove_nodes(store: RowStore, collection: str, keys: Sequence[str]) -> None:
         return
     if collection in OWNED_BY_DOCUMENT:
         forget_derived(store)
+
     identifiers = [node_id(collection, key) for key in keys]
     for edges in edge_collections():
         shape = edges.edge
@@ -285,10 +394,22 @@ def remove_nodes(store: RowStore, collection: str, keys: Sequence[str]) -> None:
         for end, joined in (("_from", shape.sources), ("_to", shape.targets)):
             if collection in joined:
                 store.delete(edges.name, where=[Term(end, "in", identifiers)])
+
     store.delete(collection, keys=keys)
 
 
-def keys_of_documents(store: RowStore, collection: str, documents: Sequence[str]) -> set[str]:
+def keys_of_documents(
+    store: RowStore,
+    collection: str,
+    documents: Sequence[str],
+) -> set[str]:
     """Keys of the rows that belong to these documents."""
     document_ids = [node_id("documents", key) for key in documents]
-    return set(scan_values(store, collection, "_key", where=[Term("document", "in", document_ids)]))
+    return set(
+        scan_values(
+            store,
+            collection,
+            "_key",
+            where=[Term("document", "in", document_ids)],
+        )
+    )

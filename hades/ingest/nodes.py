@@ -40,10 +40,19 @@ class NodeRows:
 
 def node_rows(material: Material, corpus: str = "") -> NodeRows:
     """Every node a document gives rise to by itself."""
-    key = document_key(material.source, material.origin, corpus)
+    key = document_key(
+        material.source,
+        material.origin,
+        corpus,
+    )
     facts = _facts(material, corpus)
     is_prose = material.code is None and material.commit is None
-    spoken = detect_language(material.text) if is_prose else ENGLISH
+
+    if is_prose:
+        spoken = detect_language(material.text)
+    else:
+        spoken = ENGLISH
+
     language = {} if spoken == ENGLISH else {"language": spoken}
     document: Row = {
         "_key": key,
@@ -61,17 +70,30 @@ def node_rows(material: Material, corpus: str = "") -> NodeRows:
     }
     rows: dict[str, list[Row]] = {"documents": [document]}
     owner = {"document": node_id("documents", key)}
+
     if material.paper:
         paper_key = content_key("p", material.paper["id"])
         metadata = canonical(material.paper["metadata"])
-        paper = {**material.paper, **owner, "_key": paper_key, "metadata": metadata}
+        paper = {
+            **material.paper,
+            **owner,
+            "_key": paper_key,
+            "metadata": metadata,
+        }
         rows["papers_raw"] = [paper]
+
     if material.code:
-        file = {"_key": content_key("file", key), **owner, "sha256": document["sha256"]}
+        file = {
+            "_key": content_key("file", key),
+            **owner,
+            "sha256": document["sha256"],
+        }
         for name in ("path", "language", "size", "module"):
             file[name] = getattr(material.code, name)
+
         rows["files"] = [file]
         rows["funcs"] = func_rows(material.code, key)
+
     described = {name: value for name, value in document.items() if name != "uri"}
     digest = hashlib.sha256(canonical(described).encode()).hexdigest()
     return NodeRows(key, material.origin, digest, rows)
@@ -86,27 +108,41 @@ def domains_of(material: Material, corpus: str) -> list[str]:
         labels.append("commits")
     if material.code:
         labels.append(material.code.language)
+
     if material.source in (SourceKind.WORKSPACE, SourceKind.DOCUMENTS):
         folder, slash, _ = material.origin.partition("/")
         labels.append(folder if slash and not material.commit else "")
+
     labels += [_FILE_ENDINGS.sub("", corpus), str(material.source)]
     cleaned = (" ".join(label.split())[:_LABEL_CHARACTERS] for label in labels)
     return list(dict.fromkeys(filter(None, cleaned)))
 
 
-def document_key(source: str, origin: str, corpus: str = "") -> str:
+def document_key(
+    source: str,
+    origin: str,
+    corpus: str = "",
+) -> str:
     """The key of a document: its source and the id it came in with.
 
     Paths mean something only within their folder, so there the corpus belongs to the key; ids of
     papers and passages are the same whichever file brings them.
     """
     by_path = source in (SourceKind.WORKSPACE, SourceKind.DOCUMENTS)
-    return content_key("d", str(source), *([corpus] if by_path else []), origin)
+    return content_key(
+        "d",
+        str(source),
+        *([corpus] if by_path else []),
+        origin,
+    )
 
 
 def quarantine_row(rejected: RejectedInput) -> Row:
     """Input that was set aside, as a row."""
-    return {"_key": content_key("q", str(rejected.source), rejected.uri), **vars(rejected)}
+    return {
+        "_key": content_key("q", str(rejected.source), rejected.uri),
+        **vars(rejected),
+    }
 
 
 def func_rows(code: CodeFile, document: str) -> list[Row]:
@@ -134,11 +170,13 @@ def func_keys(document: str, qualified_names: Sequence[str]) -> list[str]:
     and so on.
     """
     counts: Counter[str] = Counter()
+
     keys = []
     for name in qualified_names:
         counts[name] += 1
         suffix = f"-{counts[name]}" if counts[name] > 1 else ""
         keys.append(content_key("f", document, name) + suffix)
+
     return keys
 
 
@@ -149,9 +187,20 @@ def sections_of(facts: JsonObject, length: int) -> list[Section]:
     stored = facts.get("sections")
     if not stored:
         return [Section(0, length, ChunkKind.PROSE)]
+
     sections: list[Section] = []
     for start, end, kind, headings, symbol, *signature in stored:
-        sections.append(Section(start, end, kind, tuple(headings), symbol, *signature))
+        sections.append(
+            Section(
+                start,
+                end,
+                kind,
+                tuple(headings),
+                symbol,
+                *signature,
+            )
+        )
+
     return sections
 
 
@@ -174,9 +223,14 @@ def _facts(material: Material, corpus: str) -> JsonObject:
     if material.code:
         facts["code"] = _code_facts(material.code)
     if material.commit:  # its message names code, not things of the world
-        facts["commit"] = {**material.commit, "corpus": corpus, "prose": []}
+        facts["commit"] = {
+            **material.commit,
+            "corpus": corpus,
+            "prose": [],
+        }
     if material.paper:
         facts["paper"] = {name: material.paper[name] for name in ("id", "authors", "categories")}
+
     return {name: value for name, value in facts.items() if value}
 
 

@@ -95,12 +95,22 @@ def ingest(
     report = IngestReport(str(source.kind))
     if Phase.NODES in phases:
         with _time(report, Phase.NODES):
-            read_nodes(context, source, report, domain, until, only)
+            read_nodes(
+                context,
+                source,
+                report,
+                domain,
+                until,
+                only,
+            )
+
     return work_from_store(context, phases, report)
 
 
 def work_from_store(
-    context: IngestContext, phases: Sequence[Phase], report: IngestReport | None = None
+    context: IngestContext,
+    phases: Sequence[Phase],
+    report: IngestReport | None = None,
 ) -> IngestReport:
     """Run those of the phases that need no source; what was done, added to a report."""
     report = report or IngestReport(str(SourceKind.DOCUMENTS))
@@ -112,6 +122,7 @@ def work_from_store(
         if phase in phases:
             with _time(report, phase):
                 work(context, report)
+
     return report
 
 
@@ -128,37 +139,87 @@ def read_nodes(
     """
     store = context.store
     if source.place:
-        kind, place = str(source.kind), source.place
-        source.corpus = manifest.distinct_corpus(store, kind, source.corpus, place)
-    rights = SourceRights(source.place) if source.place and context.rights else None
+        kind = str(source.kind)
+        place = source.place
+        source.corpus = manifest.distinct_corpus(
+            store,
+            kind,
+            source.corpus,
+            place,
+        )
+
+    if source.place and context.rights:
+        rights = SourceRights(source.place)
+    else:
+        rights = None
+
     readers: dict[str, Readers] = {}
     lost = _lost_rows(context, ("documents", *OWNED_BY_DOCUMENT[1:]))
     read_keys: set[str] = set()
     rejected: list[RejectedInput] = []
     batch: dict[str, NodeRows] = {}
+
     size = 0
     for document in source.read():
         if isinstance(document, RejectedInput):
             rejected.append(document)
             continue
+
         if until is not None and document.created is not None and document.created > until:
             continue
-        node = node_rows(replace(document, domain=domain) if domain else document, source.corpus)
+
+        node = node_rows(
+            replace(document, domain=domain) if domain else document,
+            source.corpus,
+        )
         batch[node.key] = node  # of two of one key the last stays
         read_keys.add(node.key)
+
         if rights is not None:
             readers[node_id("documents", node.key)] = rights.of_material(document)
+
         size += len(document.text)
         if size > BATCH_CHARS:
             keep_rights(context, readers)
-            _write_documents(store, source, list(batch.values()), report, lost)
-            batch, size = {}, 0
-        context.progress(Phase.NODES, len(read_keys), source.total)
+            _write_documents(
+                store,
+                source,
+                list(batch.values()),
+                report,
+                lost,
+            )
+            batch = {}
+            size = 0
+
+        context.progress(
+            Phase.NODES,
+            len(read_keys),
+            source.total,
+        )
+
     keep_rights(context, readers)
-    _write_documents(store, source, list(batch.values()), report, lost)
-    _write_quarantine(store, source, rejected, report, only)
+    _write_documents(
+        store,
+        source,
+        list(batch.values()),
+        report,
+        lost,
+    )
+    _write_quarantine(
+        store,
+        source,
+        rejected,
+        report,
+        only,
+    )
+
     if source.mirrors:
-        known = manifest.keys_of_place(store, str(source.kind), source.place, only)
+        known = manifest.keys_of_place(
+            store,
+            str(source.kind),
+            source.place,
+            only,
+        )
         gone = sorted(known - read_keys)
         report.removed = len(gone)
         remove_documents(store, gone)
@@ -176,33 +237,46 @@ def cut_chunks(context: IngestContext, report: IngestReport) -> None:
     """Phase chunks: cut the documents whose text or cut has changed."""
     store = context.store
     lost = _lost_rows(context, ("doc_chunks",))
-    stale = {
-        key: entry
-        for key, entry in manifest.entries(store).items()
-        if key in lost or entry.phases.get(Phase.CHUNKS) != _chunk_digest(entry.sha256)
-    }
+
+    stale = {}
+    for key, entry in manifest.entries(store).items():
+        if key in lost or entry.phases.get(Phase.CHUNKS) != _chunk_digest(entry.sha256):
+            stale[key] = entry
+
     rows: list[Row] = []
     cut_entries: list[ManifestEntry] = []
     n_done = size = 0
     waiting = list(stale)
+
     for start in range(0, len(stale), _READ_DOCUMENTS):
         keys = waiting[start : start + _READ_DOCUMENTS]
-        documents = store.get("documents", keys, columns=DOCUMENT_COLUMNS).to_pylist()
+        documents = store.get(
+            "documents",
+            keys,
+            columns=DOCUMENT_COLUMNS,
+        ).to_pylist()
         rows += chunk_rows([chunked_text(row) for row in documents], context.tokenizer)
         # None of a document whose row is lost.
         cut_entries += [stale[row["_key"]] for row in documents]
         report.restored += sum(row["_key"] in lost for row in documents)
         n_done += len(keys)
         size += sum(len(row["text"]) for row in documents)
+
         if size > BATCH_CHARS or n_done == len(stale):
             _write_chunks(store, cut_entries, rows, report)
-            rows, cut_entries, size = [], [], 0
+            rows = []
+            cut_entries = []
+            size = 0
+
         context.progress(Phase.CHUNKS, n_done, len(stale))
 
 
 def _embed(context: IngestContext, report: IngestReport) -> None:
     report.embedded = embed_chunks(
-        context.store, context.embedder, context.scratch, context.progress
+        context.store,
+        context.embedder,
+        context.scratch,
+        context.progress,
     )
 
 
@@ -214,12 +288,25 @@ def _lost_rows(context: IngestContext, collections: Sequence[str]) -> set[str]:
 
 
 def _derive(context: IngestContext, report: IngestReport) -> None:
-    counts = manifest.count_derived_rows(context.store) if context.restores else []
+    if context.restores:
+        counts = manifest.count_derived_rows(context.store)
+    else:
+        counts = []
+
     if any(count.stored != count.written for count in counts):
         manifest.forget_derived(context.store)
-    changes = derive_edges(context.store, context.embedder, context.progress)
+
+    changes = derive_edges(
+        context.store,
+        context.embedder,
+        context.progress,
+    )
     report.derived = {
-        name: {"added": change.added, "changed": change.changed, "removed": change.removed}
+        name: {
+            "added": change.added,
+            "changed": change.changed,
+            "removed": change.removed,
+        }
         for name, change in changes.items()
         if change.total
     }
@@ -234,20 +321,52 @@ def _write_documents(
 ) -> None:
     """Write what is new, changed or lost of these documents in one transaction, and count it."""
     known = manifest.entries(store, sorted(document.key for document in documents))
-    new = [document for document in documents if document.key not in known]
-    old = [document for document in documents if document.key in known]
-    changed = [document for document in old if known[document.key].sha256 != document.digest]
-    unchanged = [document for document in old if known[document.key].sha256 == document.digest]
-    restored = [document for document in unchanged if document.key in lost]
+
+    new = []
+    for document in documents:
+        if document.key not in known:
+            new.append(document)
+
+    old = []
+    for document in documents:
+        if document.key in known:
+            old.append(document)
+
+    changed = []
+    for document in old:
+        if known[document.key].sha256 != document.digest:
+            changed.append(document)
+
+    unchanged = []
+    for document in old:
+        if known[document.key].sha256 == document.digest:
+            unchanged.append(document)
+
+    restored = []
+    for document in unchanged:
+        if document.key in lost:
+            restored.append(document)
+
     replaced = [*changed, *restored]
-    moved = [entry for entry in known.values() if entry.place != source.place]
+    moved = []
+    for entry in known.values():
+        if entry.place != source.place:
+            moved.append(entry)
+
     if new or replaced or moved:
         with store.bulk(NAMES) as inside:
             manifest.record(
-                inside, [entry.model_copy(update={"place": source.place}) for entry in moved]
+                inside,
+                [entry.model_copy(update={"place": source.place}) for entry in moved],
             )
             keys = [document.key for document in replaced]
-            _write_nodes(inside, source, [*new, *replaced], keys)
+            _write_nodes(
+                inside,
+                source,
+                [*new, *replaced],
+                keys,
+            )
+
     report.read += len(documents)
     report.new += len(new)
     report.changed += len(changed)
@@ -256,28 +375,49 @@ def _write_documents(
 
 
 def _write_nodes(
-    store: RowStore, source: Source, changed: Sequence[NodeRows], replaced: Sequence[str]
+    store: RowStore,
+    source: Source,
+    changed: Sequence[NodeRows],
+    replaced: Sequence[str],
 ) -> None:
     for collection in ("documents", *OWNED_BY_DOCUMENT[1:]):
         rows_of_documents = (document.rows.get(collection, ()) for document in changed)
-        rows = {row["_key"]: row for row in chain.from_iterable(rows_of_documents)}
+        rows = {}
+        for row in chain.from_iterable(rows_of_documents):
+            rows[row["_key"]] = row
+
         if replaced and collection != "documents":
             old = keys_of_documents(store, collection, replaced)
-            remove_nodes(store, collection, sorted(old.difference(rows)))
+            remove_nodes(
+                store,
+                collection,
+                sorted(old.difference(rows)),
+            )
+
         if rows:
             store.upsert(collection, as_table(collection, list(rows.values())))
-    stated = {"source": str(source.kind), "corpus": source.corpus, "place": source.place}
-    entries = [
-        ManifestEntry(
-            key=document.key,
-            document=node_id("documents", document.key),
-            origin=document.origin,
-            sha256=document.digest,
-            phases={"nodes": document.digest, manifest.ROWS: _rows_written(document)},
-            **stated,
+
+    stated = {
+        "source": str(source.kind),
+        "corpus": source.corpus,
+        "place": source.place,
+    }
+    entries = []
+    for document in changed:
+        entries.append(
+            ManifestEntry(
+                key=document.key,
+                document=node_id("documents", document.key),
+                origin=document.origin,
+                sha256=document.digest,
+                phases={
+                    "nodes": document.digest,
+                    manifest.ROWS: _rows_written(document),
+                },
+                **stated,
+            )
         )
-        for document in changed
-    ]
+
     manifest.record(store, entries)
 
 
@@ -296,15 +436,24 @@ def _write_quarantine(
     """Set aside what could not be used; what the same source set aside before and now reads well is
     cleared.
     """
-    rows = {row["_key"]: {**row, "corpus": source.corpus} for row in map(quarantine_row, rejected)}
+    rows = {}
+    for row in map(quarantine_row, rejected):
+        rows[row["_key"]] = {**row, "corpus": source.corpus}
+
     report.quarantined.update(str(rejection.reason) for rejection in rejected)
     report.set_aside += [
-        {"uri": rejection.uri, "reason": str(rejection.reason), "detail": rejection.detail}
+        {
+            "uri": rejection.uri,
+            "reason": str(rejection.reason),
+            "detail": rejection.detail,
+        }
         for rejection in rejected[:MAX_LISTED]
     ]
     where = [Term("source", "==", str(source.kind)), Term("corpus", "==", source.corpus)]
+
     if only is not None:
         where.append(Term("uri", "in", sorted(only)))
+
     with store.bulk(["quarantine"]) as inside:
         inside.delete("quarantine", where=where)
         if rows:
@@ -312,28 +461,49 @@ def _write_quarantine(
 
 
 def _write_chunks(
-    store: GraphStore, batch: Sequence[ManifestEntry], rows: Sequence[Row], report: IngestReport
+    store: GraphStore,
+    batch: Sequence[ManifestEntry],
+    rows: Sequence[Row],
+    report: IngestReport,
 ) -> None:
     """Write the chunks of some documents in one transaction; those they had and have no longer go.
 
     A chunk of an unchanged text keeps its vector.
     """
     with store.bulk(NAMES) as inside:
-        old = keys_of_documents(inside, "doc_chunks", [entry.key for entry in batch])
+        old = keys_of_documents(
+            inside,
+            "doc_chunks",
+            [entry.key for entry in batch],
+        )
         new = {row["_key"] for row in rows}
-        remove_nodes(inside, "doc_chunks", sorted(old - new))
+        remove_nodes(
+            inside,
+            "doc_chunks",
+            sorted(old - new),
+        )
+
         if rows:
             inside.upsert(
-                "doc_chunks", as_table("doc_chunks", _with_vectors(inside, rows, sorted(old & new)))
+                "doc_chunks",
+                as_table("doc_chunks", _with_vectors(inside, rows, sorted(old & new))),
             )
+
         counts = Counter(row["document"] for row in rows)
-        manifest.record(inside, [_cut_entry(entry, counts[entry.document]) for entry in batch])
+        manifest.record(
+            inside,
+            [_cut_entry(entry, counts[entry.document]) for entry in batch],
+        )
+
     report.chunks += len(rows)
 
 
 def _cut_entry(entry: ManifestEntry, chunks_written: int) -> ManifestEntry:
     """The entry of a document that was cut into this number of chunks."""
-    rows = {**entry.phases.get(manifest.ROWS, {}), "doc_chunks": chunks_written}
+    rows = {
+        **entry.phases.get(manifest.ROWS, {}),
+        "doc_chunks": chunks_written,
+    }
     phases = {
         **entry.phases,
         str(Phase.CHUNKS): _chunk_digest(entry.sha256),
@@ -342,16 +512,37 @@ def _cut_entry(entry: ManifestEntry, chunks_written: int) -> ManifestEntry:
     return entry.model_copy(update={"phases": phases})
 
 
-def _with_vectors(store: RowStore, rows: Sequence[Row], kept_keys: Sequence[str]) -> list[Row]:
-    stored = store.get("doc_chunks", kept_keys, columns=["_key", "sha256", *_VECTOR]).to_pylist()
-    stored_rows = {(row["_key"], row["sha256"]): row for row in stored}
+def _with_vectors(
+    store: RowStore,
+    rows: Sequence[Row],
+    kept_keys: Sequence[str],
+) -> list[Row]:
+    stored = store.get(
+        "doc_chunks",
+        kept_keys,
+        columns=["_key", "sha256", *_VECTOR],
+    ).to_pylist()
+    stored_rows = {}
+    for row in stored:
+        stored_rows[(row["_key"], row["sha256"])] = row
+
     missing = dict.fromkeys(_VECTOR)
-    return [{**row, **stored_rows.get((row["_key"], row["sha256"]), missing)} for row in rows]
+    return [
+        {
+            **row,
+            **stored_rows.get((row["_key"], row["sha256"]), missing),
+        }
+        for row in rows
+    ]
 
 
 def _chunk_digest(content: str) -> str:
     """What the phase chunks works from, by the hash of what the source said of a document."""
-    return digest_of(content, chunks.CHUNKER_VERSION, chunks.MAX_TOKENS)
+    return digest_of(
+        content,
+        chunks.CHUNKER_VERSION,
+        chunks.MAX_TOKENS,
+    )
 
 
 @contextmanager

@@ -29,7 +29,11 @@ class Rule(NamedTuple):
     readers: Readers
 
 
-def read_rules(stated: Mapping[str, Any], folder: Path, where: str) -> list[Rule]:
+def read_rules(
+    stated: Mapping[str, Any],
+    folder: Path,
+    where: str,
+) -> list[Rule]:
     """The rules of a mapping of patterns to readers; the last one that fits a file counts."""
     rules = []
     for pattern, names in stated.items():
@@ -38,12 +42,21 @@ def read_rules(stated: Mapping[str, Any], folder: Path, where: str) -> list[Rule
                 f"{where}: {pattern!r} is no pattern of paths; write one as in .gitignore, "
                 "such as hr/ or '*.xlsx'"
             )
+
         if not isinstance(names, str | list | tuple):
             raise RightsError(
                 f"{where}: {pattern} has {names!r} as readers; expected public, a name or a list "
                 "of names such as [hr, user:anna]"
             )
-        rules.append(Rule(folder, GitIgnoreSpec.from_lines([pattern]), split_names(names)))
+
+        rules.append(
+            Rule(
+                folder,
+                GitIgnoreSpec.from_lines([pattern]),
+                split_names(names),
+            )
+        )
+
     return rules
 
 
@@ -53,6 +66,7 @@ def readers_by(rules: Iterable[Rule], path: Path) -> Readers:
     for rule in rules:
         if rule.pattern.match_file(path.relative_to(rule.folder).as_posix()):
             readers = rule.readers
+
     return readers
 
 
@@ -60,13 +74,16 @@ def split_names(value: Any) -> Readers:
     """Names of readers as sources write them: a list, JSON, or text with commas."""
     if value is None:
         return NOBODY
+
     if isinstance(value, str) and value.lstrip().startswith("["):
         try:
             value = json.loads(value)
         except ValueError:
             raise RightsError(f"{value[:80]!r} is no JSON list of readers; correct it") from None
+
     if isinstance(value, str):
         return reader_names(_SEPARATOR.split(value))
+
     return reader_names(value if isinstance(value, list | tuple) else [value])
 
 
@@ -74,9 +91,11 @@ def readers_of_row(row: Mapping[str, Any], columns: Sequence[str]) -> Readers | 
     """Whom the columns of a row name; None where no column does so for the source."""
     if not columns:
         return None
+
     names: set[str] = set()
     for column in columns:
         names.update(split_names(row.get(column)))
+
     return reader_names(names)
 
 
@@ -97,8 +116,10 @@ class SourceRights:
         """
         if material.commit is None:
             return self.of_origin(material.origin)
+
         for folder in (self._root, *map(self._folder_of, _paths_of(material.commit))):
             self._rules_for(folder)
+
         return NOBODY if self.states_some else PUBLIC
 
     @property
@@ -113,12 +134,14 @@ class SourceRights:
             return NOBODY
         if self._synced is not None:
             return self._synced.get(path, PUBLIC)
+
         return readers_by(self._rules_for(self._folder_of(path)), self._root / path)
 
     def _path_of(self, origin: str) -> str:
         path = origin
         while "#" in path and not (self._root / path).is_file():
             path = path.rpartition("#")[0]
+
         return path if (self._root / path).is_file() else origin
 
     def _folder_of(self, path: str) -> Path:
@@ -127,8 +150,13 @@ class SourceRights:
     def _rules_for(self, folder: Path) -> list[Rule]:
         """The rules of a folder, those of the folders above it first."""
         if folder not in self._by_folder:
-            above = [] if folder == folder.parent else self._rules_for(folder.parent)
+            if folder == folder.parent:
+                above = []
+            else:
+                above = self._rules_for(folder.parent)
+
             self._by_folder[folder] = [*above, *_rules_in(folder)]
+
         return self._by_folder[folder]
 
 
@@ -144,11 +172,13 @@ def _rules_in(folder: Path) -> list[Rule]:
             f"{file} cannot be read ({problem}), so nothing was changed; write `pattern: readers` "
             "a line, a pattern that begins with * in quotes"
         ) from None
+
     if not isinstance(stated, dict):
         raise RightsError(
             f"{file} holds no mapping, so nothing was changed; write `pattern: readers` a line, "
             "such as `hr/: [hr, user:anna]`"
         )
+
     return read_rules(stated, folder, str(file))
 
 

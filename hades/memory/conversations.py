@@ -64,11 +64,13 @@ def people_of(users: bytes | None) -> dict[str, str]:
         listed = orjson.loads(users or b"[]")
     except orjson.JSONDecodeError:
         return {}
+
     people = {}
     for row in listed if isinstance(listed, list) else ():
         if isinstance(row, Mapping) and "id" in row:
             name = _profile_name(row.get("profile")) or row.get("name") or row["id"]
             people[str(row["id"])] = str(name)
+
     return people
 
 
@@ -76,22 +78,36 @@ def plain_message(message: Message, people: Mapping[str, str]) -> JsonObject:
     """The message with its speaker by name and its text as people read it; a notice, such as a
     join, has no text.
     """
-    user, profile = str(message.get("user") or ""), _profile_name(message.get("user_profile"))
+    user = str(message.get("user") or "")
+    profile = _profile_name(message.get("user_profile"))
     names = (profile, people.get(user), message.get("username"), user)
     speaker = next(filter(None, names), "unknown")
     is_notice = str(message.get("subtype") or "").endswith(_NOTICES)
-    text = "" if is_notice else _plain_text(str(message.get("text") or ""), people)
-    return {"speaker": str(speaker), "text": text, "ts": message["ts"], "id": message["ts"]}
+
+    if is_notice:
+        text = ""
+    else:
+        text = _plain_text(str(message.get("text") or ""), people)
+
+    return {
+        "speaker": str(speaker),
+        "text": text,
+        "ts": message["ts"],
+        "id": message["ts"],
+    }
 
 
 def _profile_name(profile: Any) -> str:
     names = ("real_name", "display_name", "name")
-    return _first_value(profile, names, "").strip() if isinstance(profile, Mapping) else ""
+    if isinstance(profile, Mapping):
+        return _first_value(profile, names, "").strip()
+    return ""
 
 
 def _plain_text(text: str, people: Mapping[str, str]) -> str:
     text = _PERSON.sub(
-        lambda mention: f"@{people.get(mention[1]) or mention[2] or mention[1]}", text
+        lambda mention: f"@{people.get(mention[1]) or mention[2] or mention[1]}",
+        text,
     )
     text = _CHANNEL.sub(r"#\1", text)
     text = _PLAIN_LINK.sub(r"\1", _LABELLED.sub(r"\2 (\1)", text))
@@ -151,8 +167,10 @@ def read_conversation(path: Path) -> list[Turn]:
         raise MemoryRefused(
             f"{path} cannot be read: {problem}; give a chat log: {_FORMS}"
         ) from None
+
     if not any(turn.text for turn in turns):
         raise MemoryRefused(f"{path} holds no turns with text; give {_FORMS}")
+
     return turns
 
 
@@ -175,6 +193,7 @@ def _read_files(path: Path) -> dict[str, bytes]:
             for name in archive.namelist():
                 if PurePosixPath(name).suffix in _SUFFIXES:
                     contents[name] = archive.read(name)
+
     return dict(sorted(contents.items()))
 
 
@@ -182,10 +201,12 @@ def _turns_of_files(files: Mapping[str, bytes]) -> Iterator[Turn]:
     """Each file by itself; the session says which file it was."""
     users = [name for name in files if PurePosixPath(name).name == "users.json"]
     people = people_of(files[users[0]] if users else None)
+
     for name, content in files.items():
         place = PurePosixPath(name)
         if place.suffix == ".json" and place.stem in LISTS:
             continue
+
         inner = " ".join([*place.parts[:-1], place.stem])
         for turn in _parse_turns(_parse(content, name), inner, people):
             if turn.session.startswith(inner):
@@ -197,6 +218,7 @@ def _turns_of_files(files: Mapping[str, bytes]) -> Iterator[Turn]:
 def _parse(content: bytes, where: str) -> Any:
     with suppress(orjson.JSONDecodeError):
         return orjson.loads(content)
+
     rows = []
     for number, line in enumerate(content.splitlines(), 1):
         if line.strip():
@@ -206,18 +228,30 @@ def _parse(content: bytes, where: str) -> Any:
                 raise MemoryRefused(
                     f"{where}, line {number} is not JSON: {error}; fix the line or remove it"
                 ) from None
+
     return rows
 
 
-def _parse_turns(parsed: Any, name: str, people: Mapping[str, str] | None = None) -> Iterator[Turn]:
+def _parse_turns(
+    parsed: Any,
+    name: str,
+    people: Mapping[str, str] | None = None,
+) -> Iterator[Turn]:
     if isinstance(parsed, Mapping):
         yield from _turns_of_conversation(parsed, _title(parsed, name))
     elif isinstance(parsed, list):
-        objects = [entry for entry in parsed if isinstance(entry, Mapping)]
+        objects = []
+        for entry in parsed:
+            if isinstance(entry, Mapping):
+                objects.append(entry)
+
         if any(map(_sessions, objects)):
             yield from _turns_of_conversations(objects)
         elif parsed and len(objects) == len(parsed) and all(map(is_slack, objects)):
-            messages = [plain_message(message, people or {}) for message in objects]
+            messages = []
+            for message in objects:
+                messages.append(plain_message(message, people or {}))
+
             yield from _turns_of_messages(messages, name.removesuffix(".json"))
         else:
             yield from _turns_of_messages(parsed, "")
@@ -228,8 +262,13 @@ def _turns_of_conversations(conversations: Sequence[Message]) -> Iterator[Turn]:
     titled = []
     for number, conversation in enumerate(conversations, 1):
         title = _title(conversation, f"conversation {number}")
-        identity = _first_value(conversation, ("conversation_id", *_ID), number)
+        identity = _first_value(
+            conversation,
+            ("conversation_id", *_ID),
+            number,
+        )
         titled.append((title, identity, conversation))
+
     often = Counter(title for title, _, _ in titled)
     for title, identity, conversation in titled:
         name = title if often[title] == 1 else f"{title} {identity}"
@@ -237,10 +276,18 @@ def _turns_of_conversations(conversations: Sequence[Message]) -> Iterator[Turn]:
 
 
 def _title(record: Message, fallback: str) -> str:
-    return _first_value(record, ("title", "name", "sample_id", "uuid"), fallback)
+    return _first_value(
+        record,
+        ("title", "name", "sample_id", "uuid"),
+        fallback,
+    )
 
 
-def _first_value(record: Message, names: Sequence[str], fallback: object) -> str:
+def _first_value(
+    record: Message,
+    names: Sequence[str],
+    fallback: object,
+) -> str:
     return str(next((record[name] for name in names if record.get(name)), fallback))
 
 
@@ -249,6 +296,7 @@ def _turns_of_conversation(conversation: Message, title: str) -> Iterator[Turn]:
     parts = _sessions(conversation)
     if not parts:
         yield from _turns_of_messages([conversation], "")
+
     for part, messages in parts:
         yield from _turns_of_messages(messages, title + part)
 
@@ -257,17 +305,24 @@ def _sessions(conversation: Message) -> list[tuple[str, Sequence[Any]]]:
     """The messages of a conversation of any form by session; nothing where it has no messages."""
     if isinstance(conversation.get("mapping"), Mapping):
         return [("", _shown_branch(conversation))]
+
     for name in ("chat_messages", "messages"):
         if isinstance(conversation.get(name), list):
             return [("", conversation[name])]
+
     inner = conversation.get("conversation")
     inner = inner if isinstance(inner, Mapping) else conversation
     numbers = sorted(int(match[1]) for match in map(_LOCOMO_SESSION.match, inner) if match)
+
     parts: list[tuple[str, Sequence[Any]]] = []
     for number in numbers:
         at = {"date_time": inner.get(f"session_{number}_date_time")}
-        messages = [{**at, **message} for message in inner[f"session_{number}"]]
+        messages = []
+        for message in inner[f"session_{number}"]:
+            messages.append({**at, **message})
+
         parts.append((f" session {number}", messages))
+
     return parts
 
 
@@ -276,15 +331,25 @@ def _shown_branch(conversation: Message) -> list[Any]:
     nodes = conversation["mapping"]
     if not all(isinstance(node, Mapping) for node in nodes.values()):
         raise MemoryRefused("a node of `mapping` is no object; expected a message with its parent")
+
     leaves = (key for key, node in nodes.items() if not node.get("children"))
     key = conversation.get("current_node") or next(leaves, None)
-    branch, visited = [], set()
+    branch = []
+    visited = set()
+
     while key in nodes and key not in visited:
         visited.add(key)
         message = nodes[key].get("message")
         if message is not None:
-            branch.append({**message, "role": (message.get("author") or {}).get("role")})
+            branch.append(
+                {
+                    **message,
+                    "role": (message.get("author") or {}).get("role"),
+                }
+            )
+
         key = nodes[key].get("parent")
+
     return [message for message in reversed(branch) if message["role"] in ("user", "assistant")]
 
 
@@ -295,6 +360,7 @@ def _turns_of_messages(messages: Sequence[Any], session: str) -> Iterator[Turn]:
             raise MemoryRefused(
                 f"a message is {str(message)[:60]!r}; expected an object with a role and a content"
             )
+
         values = (message.get(name) for name in _SESSION)
         parts = dict.fromkeys(str(value) for value in values if isinstance(value, str | int))
         place = session or " ".join(parts) or "1"
@@ -319,6 +385,7 @@ def _speaker(message: Message) -> str:
             value = value.get("name") or value.get("role")
         if isinstance(value, str) and value.strip():
             return value.strip()
+
     return "unknown"
 
 
@@ -327,23 +394,34 @@ def _text_of(value: Any) -> str:
         return value.strip()
     if isinstance(value, Mapping):
         return _text_of(value.get("parts") or value.get("text"))
+
     if isinstance(value, list):
-        parts = [_text_of(part) for part in value if isinstance(part, str | Mapping)]
+        parts = []
+        for part in value:
+            if isinstance(part, str | Mapping):
+                parts.append(_text_of(part))
+
         return "\n".join(filter(None, parts))
+
     return ""
 
 
 def _parse_time(message: Message) -> datetime | None:
-    value = next((message[name] for name in _TIME if message.get(name) not in (None, "")), None)
+    value = next(
+        (message[name] for name in _TIME if message.get(name) not in (None, "")),
+        None,
+    )
     if isinstance(value, int | float) and not isinstance(value, bool):
         return datetime.fromtimestamp(value / 1000 if value > _MILLISECONDS else value, UTC)
     if not isinstance(value, str):
         return None
     if _SECONDS.match(value.strip()):
         return datetime.fromtimestamp(float(value), UTC)
+
     for form in _TIME_FORMATS:
         with suppress(ValueError):
             return datetime.strptime(value.strip(), form).replace(tzinfo=UTC)
+
     return parse_moment(value)
 
 
@@ -354,7 +432,11 @@ _LONGEST_PART = 120
 
 
 def ingest_conversation(
-    memory: Memory, path: Path, name: str | None = None, *, who: str = ""
+    memory: Memory,
+    path: Path,
+    name: str | None = None,
+    *,
+    who: str = "",
 ) -> JsonObject:
     """Put the turns of a chat log into memory and say what that did; only new and changed turns are
     written.
@@ -368,14 +450,29 @@ def ingest_conversation(
     prefix = f"{PREFIX}{_topic_part(name or path.name.split('.')[0])}/"
     topics = [f"{prefix}{_topic_part(turn.session)}/{turn.number:05d}" for turn in spoken]
     # Also what a wrong clock dated.
-    known_states = states_at(memory.store, map(topic_key, topics), Mask(as_of=NEWEST), NEWEST)
-    known = {state.topic: state.content for state in known_states}
+    known_states = states_at(
+        memory.store,
+        map(topic_key, topics),
+        Mask(as_of=NEWEST),
+        NEWEST,
+    )
+
+    known = {}
+    for state in known_states:
+        known[state.topic] = state.content
+
     fresh = []
     for topic, turn in zip(topics, spoken, strict=True):
         if known.get(topic) != _turn_content(turn):
             fresh.append(_turn_state(topic, turn, path))
+
     for start in range(0, len(fresh), _RUN):
-        memory.add_many(fresh[start : start + _RUN], who=who, why=f"read from {path.name}")
+        memory.add_many(
+            fresh[start : start + _RUN],
+            who=who,
+            why=f"read from {path.name}",
+        )
+
     added = {state.topic for state in fresh}.difference(known)
     _link_turns(memory, topics, added, who)
     return {
@@ -410,15 +507,32 @@ def _turn_content(turn: Turn) -> str:
     return f"{turn.speaker}: {turn.text}"
 
 
-def _link_turns(memory: Memory, topics: Sequence[str], added: set[str], who: str) -> None:
+def _link_turns(
+    memory: Memory,
+    topics: Sequence[str],
+    added: set[str],
+    who: str,
+) -> None:
     """Join each new turn to the one before it in its session."""
     edges = []
     for previous, topic in pairwise(topics):
         is_same_session = topic.rpartition("/")[0] == previous.rpartition("/")[0]
         if topic in added and is_same_session:
-            edges.append(NewEdge(topic, previous, FOLLOWS, MemoryEdgeKind.TEMPORAL))
+            edges.append(
+                NewEdge(
+                    topic,
+                    previous,
+                    FOLLOWS,
+                    MemoryEdgeKind.TEMPORAL,
+                )
+            )
+
     for start in range(0, len(edges), _RUN):
-        memory.link_many(edges[start : start + _RUN], who=who, why="turns of one session")
+        memory.link_many(
+            edges[start : start + _RUN],
+            who=who,
+            why="turns of one session",
+        )
 
 
 def _topic_part(name: str) -> str:

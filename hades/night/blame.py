@@ -41,7 +41,12 @@ _STOPS = (".", "!", "?", "。")
 Report = dict[str, Any]
 
 
-def blame(home: Path, question: str, tools: Tools, sources: Sequence[SourceSpec] = ()) -> Report:
+def blame(
+    home: Path,
+    question: str,
+    tools: Tools,
+    sources: Sequence[SourceSpec] = (),
+) -> Report:
     """Since which night the answer is what it is, and by what.
 
     `certainty` is `asked` where the snapshots on both sides of the change were asked; `text` where
@@ -49,21 +54,29 @@ def blame(home: Path, question: str, tools: Tools, sources: Sequence[SourceSpec]
     fits the question better than the one that answers now; `unknown` where nothing older is kept.
     """
     moves = moves_of(home)
-    kept_moves = [move for move in moves if (root_of(home) / move.snapshot).is_dir()]
+
+    kept_moves = []
+    for move in moves:
+        if (root_of(home) / move.snapshot).is_dir():
+            kept_moves.append(move)
+
     if not kept_moves:
         raise NothingPublished("nothing is published that could be asked; run `hades build`")
     if tools.embedder is not None:
         tools = replace(tools, embedder=RememberingEmbedder(tools.embedder))
+
     walk = _Walk(home, question, tools, kept_moves)
     first, former = walk.find_boundary()
     if former is not None:
         report = _explain_asked(walk, moves, former, first)
     else:
         report = _explain_by_texts(walk, moves, kept_moves[first])
+
     report["setting"] = _changed_setting(walk, kept_moves[first:])
     report["git"] = None
     if report["document"] is not None:
         report["git"] = _find_commit(sources, report["document"])
+
     return {
         "question": question,
         "answer": _excerpt(walk.now.text),
@@ -99,6 +112,7 @@ class _Walk:
                     self.answers[snapshot] = self.ask(view, self.tools)
             except SnapshotError:
                 self.answers[snapshot] = None
+
         return self.answers[snapshot]
 
     def ask(self, view: GraphView, tools: Tools) -> StandingAnswer:
@@ -111,6 +125,7 @@ class _Walk:
         answer = self.answer(len(self.kept_moves) - 1)
         if answer is None:
             raise SnapshotError("the snapshot that serves cannot be read; run `hades doctor`")
+
         return answer
 
     @cached_property
@@ -128,9 +143,14 @@ class _Walk:
         """The sentence that fits the question best, by its vector and the words they share."""
         if self.tools.embedder is None or not sentences:
             return next(iter(sentences), "")
+
         vectors = self.tools.embedder.embed([self.question, *sentences])
         stems = _stems(self.question)
-        shares = [len(stems & _stems(text)) / max(1, len(stems)) for text in sentences]
+
+        shares = []
+        for text in sentences:
+            shares.append(len(stems & _stems(text)) / max(1, len(stems)))
+
         return sentences[int(np.argmax(vectors[1:] @ vectors[0] + np.array(shares)))]
 
     @cached_property
@@ -147,11 +167,14 @@ class _Walk:
         """Whether a snapshot answers as the newest one does: the same by the rule of standing
         questions, or by a passage of the same document with the sentence that answers.
         """
-        answer, now = self.answer(place), self.now
+        answer = self.answer(place)
+        now = self.now
+
         if answer is None or answer.says_the_same(now):
             return answer is not None
         if answer.source is None or now.source is None:
             return False
+
         is_there = _word_text(self.key) in _word_text(answer.source.text)
         return is_there and answer.source.document == now.source.document
 
@@ -160,32 +183,47 @@ class _Walk:
         snapshot has it. Steps back double, then halve: an answer that came, went and came back
         between two steps is taken for one that stayed.
         """
-        same, step = len(self.kept_moves) - 1, 1
+        same = len(self.kept_moves) - 1
+        step = 1
         differing = -1
+
         while same > 0:
             place = max(0, same - step)
             if not self.is_same(place):
                 differing = place
                 break
-            same, step = place, 2 * step
+
+            same = place
+            step = 2 * step
+
         if differing < 0:
             return same, None
+
         while same - differing > 1:
             middle = (same + differing) // 2
             if self.is_same(middle):
                 same = middle
             else:
                 differing = middle
+
         return same, differing
 
 
-def _explain_asked(walk: _Walk, moves: Sequence[Move], former: int, first: int) -> Report:
+def _explain_asked(
+    walk: _Walk,
+    moves: Sequence[Move],
+    former: int,
+    first: int,
+) -> Report:
     """The change between two snapshots that were asked."""
-    older, newer = walk.kept_moves[former], walk.kept_moves[first]
-    old, new = walk.answer(former), walk.answer(first)
+    older = walk.kept_moves[former]
+    newer = walk.kept_moves[first]
+    old = walk.answer(former)
+    new = walk.answer(first)
     between = list(moves[moves.index(older) + 1 : moves.index(newer) + 1])
     causes: list[dict[str, str]] = []
     old_text: tuple[str, ...] = ()
+
     if old is not None and new is not None:
         old_text = old.text
         root = root_of(walk.home)
@@ -196,7 +234,12 @@ def _explain_asked(walk: _Walk, moves: Sequence[Move], former: int, first: int) 
             changes = GraphChanges(old_view, new_view)
             asker = Asker(walk.question, walk.tools, old_view, new_view)
             causes = changes.find_causes(asker, old, new)
-    names = [cause["subject"] for cause in causes if cause["kind"] == "document"]
+
+    names = []
+    for cause in causes:
+        if cause["kind"] == "document":
+            names.append(cause["subject"])
+
     hit = _last_change(walk, between, names)
     move = hit[0] if hit is not None else newer
     return {
@@ -211,7 +254,9 @@ def _explain_asked(walk: _Walk, moves: Sequence[Move], former: int, first: int) 
 
 
 def _last_change(
-    walk: _Walk, moves: Sequence[Move], names: Sequence[str]
+    walk: _Walk,
+    moves: Sequence[Move],
+    names: Sequence[str],
 ) -> tuple[Move, DocumentChange] | None:
     """The newest move that brought the answer's sentence into one of the documents, else the newest
     that changed one of them.
@@ -220,9 +265,11 @@ def _last_change(
     for move in reversed(moves):
         rows = {row.name: row for row in walk.changes(move) if row.name in names}
         changed += [(move, rows[name]) for name in names if name in rows]
+
     for move, row in changed:
         if _brought(row, walk.key):
             return move, row
+
     return changed[0] if changed else None
 
 
@@ -237,7 +284,11 @@ def _brought(row: DocumentChange, sentence: str) -> bool:
     return bool(words.strip()) and any(words in _word_text(came) for came in row.came)
 
 
-def _explain_by_texts(walk: _Walk, moves: Sequence[Move], oldest: Move) -> Report:
+def _explain_by_texts(
+    walk: _Walk,
+    moves: Sequence[Move],
+    oldest: Move,
+) -> Report:
     """Where every kept snapshot has the answer: the night that brought its sentence."""
     source = walk.now.source
     older_moves = list(moves[: moves.index(oldest) + 1])
@@ -251,11 +302,14 @@ def _explain_by_texts(walk: _Walk, moves: Sequence[Move], oldest: Move) -> Repor
         "document": None,
         "settings_of_night": [],
     }
+
     if source is None:
         return report
+
     hit = _walk_back(walk, older_moves, source)
     if hit is None:
         return report
+
     move, row, certainty = hit
     described = _describe_change(walk, row)
     sentence = f"{row.name} was {row.change}"
@@ -264,29 +318,44 @@ def _explain_by_texts(walk: _Walk, moves: Sequence[Move], oldest: Move) -> Repor
         "night": _night(move),
         "not_before": move.day,
         "before": described["before"],
-        "causes": [{"kind": "document", "subject": row.name, "sentence": sentence}],
+        "causes": [
+            {
+                "kind": "document",
+                "subject": row.name,
+                "sentence": sentence,
+            }
+        ],
         "document": described,
         "settings_of_night": _settings_between(moves, move),
     }
 
 
 def _walk_back(
-    walk: _Walk, moves: Sequence[Move], source: CitedPassage
+    walk: _Walk,
+    moves: Sequence[Move],
+    source: CitedPassage,
 ) -> tuple[Move, DocumentChange, str] | None:
     """The newest change that brought the answer's sentence, or took away one that fits better."""
     document = source.document_id
     for move in reversed(moves):
         rows = walk.changes(move)
-        brought = [row for row in rows if row.document == document and _brought(row, walk.key)]
+        brought = []
+        for row in rows:
+            if row.document == document and _brought(row, walk.key):
+                brought.append(row)
+
         if brought:
             former = former_of(brought[0], rows)
             if former is None:
                 return move, brought[0], "text"
+
             document = former.document
             continue
+
         former_row = _better_gone(walk, [row for row in rows if row.document != document])
         if former_row is not None:
             return move, former_row, "likely"
+
     return None
 
 
@@ -297,12 +366,15 @@ def _better_gone(walk: _Walk, rows: Sequence[DocumentChange]) -> DocumentChange 
     stems = _stems(walk.question)
     answered = stems & _stems(walk.key)
     came = set(chain.from_iterable(row.came for row in rows))
+
     texts = []
     for row in rows:
         gone = [sentence for sentence in row.gone if sentence not in came]  # it only moved
         texts += [(sentence, row) for sentence in gone if answered <= stems & _stems(sentence)]
+
     if walk.tools.embedder is None or not answered or not texts:
         return None
+
     vectors = walk.tools.embedder.embed(
         [walk.question, walk.key, *(sentence for sentence, _ in texts)]
     )
@@ -310,8 +382,10 @@ def _better_gone(walk: _Walk, rows: Sequence[DocumentChange]) -> DocumentChange 
     best = int(np.argmax(nearness[1:]))
     sentence, row = texts[best]
     has_more = len(stems & _stems(sentence)) > len(answered)
+
     if not has_more and nearness[1 + best] < nearness[0] + _NEARER:
         return None
+
     return replace(row, gone=(sentence,))
 
 
@@ -323,7 +397,11 @@ def _date_sentences(walk: _Walk, moves: Sequence[Move]) -> list[dict[str, str]]:
     """The sentences of the answer, each with the day that brought it into its document; an empty
     day where that was before everything that is kept.
     """
-    document = "" if walk.now.source is None else walk.now.source.document_id
+    if walk.now.source is None:
+        document = ""
+    else:
+        document = walk.now.source.document_id
+
     days: dict[str, str] = {}
     for move in reversed(moves):
         rows = walk.changes(move)
@@ -332,15 +410,27 @@ def _date_sentences(walk: _Walk, moves: Sequence[Move]) -> list[dict[str, str]]:
             if former is not None:
                 document = former.document
                 continue
+
             for part in walk.parts:
                 if part not in days and _brought(row, part):
                     days[part] = move.day
-    return [{"text": _excerpt((part,)), "day": days.get(part, "")} for part in walk.parts]
+
+    return [
+        {
+            "text": _excerpt((part,)),
+            "day": days.get(part, ""),
+        }
+        for part in walk.parts
+    ]
 
 
 def _names_of_source(walk: _Walk, moves: Sequence[Move]) -> list[dict[str, str]]:
     """The names that the answer's document had before, newest first, with the last day of each."""
-    document = "" if walk.now.source is None else walk.now.source.document_id
+    if walk.now.source is None:
+        document = ""
+    else:
+        document = walk.now.source.document_id
+
     names = []
     for move in reversed(moves):
         rows = walk.changes(move)
@@ -348,21 +438,37 @@ def _names_of_source(walk: _Walk, moves: Sequence[Move]) -> list[dict[str, str]]
             former = former_of(row, rows)
             if former is not None:
                 document = former.document
-                names.append({"name": former.name, "until": move.day})
+                names.append(
+                    {
+                        "name": former.name,
+                        "until": move.day,
+                    }
+                )
+
     return names
 
 
-def _describe_change(walk: _Walk, row: DocumentChange, old_answer: Sequence[str] = ()) -> Report:
+def _describe_change(
+    walk: _Walk,
+    row: DocumentChange,
+    old_answer: Sequence[str] = (),
+) -> Report:
     """A document's change with the sentence that answers and the one that it replaced."""
     came = [text for text in row.came if _word_text(walk.key) in _word_text(text)]
-    shown = walk.key if row.change == "removed" else next(iter(came or row.came), "")
+    if row.change == "removed":
+        shown = walk.key
+    else:
+        shown = next(iter(came or row.came), "")
+
     old_text = _word_text(" ".join(old_answer))
     former = walk.nearest([text for text in row.gone if _word_text(text) in old_text])
     if not former and row.change == "changed":
         former = max(row.gone, key=lambda text: _share(text, shown), default="")
         former = former if _share(former, shown) >= _ALIKE else ""
+
     if not former and not came:
         former = walk.nearest(row.gone)
+
     return {
         "id": row.document,
         "name": row.name,
@@ -379,21 +485,39 @@ def _find_commit(sources: Sequence[SourceSpec], document: Report) -> Report | No
         folder = root if root.is_dir() else root.parent
         path = folder / document["name"]
         commit = None
+
         if path.resolve().is_relative_to(folder) and path.parent.is_dir():
             commit = blame_sentence(path, document["now"])
+
         if commit is not None:
             subject = commit.message.partition("\n")[0]
             at = iso(commit.at)
-            return {"commit": commit.id, "at": at, "author": commit.author, "subject": subject}
+            return {
+                "commit": commit.id,
+                "at": at,
+                "author": commit.author,
+                "subject": subject,
+            }
+
     return None
 
 
 def _share(first: str, second: str) -> float:
-    return SequenceMatcher(None, first.split(), second.split(), autojunk=False).ratio()
+    return SequenceMatcher(
+        None,
+        first.split(),
+        second.split(),
+        autojunk=False,
+    ).ratio()
 
 
 def _night(move: Move) -> dict[str, str]:
-    return {"at": move.at, "day": move.day, "snapshot": move.snapshot, "act": move.act}
+    return {
+        "at": move.at,
+        "day": move.day,
+        "snapshot": move.snapshot,
+        "act": move.act,
+    }
 
 
 def _settings_between(moves: Sequence[Move], move: Move) -> list[str]:
@@ -401,7 +525,9 @@ def _settings_between(moves: Sequence[Move], move: Move) -> list[str]:
     place = moves.index(move)
     if not place:
         return []
-    old, new = moves[place - 1].settings, move.settings
+
+    old = moves[place - 1].settings
+    new = move.settings
     return changed_settings(old, new) if old and new else []
 
 
@@ -413,9 +539,14 @@ def _changed_setting(walk: _Walk, moves: Sequence[Move]) -> Report | None:
         for older, newer in reversed(list(pairwise(moves))):
             if not older.settings or not newer.settings:
                 continue
+
             changes = changed_settings(_of_questions(older.settings), _of_questions(newer.settings))
             if changes and not walk.ask(view, _tools_of(walk.tools, older)).says_the_same(walk.now):
-                return {"night": _night(newer), "changes": changes}
+                return {
+                    "night": _night(newer),
+                    "changes": changes,
+                }
+
     return None
 
 

@@ -46,15 +46,30 @@ class CommitLog:
         at the commit.
         """
         ids = list_commits(self._git_dir, newest)
-        missing = [commit_id for commit_id in ids if commit_id not in self._known]
+
+        missing = []
+        for commit_id in ids:
+            if commit_id not in self._known:
+                missing.append(commit_id)
+
         self._known |= {commit.id: commit for commit in read_commits(self._git_dir, missing)}
-        known = [self._known[commit_id] for commit_id in ids if commit_id in self._known]
+        known = []
+        for commit_id in ids:
+            if commit_id in self._known:
+                known.append(self._known[commit_id])
+
         known.sort(key=lambda commit: commit.at, reverse=True)
         commits = []
         for commit, paths in name_as_newest(known):
             commits.append(
-                Commit(commit.id, commit.at.timestamp(), commit.message, paths[:KEPT_FILES])
+                Commit(
+                    commit.id,
+                    commit.at.timestamp(),
+                    commit.message,
+                    paths[:KEPT_FILES],
+                )
             )
+
         return commits
 
 
@@ -63,16 +78,40 @@ def cut_units(material: Material, tokenizer: Tokenizer) -> Iterator[CodeUnit]:
     stores.
     """
     text = material.text
-    path = material.code.path if material.code else material.origin
+    if material.code:
+        path = material.code.path
+    else:
+        path = material.origin
+
     sections = material.sections or (Section(0, len(text), ChunkKind.PROSE),)
-    document = ChunkedText(path, material.title, text, sections, None, path)
+    document = ChunkedText(
+        path,
+        material.title,
+        text,
+        sections,
+        None,
+        path,
+    )
     lines = Lines(text)
+
     for section, start, end, _ in cut_sections(document, tokenizer):
-        first, last = lines.at(start) + 1, lines.at(end - 1) + 1
-        yield CodeUnit(path, section.symbol or "", str(section.kind), first, last, text[start:end])
+        first = lines.at(start) + 1
+        last = lines.at(end - 1) + 1
+        yield CodeUnit(
+            path,
+            section.symbol or "",
+            str(section.kind),
+            first,
+            last,
+            text[start:end],
+        )
 
 
-def index_workspace(root: Path, tokenizer: Tokenizer, exclude: Sequence[str] = ()) -> CodeIndex:
+def index_workspace(
+    root: Path,
+    tokenizer: Tokenizer,
+    exclude: Sequence[str] = (),
+) -> CodeIndex:
     """The files below a folder and, of a git repository, its commits, in memory; git and parsers
     work side by side. What is not for everybody is left out: who asks is not known here.
     """
@@ -80,6 +119,7 @@ def index_workspace(root: Path, tokenizer: Tokenizer, exclude: Sequence[str] = (
     with ThreadPoolExecutor(1) as pool:
         history = pool.submit(_read_history, root)
         words = Words()
+
         files: list[tuple[str, list[CodeUnit]]] = []
         for material in WorkspaceSource(root, exclude=exclude).read():
             if isinstance(material, Material) and rights.of_material(material) == PUBLIC:
@@ -87,6 +127,7 @@ def index_workspace(root: Path, tokenizer: Tokenizer, exclude: Sequence[str] = (
                 files.append((material.origin, units))
                 for unit in units:  # here, so that words are read while the next files are parsed
                     words.read(unit.symbol, unit.text)
+
         files.sort(key=lambda file: file[0])
         all_units = list(chain.from_iterable(units for _, units in files))
         commits = [] if rights.states_some else history.result()
@@ -98,7 +139,10 @@ def _read_history(root: Path) -> list[Commit]:
     try:
         git_dir = find_git_dir(root)
         newest = None if git_dir is None else resolve_commit(git_dir)
-        return [] if git_dir is None or newest is None else CommitLog(git_dir).before(newest)
+        if git_dir is None or newest is None:
+            return []
+
+        return CommitLog(git_dir).before(newest)
     except GitError:
         return []
 
@@ -112,7 +156,10 @@ class UnbuiltWorkspace:
     """
 
     def __init__(
-        self, workspaces: Callable[[], Sequence[SourceSpec]], home: Path, tokenizer: Tokenizer
+        self,
+        workspaces: Callable[[], Sequence[SourceSpec]],
+        home: Path,
+        tokenizer: Tokenizer,
     ) -> None:
         self._workspaces, self._tokenizer = workspaces, tokenizer
         self._here = home.parent
@@ -127,6 +174,7 @@ class UnbuiltWorkspace:
         chosen = self._choose()
         if chosen is None:
             return None
+
         root, exclude = chosen
         with self._lock:
             state = _state(root, exclude)
@@ -134,6 +182,7 @@ class UnbuiltWorkspace:
                 return None
             if root not in self._indexed or self._indexed[root][0] != state:
                 self._indexed[root] = state, index_workspace(root, self._tokenizer, exclude)
+
             return self._indexed[root][1]
 
     def _choose(self) -> tuple[Path, Sequence[str]] | None:
@@ -144,12 +193,15 @@ class UnbuiltWorkspace:
         for spec in self._workspaces():
             if Path(spec.path).is_dir():
                 known[Path(spec.path)] = spec.exclude
+
         around = [self._here, *self._here.parents]
         for folder in around:
             if folder in known:
                 return folder, known[folder]
+
         if len(known) == 1:
             return next(iter(known.items()))
+
         return next(((folder, ()) for folder in around if (folder / ".git").exists()), None)
 
 
@@ -162,6 +214,8 @@ def _state(root: Path, exclude: Sequence[str]) -> int | None:
         if file.problem is None:
             facts = os.lstat(file.path)
             file_states.append((file.relative, facts.st_mtime_ns, facts.st_size))
+
         if len(file_states) > MAX_FILES:
             return None
+
     return hash(tuple(file_states))

@@ -43,15 +43,24 @@ def read(store: RowStore, collection: str, *columns: str) -> pa.Table:
     return read_columns(store, collection, ("_key", *columns))
 
 
-def lengths_of(store: RowStore, collection: str, identifiers: pa.Array) -> Longs:
+def lengths_of(
+    store: RowStore,
+    collection: str,
+    identifiers: pa.Array,
+) -> Longs:
     """How many characters each of these documents or chunks has, -1 for one that is not stored."""
-    keys, counts = [pa.array([], pa.string())], [np.zeros(0, np.int64)]
+    keys = [pa.array([], pa.string())]
+    counts = [np.zeros(0, np.int64)]
+
     # The texts need not fit beside each other.
     for batch in store.scan(collection, columns=["_key", "text"]):
         keys.append(batch.column("_key"))
         counts.append(count_characters(batch.column("text")))
+
     return at(
-        np.concatenate(counts), places_of(identifiers, ids(collection, pa.concat_arrays(keys))), -1
+        np.concatenate(counts),
+        places_of(identifiers, ids(collection, pa.concat_arrays(keys))),
+        -1,
     )
 
 
@@ -70,7 +79,11 @@ def place_ends(table: pa.Table, among: pa.Array) -> tuple[Longs, Longs]:
     return places_of(column(table, "_from"), among), places_of(column(table, "_to"), among)
 
 
-def at(values: NDArray[Any], places: Longs, otherwise: Any) -> NDArray[Any]:
+def at(
+    values: NDArray[Any],
+    places: Longs,
+    otherwise: Any,
+) -> NDArray[Any]:
     """The value at each place; `otherwise` at place -1."""
     return np.append(values, np.array([otherwise], dtype=values.dtype))[places]
 
@@ -107,7 +120,12 @@ def spans_inside(spans: pa.Array, lengths: Longs) -> Flags:
     return (start >= 0) & (start <= end) & (end <= lengths)
 
 
-def per_row(lists: pa.Array, values: NDArray[Any], how: Any, empty: Any) -> NDArray[Any]:
+def per_row(
+    lists: pa.Array,
+    values: NDArray[Any],
+    how: Any,
+    empty: Any,
+) -> NDArray[Any]:
     """One value a list from one value an element, by a ufunc such as `np.minimum`; `empty` for
     lists of none.
     """
@@ -115,8 +133,10 @@ def per_row(lists: pa.Array, values: NDArray[Any], how: Any, empty: Any) -> NDAr
     result = np.full(len(lists), empty, dtype=values.dtype)
     filled = lengths > 0
     starts = (np.cumsum(lengths) - lengths)[filled]
+
     if len(starts):
         result[filled] = how.reduceat(values, starts)
+
     return result
 
 
@@ -126,6 +146,7 @@ def close(first: Floats, right: Floats, tolerance: float) -> Flags:
     """
     with np.errstate(invalid="ignore"):
         near: Flags = np.abs(first - right) <= tolerance * np.maximum(1.0, np.abs(right))
+
     return near | np.isnan(first) | np.isnan(right)
 
 
@@ -133,8 +154,10 @@ def with_columns(table: pa.Table, **columns: pa.Array | NDArray[Any] | Sequence[
     """The table with more columns."""
     for name, values in columns.items():
         table = table.append_column(
-            name, values if isinstance(values, pa.Array) else pa.array(values)
+            name,
+            values if isinstance(values, pa.Array) else pa.array(values),
         )
+
     return table
 
 
@@ -147,7 +170,8 @@ def count_characters(texts: pa.Array) -> Longs:
 def sha256_matches(texts: Sequence[str], digests: Sequence[str]) -> Flags:
     """Which digests are those of their texts."""
     return np.array(
-        [sha256_text(text) == digest for text, digest in zip(texts, digests, strict=True)], np.bool_
+        [sha256_text(text) == digest for text, digest in zip(texts, digests, strict=True)],
+        np.bool_,
     )
 
 
@@ -156,5 +180,13 @@ def kind_numbers(counts: Mapping[str, int], kind: str) -> Longs:
     counts.
     """
     names = list(counts)
-    first = sum(counts[name] for name in names[: names.index(kind)]) if kind in counts else 0
-    return np.arange(first, first + counts.get(kind, 0), dtype=np.int64)
+    if kind in counts:
+        first = sum(counts[name] for name in names[: names.index(kind)])
+    else:
+        first = 0
+
+    return np.arange(
+        first,
+        first + counts.get(kind, 0),
+        dtype=np.int64,
+    )

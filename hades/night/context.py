@@ -85,7 +85,11 @@ class BuildContext:
         return self.cache or CachePlace.under(self.home)
 
 
-def wait_to_build(claim: Callable[[str], str | None], command: str, wait_seconds: float) -> None:
+def wait_to_build(
+    claim: Callable[[str], str | None],
+    command: str,
+    wait_seconds: float,
+) -> None:
     """Wait until `claim` gives the lock instead of who holds it; raises `StoreBusy`, with who
     builds and since when.
     """
@@ -93,7 +97,9 @@ def wait_to_build(claim: Callable[[str], str | None], command: str, wait_seconds
         f"{command} (process {os.getpid()} on {socket.gethostname()}, since "
         f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC)"
     )
-    give_up, waits = time.monotonic() + wait_seconds, count()
+    give_up = time.monotonic() + wait_seconds
+    waits = count()
+
     while (holder := claim(who)) is not None:
         if time.monotonic() >= give_up:
             raise StoreBusy(
@@ -102,10 +108,15 @@ def wait_to_build(claim: Callable[[str], str | None], command: str, wait_seconds
                 "changed nothing: run it again when that build has ended, or raise "
                 "HADES_BUILD_WAIT_SECONDS"
             )
+
         if not next(waits):
             logger.warning(
-                "%s builds this graph; %s waits for it, at most %g s", holder, command, wait_seconds
+                "%s builds this graph; %s waits for it, at most %g s",
+                holder,
+                command,
+                wait_seconds,
             )
+
         time.sleep(0.2)
 
 
@@ -113,7 +124,12 @@ def default_moment(now: datetime) -> datetime:
     """Where a build stands in time when nobody says: the beginning of its day, so that a resumed
     one agrees.
     """
-    return now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    return now.astimezone(UTC).replace(
+        hour=0,
+        minute=0,
+        second=0,
+        microsecond=0,
+    )
 
 
 def derivation(context: BuildContext) -> str:
@@ -123,6 +139,7 @@ def derivation(context: BuildContext) -> str:
         raise NotBuilt(
             "no entities have been derived; run `hades ingest` (or the edges phase of it) first"
         )
+
     return digest
 
 
@@ -131,6 +148,7 @@ def completed(context: BuildContext, stage: str) -> StageRecord:
     done = stage_ledger.last_completion(context.store, stage)
     if done is None:
         raise NotBuilt(f"the stage {stage} has not completed; run `hades run nightly`")
+
     return done
 
 
@@ -141,28 +159,50 @@ def deadline_in(seconds: float | None) -> Callable[[], bool]:
 
 
 def read_columns(
-    store: RowStore, collection: str, columns: Sequence[str], where: Predicate = ()
+    store: RowStore,
+    collection: str,
+    columns: Sequence[str],
+    where: Predicate = (),
 ) -> pa.Table:
     """Some columns of all rows that satisfy the predicate, in key order and in the catalogue's
     types.
     """
     schema = columns_schema(collection, columns)
-    scanned = store.scan(collection, columns=schema.names, where=where)
+    scanned = store.scan(
+        collection,
+        columns=schema.names,
+        where=where,
+    )
     batches = (batch.select(schema.names) for batch in scanned)
     return pa.Table.from_batches(batches, schema=schema).combine_chunks()
 
 
 def describe_datasets(
-    context: BuildContext, collections: Sequence[str], digest: str, counts: Mapping[str, int]
+    context: BuildContext,
+    collections: Sequence[str],
+    digest: str,
+    counts: Mapping[str, int],
 ) -> list[Dataset]:
     """Collections as a run reads them; `digest` is that of everything it reads, `counts` are the
     rows of the store.
     """
-    known = {collection.name: list(collection.schema) for collection in COLLECTIONS}
+    known = {}
+    for collection in COLLECTIONS:
+        known[collection.name] = list(collection.schema)
+
     source = str(context.home.resolve())
     datasets = []
     for name in collections:
-        datasets.append(Dataset(name, digest, source, counts.get(name), known.get(name, ())))
+        datasets.append(
+            Dataset(
+                name,
+                digest,
+                source,
+                counts.get(name),
+                known.get(name, ()),
+            )
+        )
+
     return datasets
 
 
@@ -172,11 +212,14 @@ def vectors_of(rows: pa.Table, model: str) -> NDArray[np.float32]:
     """
     column = rows.column("embedding")
     ours = pc.fill_null(
-        pc.and_(pc.equal(rows.column("embedding_model"), model), pc.is_valid(column)), False
+        pc.and_(pc.equal(rows.column("embedding_model"), model), pc.is_valid(column)),
+        False,
     )
     present = np.flatnonzero(ours.to_numpy())
+
     if not len(present):
         return np.zeros((len(rows), 0), np.float32)
+
     values = np.concatenate([chunk.flatten().to_numpy() for chunk in column.filter(ours).chunks])
     vectors = np.zeros((len(rows), len(values) // len(present)), np.float32)
     vectors[present] = values.reshape(len(present), -1)

@@ -28,7 +28,11 @@ _MILLION = 1_000_000
 
 
 def forecast_cost(
-    store: RowStore, paid: PaidModels, *, is_embedding: bool, is_writing: bool
+    store: RowStore,
+    paid: PaidModels,
+    *,
+    is_embedding: bool,
+    is_writing: bool,
 ) -> JsonObject:
     """Count the texts that have no vector, and the topics that the language model may have to
     summarise again.
@@ -40,14 +44,30 @@ def forecast_cost(
     embedded = 0
     if paid.embedder and is_embedding:
         waiting = [Term("embedding_model", "is_null")]
-        counts = scan_values(store, "doc_chunks", "token_count", where=waiting)
+        counts = scan_values(
+            store,
+            "doc_chunks",
+            "token_count",
+            where=waiting,
+        )
         embedded = sum(filter(None, counts))
+
     prompts = topic_prompts(store) if paid.writer and is_writing else []
     prompt_tokens = sum(paid.count_tokens(prompt) for prompt in prompts)
-    return price_of(paid, embedded, len(prompts), prompt_tokens)
+    return price_of(
+        paid,
+        embedded,
+        len(prompts),
+        prompt_tokens,
+    )
 
 
-def price_of(paid: PaidModels, embedding_tokens: int, calls: int, prompt_tokens: int) -> JsonObject:
+def price_of(
+    paid: PaidModels,
+    embedding_tokens: int,
+    calls: int,
+    prompt_tokens: int,
+) -> JsonObject:
     """These tokens and calls of a language model with their price; None where one is not set."""
     written = calls * HierarchyRules().summary_tokens
     parts = (
@@ -57,7 +77,12 @@ def price_of(paid: PaidModels, embedding_tokens: int, calls: int, prompt_tokens:
     )
     prices = [None if price is None else tokens * price for tokens, price in parts if tokens]
     known_prices = [price for price in prices if price is not None]
-    price = round(sum(known_prices) / _MILLION, 6) if len(known_prices) == len(prices) else None
+
+    if len(known_prices) == len(prices):
+        price = round(sum(known_prices) / _MILLION, 6)
+    else:
+        price = None
+
     return {
         "embedding_tokens": embedding_tokens,
         "calls": calls,
@@ -70,15 +95,24 @@ def price_of(paid: PaidModels, embedding_tokens: int, calls: int, prompt_tokens:
 def topic_prompts(store: RowStore, keys: Set[str] | None = None) -> list[str]:
     """What the language model would be asked about the topics as they are now, or about these."""
     prompts = []
-    for row in scan_rows(store, "clusters", columns=["_key", "name", "metadata"]):
+    for row in scan_rows(
+        store,
+        "clusters",
+        columns=["_key", "name", "metadata"],
+    ):
         facts = orjson.loads(row["metadata"])
         quotes = [quote["text"] for quote in facts["evidence"]]
         if quotes and (keys is None or row["_key"] in keys):
             prompts.append(summary_prompt(row["name"], facts["terms"], quotes))
+
     return prompts
 
 
-def forecast_build(store: RowStore, home: Path, paid: PaidModels = PaidModels()) -> JsonObject:
+def forecast_build(
+    store: RowStore,
+    home: Path,
+    paid: PaidModels = PaidModels(),
+) -> JsonObject:
     """What a nightly build has work for, by the store's own marks and the last reports; nothing is
     computed.
 
@@ -87,10 +121,18 @@ def forecast_build(store: RowStore, home: Path, paid: PaidModels = PaidModels())
     earlier builds that seconds come from.
     """
     last_report = newest_report(home)
-    missing = store.count("doc_chunks", where=[Term("embedding_model", "is_null")])
+    missing = store.count(
+        "doc_chunks",
+        where=[Term("embedding_model", "is_null")],
+    )
     sources = store.count("sources")
     weighed = stage_ledger.last_completion(store, stage_ledger.WEIGHTS)
-    learned = weighed.report.get("learned", {}) if weighed is not None else {}
+
+    if weighed is not None:
+        learned = weighed.report.get("learned", {})
+    else:
+        learned = {}
+
     digest = manifest.derive_digest(store)
     changed = {
         "sources": bool(sources),
@@ -98,13 +140,20 @@ def forecast_build(store: RowStore, home: Path, paid: PaidModels = PaidModels())
         "edges": digest is None or digest != last_report.get("derived_from") or weighed is None,
         "weights": learned.get("judged") != judge_digest(store),
     }
+
     stale: list[str] = []  # stages whose own input changed, and those that need one of them
     for stage in NIGHT:
         if changed.get(stage.name) or any(name in stale for name in stage.needs):
             stale.append(stage.name)
+
     runs = last_runs(home, _RUNS)
     seconds = {name: forecast_seconds(name, runs, missing) for name in (*stale, *_ALWAYS)}
-    cost = forecast_cost(store, paid, is_embedding=bool(missing), is_writing="topics" in stale)
+    cost = forecast_cost(
+        store,
+        paid,
+        is_embedding=bool(missing),
+        is_writing="topics" in stale,
+    )
     return {
         "stages": seconds,
         "chunks_to_embed": missing,
@@ -116,7 +165,11 @@ def forecast_build(store: RowStore, home: Path, paid: PaidModels = PaidModels())
     }
 
 
-def forecast_seconds(stage: str, runs: Sequence[Report], chunks: int) -> float | None:
+def forecast_seconds(
+    stage: str,
+    runs: Sequence[Report],
+    chunks: int,
+) -> float | None:
     """The median over earlier builds in which the stage had work; embedding by the chunk. None:
     never measured.
     """
@@ -125,9 +178,12 @@ def forecast_seconds(stage: str, runs: Sequence[Report], chunks: int) -> float |
         for run in runs:
             if run["embedded"] and stage in run["seconds"]:
                 rates.append(run["seconds"][stage] / run["embedded"])
+
         return round(median(rates) * chunks, 1) if rates else None
+
     durations = []
     for run in runs:
         if stage in run["seconds"] and stage not in run["skipped"]:
             durations.append(run["seconds"][stage])
+
     return round(median(durations), 1) if durations else None

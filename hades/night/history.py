@@ -71,7 +71,11 @@ def plain(sentence: str) -> str:
     return " ".join(sentence.split())
 
 
-def write_move(folder: Path, move: Move, changes: Sequence[DocumentChange]) -> Path:
+def write_move(
+    folder: Path,
+    move: Move,
+    changes: Sequence[DocumentChange],
+) -> Path:
     """A file of JSON lines: the move, then a line for each document."""
     name = f"{re.sub(r'[^0-9]', '', move.at)}-{move.snapshot}.jsonl"
     rows = [{**asdict(move), "file": name}, *map(asdict, changes)]
@@ -89,24 +93,34 @@ def size_of_history(home: Path) -> dict[str, Any]:
     files = history_files(home)
     since = next((move.day for move in read_moves(home) if move.has_texts), "")
     bytes_kept = sum(path.stat().st_size for path in files)
-    return {"moves": len(files), "bytes": bytes_kept, "texts_since": since}
+    return {
+        "moves": len(files),
+        "bytes": bytes_kept,
+        "texts_since": since,
+    }
 
 
 def bound_history(home: Path, limit: int) -> None:
     """Drop the oldest sentences, then the oldest moves, until the history fits."""
     files = history_files(home)
     total = sum(path.stat().st_size for path in files)
+
     for is_last_resort in (False, True):
         for path in files:
             if total <= limit:
                 return
             if not path.exists():
                 continue
+
             total -= path.stat().st_size
             if is_last_resort:
                 path.unlink()
             else:
-                write_move(path.parent, replace(move_of(path), has_texts=False), ())
+                write_move(
+                    path.parent,
+                    replace(move_of(path), has_texts=False),
+                    (),
+                )
                 total += path.stat().st_size
 
 
@@ -120,13 +134,20 @@ def changes_of(home: Path, move: Move) -> list[DocumentChange]:
     path = home / FOLDER / move.file
     if not move.has_texts or not path.is_file():
         return []
+
     rows = path.read_text("utf-8").splitlines()[1:]
     return [_change_of(row) for row in rows]
 
 
 def _change_of(line: str) -> DocumentChange:
     row = json.loads(line)
-    return DocumentChange(**{**row, "gone": tuple(row["gone"]), "came": tuple(row["came"])})
+    return DocumentChange(
+        **{
+            **row,
+            "gone": tuple(row["gone"]),
+            "came": tuple(row["came"]),
+        }
+    )
 
 
 def read_moves(home: Path) -> list[Move]:
@@ -141,16 +162,28 @@ def moves_of(home: Path) -> list[Move]:
     moves = read_moves(home)
     root = root_of(home)
     serving = pointer.read_or_none(root, pointer.CURRENT)
+
     if serving is None:
         return moves
+
     known = set(chain.from_iterable((move.snapshot, move.before) for move in moves))
     known -= {move.before for move in moves[:1]}
-    days = {entry.snapshot: entry.created_at or "" for entry in snapshots(home)}
-    earlier = [
-        Move(days[snapshot], snapshot, moment=days[snapshot])
-        for snapshot in reversed((serving.snapshot, *serving.before))
-        if snapshot in days and snapshot not in known
-    ]
+
+    days = {}
+    for entry in snapshots(home):
+        days[entry.snapshot] = entry.created_at or ""
+
+    earlier = []
+    for snapshot in reversed((serving.snapshot, *serving.before)):
+        if snapshot in days and snapshot not in known:
+            earlier.append(
+                Move(
+                    days[snapshot],
+                    snapshot,
+                    moment=days[snapshot],
+                )
+            )
+
     return earlier + moves
 
 
@@ -158,8 +191,15 @@ def built_after_served(home: Path) -> str:
     """The snapshot that the store was built to, where a person went back from it; empty where it
     serves, or nothing is known.
     """
-    built = [move.snapshot for move in read_moves(home) if move.act not in WENT_BACK]
-    return built[-1] if built and built[-1] != served(home) else ""
+    built = []
+    for move in read_moves(home):
+        if move.act not in WENT_BACK:
+            built.append(move.snapshot)
+
+    if built and built[-1] != served(home):
+        return built[-1]
+
+    return ""
 
 
 def past_documents(home: Path, names: Sequence[str]) -> dict[str, str]:
@@ -168,14 +208,19 @@ def past_documents(home: Path, names: Sequence[str]) -> dict[str, str]:
     return {row.name: row.document for row in rows if row.name in names}
 
 
-def former_of(row: DocumentChange, rows: Sequence[DocumentChange]) -> DocumentChange | None:
+def former_of(
+    row: DocumentChange,
+    rows: Sequence[DocumentChange],
+) -> DocumentChange | None:
     """The page that went when this one came with its sentences: it got another name."""
     if row.change != "added":
         return None
+
     came = set(row.came)
     for former in rows:
         if former.change == "removed" and is_renamed(former.gone, came):
             return former
+
     return None
 
 
@@ -183,11 +228,13 @@ def other_names(home: Path, names: Sequence[str]) -> list[str]:
     """The names with those that the same pages had before and after."""
     known = {*names}
     contents = [changes_of(home, move) for move in read_moves(home)]
+
     for changes in (*reversed(contents), *contents):
         for row in changes:
             former = former_of(row, changes)
             if former is not None and not known.isdisjoint((row.name, former.name)):
                 known.update((row.name, former.name))
+
     return sorted(known)
 
 
@@ -204,26 +251,40 @@ def resolve_snapshot(home: Path, name: str) -> str:
     root = root_of(home)
     present = pointer.folders(root) if root.is_dir() else set()
     tags = pointer.pins(root)
+
     if name == CURRENT:
         if not served(home):
             raise SnapshotError("nothing is published yet; run `hades build`")
         return served(home)
+
     if name in present or name in tags:
         return tags.get(name, name)
     if (in_branch := snapshot_of_branch(home, name)) is not None:
         return in_branch
     if _DAY.fullmatch(name):
         return _served_on(home, name, present)
-    alike = [snapshot for snapshot in present if snapshot.startswith(name)]
+
+    alike = []
+    for snapshot in present:
+        if snapshot.startswith(name):
+            alike.append(snapshot)
+
     if len(name) >= _SHORTEST_PREFIX and len(alike) == 1:
         return alike[0]
-    problem = (
-        f"{len(alike)} snapshots begin with" if alike else "there is no snapshot, tag or branch"
-    )
+
+    if alike:
+        problem = f"{len(alike)} snapshots begin with"
+    else:
+        problem = "there is no snapshot, tag or branch"
+
     raise SnapshotError(f"{problem} {name[:80]} in {root}; `hades log` shows days, ids and tags")
 
 
-def _served_on(home: Path, day: str, present: AbstractSet[str]) -> str:
+def _served_on(
+    home: Path,
+    day: str,
+    present: AbstractSet[str],
+) -> str:
     """What served at the end of a day, or an error that says from which day on snapshots are
     kept.
     """
@@ -231,10 +292,12 @@ def _served_on(home: Path, day: str, present: AbstractSet[str]) -> str:
         date.fromisoformat(day)
     except ValueError:
         raise SnapshotError(f"{day} is no day; write it as 2026-01-31") from None
+
     moves = moves_of(home)
     until = [move for move in moves if move.day <= day]
     if until and until[-1].snapshot in present:
         return until[-1].snapshot
+
     first_day = next((move.day for move in moves if move.snapshot in present), "none")
     raise SnapshotError(
         f"what served on {day} is not kept; the oldest snapshot that is kept served on "

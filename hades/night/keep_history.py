@@ -38,18 +38,35 @@ from schemas.ids import iso
 
 
 @contextmanager
-def keep_history(context: BuildContext, act: str = "publish", moment: str = "") -> Iterator[None]:
+def keep_history(
+    context: BuildContext,
+    act: str = "publish",
+    moment: str = "",
+) -> Iterator[None]:
     """Keep what changes when another snapshot serves after the body than at the last move; pages
     that served before their graph are no move.
     """
     home = context.home
     moves = history_files(home)
-    before = move_of(moves[-1]).snapshot if moves else served(home)
+
+    if moves:
+        before = move_of(moves[-1]).snapshot
+    else:
+        before = served(home)
+
     yield
     after = served(home)
     if after == before or not context.history_bytes:
         return
-    move = Move(iso(utc_now()), after, before, moment, act, settings=context.shaping_settings)
+
+    move = Move(
+        iso(utc_now()),
+        after,
+        before,
+        moment,
+        act,
+        settings=context.shaping_settings,
+    )
     root = root_of(home)
     with closing(open_folder(root / after)) as new_view:
         changes: Sequence[DocumentChange] = ()
@@ -59,7 +76,16 @@ def keep_history(context: BuildContext, act: str = "publish", moment: str = "") 
             counts = _count_changes(changes, old_view, new_view)
             if (root / before / RETIRED).exists():  # it holds what was forgotten
                 changes = [replace(row, gone=()) for row in changes if row.change != "removed"]
-    write_move(home / FOLDER, replace(move, counts=counts, has_texts=bool(before)), changes)
+
+    write_move(
+        home / FOLDER,
+        replace(
+            move,
+            counts=counts,
+            has_texts=bool(before),
+        ),
+        changes,
+    )
     bound_history(home, context.history_bytes)
 
 
@@ -67,39 +93,67 @@ def read_changes(old_view: GraphView, new_view: GraphView) -> list[DocumentChang
     """What differs between two graphs in the sentences of each document, by its name."""
     compared = GraphChanges(old_view, new_view)
     gone, came = map(_sentences_by_document, compared.passages)
+
     changes = []
     for document, change in compared.documents.items():
-        old, new = gone.get(document, {}), came.get(document, {})
+        old = gone.get(document, {})
+        new = came.get(document, {})
         lost = tuple(sentence for sentence in old if sentence not in new)
         gained = tuple(sentence for sentence in new if sentence not in old)
-        changes.append(DocumentChange(document, compared.names[document], change, lost, gained))
+        changes.append(
+            DocumentChange(
+                document,
+                compared.names[document],
+                change,
+                lost,
+                gained,
+            )
+        )
+
     return sorted(changes, key=lambda row: row.name)
 
 
 def _sentences_by_document(passages: Sequence[Passage]) -> dict[str, dict[str, None]]:
     """The sentences of passages, each once, by document in the order of the text."""
     texts: dict[str, dict[str, None]] = {}
-    for passage in sorted(passages, key=lambda passage: (passage.document_id, passage.span)):
+    for passage in sorted(
+        passages,
+        key=lambda passage: (passage.document_id, passage.span),
+    ):
         sentences = dict.fromkeys(map(plain, sentences_of(passage.text)))
         texts.setdefault(passage.document_id, {}).update(sentences)
+
     return texts
 
 
 def _sizes(view: GraphView) -> dict[str, dict[str, int]]:
     entities = view.info.nodes.get(Kind.ENTITY.value, 0)
     relations = view.info.edges.get("relations", 0)
-    return {"entities": {"now": entities}, "relations": {"now": relations}}
+    return {
+        "entities": {"now": entities},
+        "relations": {"now": relations},
+    }
 
 
 def _count_changes(
-    changes: Sequence[DocumentChange], old_view: GraphView, new_view: GraphView
+    changes: Sequence[DocumentChange],
+    old_view: GraphView,
+    new_view: GraphView,
 ) -> dict[str, dict[str, int]]:
-    old_sizes, new_sizes = _sizes(old_view), _sizes(new_view)
+    old_sizes = _sizes(old_view)
+    new_sizes = _sizes(new_view)
     documents = dict.fromkeys(("added", "changed", "removed"), 0)
+
     for row in changes:
         documents[row.change] += 1
-    old, new = _entity_ids(old_view), _entity_ids(new_view)
-    entities = {"added": len(new - old), "removed": len(old - new), **new_sizes["entities"]}
+
+    old = _entity_ids(old_view)
+    new = _entity_ids(new_view)
+    entities = {
+        "added": len(new - old),
+        "removed": len(old - new),
+        **new_sizes["entities"],
+    }
     net = new_sizes["relations"]["now"] - old_sizes["relations"]["now"]
     return {
         "documents": documents,
@@ -112,18 +166,25 @@ def _entity_ids(view: GraphView) -> set[str]:
     return set(view.ids(kind_numbers(view.info.nodes, Kind.ENTITY.value)))
 
 
-def forget_history(home: Path, documents: Sequence[str], words: AbstractSet[str]) -> None:
+def forget_history(
+    home: Path,
+    documents: Sequence[str],
+    words: AbstractSet[str],
+) -> None:
     """Take documents (ids) out of the history: what is kept of them, also from when they had other
     names, and every sentence with one of the words.
     """
     gone = {*documents}
     contents = [(move, changes_of(home, move)) for move in read_moves(home)]
+
     for _, changes in reversed(contents):
         _follow_names(changes, gone)
+
     forgotten: set[str] = set()
     for row in chain.from_iterable(changes for _, changes in contents):
         if row.document in gone:
             forgotten.update(row.gone, row.came)
+
     is_forgotten = partial(_tells, forgotten, words)
     for move, changes in contents:
         rows = []
@@ -131,12 +192,23 @@ def forget_history(home: Path, documents: Sequence[str], words: AbstractSet[str]
             if row.document not in gone and words.isdisjoint(words_of(row.name)):
                 lost = tuple(text for text in row.gone if not is_forgotten(text))
                 gained = tuple(text for text in row.came if not is_forgotten(text))
-                rows.append(replace(row, gone=lost, came=gained))
+                rows.append(
+                    replace(
+                        row,
+                        gone=lost,
+                        came=gained,
+                    )
+                )
+
         if rows != changes:
             write_move(home / FOLDER, move, rows)
 
 
-def _tells(forgotten: AbstractSet[str], words: AbstractSet[str], sentence: str) -> bool:
+def _tells(
+    forgotten: AbstractSet[str],
+    words: AbstractSet[str],
+    sentence: str,
+) -> bool:
     return sentence in forgotten or not words.isdisjoint(words_of(sentence))
 
 
@@ -148,6 +220,7 @@ def _follow_names(changes: Sequence[DocumentChange], gone: set[str]) -> None:
     for row in changes:
         if row.document in gone and row.change == "added":
             came.update(row.came)
+
     for row in changes:
         if row.change == "removed" and is_renamed(row.gone, came):
             gone.add(row.document)

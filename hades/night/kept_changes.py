@@ -42,6 +42,7 @@ class KeptChanges:
         first_night = _moment(nights[0]) if nights else end
         earlier = [_moment(move) for move in nights if start and _moment(move) <= start]
         commits: Commits = {}
+
         before_nights = []
         for folder in self._folders():
             # a commit is older than the night that read it
@@ -50,14 +51,18 @@ class KeptChanges:
                     break
                 if not may_tell(version.name, f"{version.gone}\n{version.came}"):
                     continue
+
                 change = _compare(version)
                 for sentence in change.commits:
                     commits[change.name, sentence] = version.commit
+
                 if version.at <= first_night and not (start and version.at <= start):
                     before_nights.append(change)
+
         before_nights.reverse()
         before_nights.sort(key=lambda change: change.at)
         yield from self._name_documents(before_nights)
+
         for former, move in pairwise(nights):
             if goes_on() and _moment(move) <= end and not (start and _moment(move) <= start):
                 for change in self._changes_of(former, move, commits):
@@ -65,13 +70,22 @@ class KeptChanges:
                         yield change
 
     def kept_since(self, start: datetime | None) -> datetime | None:
-        moments = [_moment(move) for move in _kept_nights(self._home)[:1]]
+        moments = []
+        for move in _kept_nights(self._home)[:1]:
+            moments.append(_moment(move))
+
         if start and moments and moments[0] <= start:
             return moments[0]
+
         moments += filter(None, map(first_commit, self._folders()))
         return min(moments, default=None)
 
-    def _changes_of(self, former: Move, move: Move, commits: Commits) -> Iterator[TextChange]:
+    def _changes_of(
+        self,
+        former: Move,
+        move: Move,
+        commits: Commits,
+    ) -> Iterator[TextChange]:
         for row in changes_of(self._home, move):
             sentences = (*row.gone, *row.came)
             yield TextChange(
@@ -91,7 +105,12 @@ class KeptChanges:
         specs = []
         with suppress(StoreError), closing(self._open_store()) as store:
             specs = known(store)
-        roots = [Path(spec.path).resolve() for spec in specs if spec.path]
+
+        roots = []
+        for spec in specs:
+            if spec.path:
+                roots.append(Path(spec.path).resolve())
+
         return list({root if root.is_dir() else root.parent: None for root in roots})
 
     def _name_documents(self, changes: Sequence[TextChange]) -> Iterator[TextChange]:
@@ -100,11 +119,18 @@ class KeptChanges:
         """
         names = sorted({change.name for change in changes})
         ids: dict[str, str] = {}
+
         if names:
             with suppress(StoreError), closing(self._open_store()) as store:
                 where = [Term("origin", "in", names)]
-                for row in scan_rows(store, "documents", where=where, columns=["_key", "origin"]):
+                for row in scan_rows(
+                    store,
+                    "documents",
+                    where=where,
+                    columns=["_key", "origin"],
+                ):
                     ids[row["origin"]] = node_id("documents", row["_key"])
+
         for change in changes:
             if change.name in ids:
                 yield replace(change, document=ids[change.name])
@@ -117,6 +143,7 @@ def _kept_nights(home: Path) -> list[Move]:
         nights.insert(0, move)
         if not move.has_texts:
             break
+
     return nights
 
 
@@ -130,7 +157,23 @@ def _compare(version: PageVersion) -> TextChange:
     """The sentences that a commit took from a page and brought into it."""
     old = dict.fromkeys(map(plain, sentences_of(version.gone)))
     new = dict.fromkeys(map(plain, sentences_of(version.came)))
-    gone = [sentence for sentence in old if sentence not in new]
-    came = [sentence for sentence in new if sentence not in old]
+
+    gone = []
+    for sentence in old:
+        if sentence not in new:
+            gone.append(sentence)
+
+    came = []
+    for sentence in new:
+        if sentence not in old:
+            came.append(sentence)
+
     commits = dict.fromkeys((*gone, *came), version.commit)
-    return TextChange("", version.name, gone, came, version.at, commits=commits)
+    return TextChange(
+        "",
+        version.name,
+        gone,
+        came,
+        version.at,
+        commits=commits,
+    )

@@ -44,7 +44,11 @@ ABOUT: Mapping[str, str] = {
 
 
 def log_version(
-    tracker: Tracker, model: str, record: RunRecord, name: str, write_file: Callable[[Path], object]
+    tracker: Tracker,
+    model: str,
+    record: RunRecord,
+    name: str,
+    write_file: Callable[[Path], object],
 ) -> str:
     """Log a run with a file of this name, which is written now, and register it as a version."""
     with tempfile.TemporaryDirectory() as folder:
@@ -55,10 +59,15 @@ def log_version(
 
 
 def signature_of(
-    schema: pa.Schema, takes: Collection[str]
+    schema: pa.Schema,
+    takes: Collection[str],
 ) -> tuple[list[pa.Field], list[pa.Field]]:
     """The columns of a file that a model takes, and those that it gives."""
-    taken_fields = [field for field in schema if field.name in takes]
+    taken_fields = []
+    for field in schema:
+        if field.name in takes:
+            taken_fields.append(field)
+
     return taken_fields, [field for field in schema if field.name not in takes]
 
 
@@ -109,20 +118,42 @@ def log_ranker(
         params={**params, **signature},
         metrics=metrics,
         artifacts=artifacts,
-        inputs=[Dataset("questions", data_hash, ", ".join(map(str, artifacts)))],
+        inputs=[
+            Dataset(
+                "questions",
+                data_hash,
+                ", ".join(map(str, artifacts)),
+            )
+        ],
         signature=(_INPUTS, _OUTPUTS),
-        tags={DATA_HASH: generation, GENERATION: generation, "data": data_hash},
+        tags={
+            DATA_HASH: generation,
+            GENERATION: generation,
+            "data": data_hash,
+        },
     )
     version = log_version(
-        tracker, RANKER_MODEL, record, RANKER_FILE, partial(ranker_files.write_model, model=model)
+        tracker,
+        RANKER_MODEL,
+        record,
+        RANKER_FILE,
+        partial(ranker_files.write_model, model=model),
     )
-    tracker.tag(RANKER_MODEL, version, {"verdict": verdict, GATE: gate})
+    tracker.tag(
+        RANKER_MODEL,
+        version,
+        {"verdict": verdict, GATE: gate},
+    )
     tracker.set_alias(RANKER_MODEL, CHALLENGER, version)
     return version
 
 
 def promote_ranker(
-    store: GraphStore, home: Path, tracker: Tracker, version: str, as_of: datetime | None
+    store: GraphStore,
+    home: Path,
+    tracker: Tracker,
+    version: str,
+    as_of: datetime | None,
 ) -> str:
     """Let a version serve from the next publishing on; its generation. Going back to an older one
     is the same call.
@@ -131,20 +162,38 @@ def promote_ranker(
         model = ranker_files.read_model(tracker.fetch(RANKER_MODEL, version))
     except BadModel as error:  # of an older version of this library, or damaged
         raise RankerError(str(error)) from error
+
     generation = ranker_files.save_ranker(home, model)
-    tracker.tag(RANKER_MODEL, version, {SERVED: CHAMPION})
+    tracker.tag(
+        RANKER_MODEL,
+        version,
+        {SERVED: CHAMPION},
+    )
     tracker.set_alias(RANKER_MODEL, CHAMPION, version)
-    report = {"version": version, "data_hash": str(model.signature["data_hash"])}
+    report = {
+        "version": version,
+        "data_hash": str(model.signature["data_hash"]),
+    }
     record_ranker(store, generation, as_of, report)
     return generation
 
 
 def record_ranker(
-    store: GraphStore, generation: str, as_of: datetime | None, report: Report
+    store: GraphStore,
+    generation: str,
+    as_of: datetime | None,
+    report: Report,
 ) -> None:
     """Say in the ledger which ranker the next snapshot holds; an empty generation: none."""
     with store.bulk(["build_stages"]) as inside:
-        stage_ledger.record(inside, RANKER, generation, generation, as_of, dict(report))
+        stage_ledger.record(
+            inside,
+            RANKER,
+            generation,
+            generation,
+            as_of,
+            dict(report),
+        )
 
 
 def demote_ranker(store: GraphStore, tracker: Tracker) -> None:
@@ -156,7 +205,11 @@ def demote_ranker(store: GraphStore, tracker: Tracker) -> None:
 def describe_ranker(tracker: Tracker, version: str) -> str:
     """Which version serves, and what was said of it when it was trained."""
     tags = tracker.known(RANKER_MODEL, version).tags
-    refused = ", which was refused when it was trained," if tags.get(GATE) == REFUSED else ""
+    if tags.get(GATE) == REFUSED:
+        refused = ", which was refused when it was trained,"
+    else:
+        refused = ""
+
     verdict = tags.get("verdict", "none is recorded")
     return f"the ranker of version {version}{refused} serves; verdict: {verdict}"
 
@@ -179,15 +232,25 @@ def write(path: Path, contents: WeightFile) -> None:
     """Put the weights into a file."""
     rows, config, report = contents
     config_rows = [row.model_dump(mode="json") for row in config]
-    footer = {"format": _FORMAT, "config": config_rows, "report": report}
+    footer = {
+        "format": _FORMAT,
+        "config": config_rows,
+        "report": report,
+    }
+
     tables = []
     for name, columns in COLUMNS.items():
         marks = pa.repeat(name, rows[name].num_rows)
         tables.append(rows[name].select(list(columns)).append_column(_COLLECTION, marks))
+
     table = pa.concat_tables(tables, promote_options="default")
     marked = table.replace_schema_metadata({_FOOTER: canonical_json(footer).encode()})
     pq.write_table(
-        marked, path, compression="zstd", use_dictionary=[_COLLECTION], store_schema=True
+        marked,
+        path,
+        compression="zstd",
+        use_dictionary=[_COLLECTION],
+        store_schema=True,
     )
 
 
@@ -199,6 +262,7 @@ def read_weights_file(path: Path) -> WeightFile:
         raise WeightError(
             f"{path.name} cannot be read as Parquet ({error}); restore another version"
         ) from error
+
     footer = orjson.loads((table.schema.metadata or {}).get(_FOOTER, b"{}"))
     if footer.get("format") != _FORMAT:
         raise WeightError(
@@ -206,12 +270,15 @@ def read_weights_file(path: Path) -> WeightFile:
             f"{_FORMAT}; "
             "restore another version"
         )
+
     if "learned" not in table.column_names:  # written before use taught anything
         table = table.append_column("learned", pa.nulls(table.num_rows, pa.float64()))
+
     rows = {}
     for name, columns in COLUMNS.items():
         chosen = table.filter(pc.equal(table.column(_COLLECTION), name)).select(list(columns))
         rows[name] = chosen.cast(columns_schema(name, columns)).combine_chunks()
+
     return rows, [WeightConfig.model_validate(row) for row in footer["config"]], footer["report"]
 
 
@@ -245,24 +312,40 @@ def log_weights(
         raise WeightError(
             "nothing has been weighed; run `hades run weigh_edges` before logging weights"
         )
-    report, rows = last_record.report, {name: weights.read_edges(store, name) for name in COLUMNS}
+
+    report = last_record.report
+    rows = {name: weights.read_edges(store, name) for name in COLUMNS}
     generation = weights.generation_of_rows(rows)
+
     if generation != last_record.generation:
         if not accepted:
             raise WeightError(
                 f"the store holds weights of generation {generation[:12]}, the last weighing wrote "
                 f"{last_record.generation[:12]}: edges changed since; weigh again before logging"
             )
-        report = {**report, "generation": generation, "data_hash": generation}
+
+        report = {
+            **report,
+            "generation": generation,
+            "data_hash": generation,
+        }
+
     known_version = version_with_hash(tracker.versions(WEIGHTS_MODEL), report["data_hash"])
     if known_version is not None:
         return known_version
+
     names = (DATA_HASH, "generation", "as_of", RESTORED_FROM)
-    tags = {name: report[name] for name in names if name in report}
+    tags = {}
+    for name in names:
+        if name in report:
+            tags[name] = report[name]
+
     tags["build_as_of"] = iso(as_of)
     if accepted:
         tags["accepted"] = ", ".join(accepted)
-    config, schema = weights.store_config(store), rows["relations"].schema
+
+    config = weights.store_config(store)
+    schema = rows["relations"].schema
     record = RunRecord(
         f"weights {iso(as_of)[:10]} {report['data_hash'][:8]}",
         params=_params(report, config),
@@ -273,23 +356,44 @@ def log_weights(
     )
     contents = rows, config, weights.lasting(report)
     return log_version(
-        tracker, WEIGHTS_MODEL, record, WEIGHTS_FILE, partial(write, contents=contents)
+        tracker,
+        WEIGHTS_MODEL,
+        record,
+        WEIGHTS_FILE,
+        partial(write, contents=contents),
     )
 
 
-def promote(tracker: Tracker, version: str, snapshot: str, model: str = WEIGHTS_MODEL) -> None:
+def promote(
+    tracker: Tracker,
+    version: str,
+    snapshot: str,
+    model: str = WEIGHTS_MODEL,
+) -> None:
     """Say that a version serves, and in which snapshot; moving back to an older version is the same
     call.
     """
-    tracker.tag(model, version, {"snapshot": snapshot, f"{_SERVED}{snapshot}": CHAMPION})
+    tracker.tag(
+        model,
+        version,
+        {
+            "snapshot": snapshot,
+            f"{_SERVED}{snapshot}": CHAMPION,
+        },
+    )
     tracker.set_alias(model, CHAMPION, version)
 
 
-def version_of(tracker: Tracker, snapshot: str, model: str = WEIGHTS_MODEL) -> str | None:
+def version_of(
+    tracker: Tracker,
+    snapshot: str,
+    model: str = WEIGHTS_MODEL,
+) -> str | None:
     """The version that a snapshot was published with, or None when none was registered."""
     for version in tracker.versions(model):
         if f"{_SERVED}{snapshot}" in version.tags:
             return version.version
+
     return None
 
 
@@ -300,47 +404,67 @@ def version_before(tracker: Tracker, model: str = WEIGHTS_MODEL) -> str | None:
     champion = tracker.alias(model, CHAMPION)
     if champion is None:
         raise WeightError(f"no version of {model} serves yet; run the nightly build first")
+
     source = tracker.known(model, champion).tags.get(RESTORED_FROM, champion)
     for version in tracker.versions(model):
         was_promoted = any(tag.startswith(_PROMOTED) for tag in version.tags)
         if was_promoted and int(version.version) < int(source):
             return version.version
+
     return None
 
 
 def retain(
-    tracker: Tracker, keep: int, *, snapshots: Collection[str] = (), model: str = WEIGHTS_MODEL
+    tracker: Tracker,
+    keep: int,
+    *,
+    snapshots: Collection[str] = (),
+    model: str = WEIGHTS_MODEL,
 ) -> list[str]:
     """Delete all but the newest `keep` versions, those an alias names and those of these snapshots;
     what went.
     """
     if keep < 1:
         raise WeightError(f"keep is {keep}; at least the newest version must stay")
+
     needed = {f"{_SERVED}{snapshot}" for snapshot in snapshots}
     deleted = []
     for version in tracker.versions(model)[keep:]:
         if not version.aliases and needed.isdisjoint(version.tags):
             tracker.delete_version(model, version.version)
             deleted.append(version.version)
+
     return deleted
 
 
-def retain_rankers(tracker: Tracker, keep: int, generations: Collection[str]) -> None:
+def retain_rankers(
+    tracker: Tracker,
+    keep: int,
+    generations: Collection[str],
+) -> None:
     """Delete all but the newest `keep` rankers, those an alias names, those of these generations
     and the one that `hades rollback ranker` would go back to.
     """
     rankers = tracker.versions(RANKER_MODEL)[keep:]
     if not rankers:
         return
+
     champion = tracker.alias(RANKER_MODEL, CHAMPION)
-    former = None if champion is None else version_before(tracker, RANKER_MODEL)
+    if champion is None:
+        former = None
+    else:
+        former = version_before(tracker, RANKER_MODEL)
+
     for ranker in rankers:
         is_needed = ranker.tags.get(GENERATION) in generations or ranker.version == former
         if not ranker.aliases and not is_needed:
             tracker.delete_version(RANKER_MODEL, ranker.version)
 
 
-def _params(report: Mapping[str, Any], config: Sequence[WeightConfig]) -> dict[str, object]:
+def _params(
+    report: Mapping[str, Any],
+    config: Sequence[WeightConfig],
+) -> dict[str, object]:
     params: dict[str, object] = {name: report[name] for name in ("as_of", "bias", DATA_HASH)}
     params |= {f"neutral.{name}": value for name, value in report["neutral"].items()}
     for row in config:
@@ -348,10 +472,15 @@ def _params(report: Mapping[str, Any], config: Sequence[WeightConfig]) -> dict[s
         for name, value in {**values, **row.coefficients}.items():
             if name != weights.BIAS:
                 params[f"{row.relation_type}.{name}"] = value
+
     return params
 
 
-def restore_weights(context: BuildContext, tracker: Tracker, version: str) -> dict[str, int]:
+def restore_weights(
+    context: BuildContext,
+    tracker: Tracker,
+    version: str,
+) -> dict[str, int]:
     """Give the store the weights of a version and its `weight_config`, in one transaction.
 
     What the version knows is written back byte for byte. Every other relation and mention is
@@ -363,29 +492,69 @@ def restore_weights(context: BuildContext, tracker: Tracker, version: str) -> di
     files, stored_config, report = read_weights_file(tracker.fetch(WEIGHTS_MODEL, version))
     week = datetime.fromisoformat(report["as_of"])
     config = weights.complete_config(stored_config, context.path)
-    graph = weights.measure_graph(context, config, week, report["neutral"])
-    rows = graph.rows(config, report["bias"], context.path.eps, graph.no_lessons())
-    counts = {"restored": 0, "weighed": 0, "missing": 0}
+    graph = weights.measure_graph(
+        context,
+        config,
+        week,
+        report["neutral"],
+    )
+    rows = graph.rows(
+        config,
+        report["bias"],
+        context.path.eps,
+        graph.no_lessons(),
+    )
+    counts = {
+        "restored": 0,
+        "weighed": 0,
+        "missing": 0,
+    }
+
     changes: dict[str, pa.Table] = {}
     for name, old in files.items():
         stored = weights.read_edges(context.store, name).select(list(COLUMNS[name]))
-        places = pc.index_in(stored.column("_key"), value_set=old.column("_key").combine_chunks())
+        places = pc.index_in(
+            stored.column("_key"),
+            value_set=old.column("_key").combine_chunks(),
+        )
         rows[name] = _laid_over(rows[name], old, places)
         changes[name] = weights.changed_rows(stored.combine_chunks(), rows[name])
         known_count = len(places) - places.null_count
         counts["restored"] += known_count
         counts["weighed"] += places.null_count
         counts["missing"] += old.num_rows - known_count
+
     generation = weights.generation_of_rows(rows)
     if generation != report["generation"]:
-        restored = {"generation": generation, "data_hash": generation, RESTORED_FROM: version}
-        report = {**report, **graph.figures(rows), **restored}
+        restored = {
+            "generation": generation,
+            "data_hash": generation,
+            RESTORED_FROM: version,
+        }
+        report = {
+            **report,
+            **graph.figures(rows),
+            **restored,
+        }
+
     digest = f"restored from {WEIGHTS_MODEL} version {version}"
-    weights.write_weights(context.store, changes, config, digest, generation, week, report)
+    weights.write_weights(
+        context.store,
+        changes,
+        config,
+        digest,
+        generation,
+        week,
+        report,
+    )
     return counts
 
 
-def _laid_over(rows: pa.Table, old: pa.Table, places: pa.ChunkedArray) -> pa.Table:
+def _laid_over(
+    rows: pa.Table,
+    old: pa.Table,
+    places: pa.ChunkedArray,
+) -> pa.Table:
     """The rows, with those of a version in their stead where it has them: at `places`, else
     null.
     """

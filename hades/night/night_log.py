@@ -26,7 +26,12 @@ REPORTS = "reports"
 Entry = dict[str, Any]
 
 
-def write_stopped(home: Path, night: Night, report: Report, error: BaseException) -> Path:
+def write_stopped(
+    home: Path,
+    night: Night,
+    report: Report,
+    error: BaseException,
+) -> Path:
     """Keep that a night stopped, where and why."""
     body = {
         "build": night.name,
@@ -45,11 +50,14 @@ def night_log(home: Path, limit: int) -> list[Entry]:
     entries = {}
     for move in moves_of(home):
         entries[f"{move.at} {move.snapshot}"] = _entry_of(move)
+
     for body in _bodies(home):
         _add_night(entries, body)
+
     ordered = sorted(entries.values(), key=lambda entry: str(entry["at"]))
     for older, newer in pairwise([entry for entry in ordered if entry["settings"]]):
         newer["changed_settings"] = changed_settings(older["settings"], newer["settings"])
+
     newest_first = ordered[::-1]
     serving = _serving(home, newest_first)
     return [_describe(home, entry, entry is serving) for entry in newest_first[:limit]]
@@ -64,11 +72,14 @@ def _serving(home: Path, newest_first: Sequence[Entry]) -> Entry | None:
 
 def changed_settings(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     """The settings that differ, each with both values."""
-    before, after = dict(leaves_of(old)), dict(leaves_of(new))
+    before = dict(leaves_of(old))
+    after = dict(leaves_of(new))
+
     changes = []
     for name in sorted(before.keys() | after.keys()):
         if before.get(name) != after.get(name):
             changes.append(f"{name}: {before.get(name)} -> {after.get(name)}")
+
     return changes
 
 
@@ -91,11 +102,15 @@ def _entry_of(move: Move) -> Entry:
 def _bodies(home: Path) -> Iterator[Report]:
     """What nights wrote of themselves, oldest first; one that cannot be read is passed over."""
     paths = (home / REPORTS).glob("*nightly-*.json")
-    for path in sorted(paths, key=lambda path: path.stem.removeprefix(STOPPED_PREFIX)):
+    for path in sorted(
+        paths,
+        key=lambda path: path.stem.removeprefix(STOPPED_PREFIX),
+    ):
         try:
             body = json.loads(path.read_text("utf-8"))
         except (ValueError, OSError):
             continue
+
         if isinstance(body, dict) and body.get("build"):
             yield body
 
@@ -113,7 +128,12 @@ def _add_night(entries: dict[str, Entry], body: Report) -> None:
         and entry["at"] >= began
         and not entry["build"]
     ]
-    entry = moved[0] if moved and snapshot else _entry_of(Move(began, snapshot))
+
+    if moved and snapshot:
+        entry = moved[0]
+    else:
+        entry = _entry_of(Move(began, snapshot))
+
     entry |= {
         "kind": body.get("kind", "night"),
         "build": body["build"],
@@ -126,11 +146,14 @@ def _add_night(entries: dict[str, Entry], body: Report) -> None:
 
 def _describe(home: Path, entry: Entry, serves: bool) -> Entry:
     """An entry with what is true of its snapshot now."""
-    root, snapshot = root_of(home), entry["snapshot"]
+    root = root_of(home)
+    snapshot = entry["snapshot"]
+
     tags = []
     for name, tagged in pointer.pins(root).items():
         if tagged == snapshot:
             tags.append(name)
+
     known = {name: value for name, value in entry.items() if name != "settings"}
     return {
         **known,

@@ -42,7 +42,10 @@ _KEYED_BY_ID = ("vectors", "other_edges")  # frames of several collections
 
 
 def repair(
-    context: BuildContext, ingest: Ingest, night: Night, contracts: Sequence[str] = ()
+    context: BuildContext,
+    ingest: Ingest,
+    night: Night,
+    contracts: Sequence[str] = (),
 ) -> JsonObject:
     """Compute again what these contracts name as damaged, or what any contract does; then check and
     publish.
@@ -55,21 +58,37 @@ def repair(
         raise HadesError(
             f"there is no contract {', '.join(unknown)} to repair; use {', '.join(STORE_CONTRACTS)}"
         )
+
     broken = {name: find_broken_keys(context.store, name) for name in contracts or STORE_CONTRACTS}
     chosen = list(contracts) or [name for name, keys in broken.items() if keys]
     counts = {name: sum(map(len, keys.values())) for name, keys in broken.items() if keys}
+
     if not chosen:
-        unchanged = {"stages": [], "notes": ["every contract holds; nothing was changed"]}
-        return {"contracts": [], "broken": counts, **unchanged, "holds": True, "snapshot": ""}
+        unchanged = {
+            "stages": [],
+            "notes": ["every contract holds; nothing was changed"],
+        }
+        return {
+            "contracts": [],
+            "broken": counts,
+            **unchanged,
+            "holds": True,
+            "snapshot": "",
+        }
+
     for name in chosen:
         _remove(context.store, name, broken[name])
+
     notes, stages_run = _run_again(context, ingest, night, chosen)
-    outcome, snapshot = check_contracts(context, STORE_CONTRACTS), ""
+    outcome = check_contracts(context, STORE_CONTRACTS)
+    snapshot = ""
+
     if outcome.broken_rules:
         notes.append(outcome.message)
     else:
         snapshot = STAGES["released"].run(context, ingest, night)["snapshot"]
         stages_run.append("released")
+
     holds = not outcome.broken_rules
     return {
         "contracts": chosen,
@@ -82,28 +101,46 @@ def repair(
 
 
 def _run_again(
-    context: BuildContext, ingest: Ingest, night: Night, chosen: Sequence[str]
+    context: BuildContext,
+    ingest: Ingest,
+    night: Night,
+    chosen: Sequence[str],
 ) -> tuple[list[str], list[str]]:
     """Run every stage from the first one that must, in the order of the night; notes, and which
     ran.
     """
-    notes, stages_run = [], []
+    notes = []
+    stages_run = []
+
     if {"nodes", "chunks"} & set(chosen):
         missing_paths = ingest.rewrite()
         for path in missing_paths:
             notes.append(f"{path} is gone, so its documents could not be read again")
+
         notes += _drop_lost_documents(context.store)
         stages_run.append("sources")
+
     ingest.run_from_store([Phase.EMBEDDINGS])
     if {"nodes", "chunks", "embeddings", "edges"} & set(chosen):
         manifest.forget_derived(context.store)
         ingest.run_from_store([Phase.EDGES])
         stages_run += ["embeddings", "edges"]
-    forced = Night(night.as_of, night.began, mode="full", keep=night.keep)
+
+    forced = Night(
+        night.as_of,
+        night.began,
+        mode="full",
+        keep=night.keep,
+    )
     for stage in NIGHT:
         if stage.ledger:
-            stage.run(context, ingest, forced if set(stage.contracts) & set(chosen) else night)
+            stage.run(
+                context,
+                ingest,
+                forced if set(stage.contracts) & set(chosen) else night,
+            )
             stages_run.append(stage.name)
+
     return notes, stages_run
 
 
@@ -112,31 +149,47 @@ def _drop_lost_documents(store: GraphStore) -> list[str]:
     lost = sorted(manifest.documents_with_lost_rows(store, ("documents",)))
     entries = manifest.entries(store, lost)
     remove_documents(store, lost)
+
     notes = []
     for key, entry in entries.items():
         lost_document = f"{entry.origin} ({key}) is lost and its source is gone"
         notes.append(f"{lost_document}, so what was left of it was removed")
+
     return notes
 
 
-def _remove(store: GraphStore, contract: str, broken: Mapping[str, Sequence[str]]) -> None:
+def _remove(
+    store: GraphStore,
+    contract: str,
+    broken: Mapping[str, Sequence[str]],
+) -> None:
     """Take away what is broken, and let the stage that made it forget that it completed."""
     keys: dict[str, set[str]] = {}
     for frame, names in broken.items():
         for name in names:
             collection, _, key = name.partition("/") if frame in _KEYED_BY_ID else (frame, "", name)
             keys.setdefault(collection, set()).add(key)
+
     for collection in _DELETED[contract]:
         if collection in keys:
             store.delete(collection, keys=sorted(keys[collection]))
+
     for (name, collection), columns in _BLANKED.items():
-        broken_keys = sorted(keys.get(collection, ())) if name == contract else []
+        if name == contract:
+            broken_keys = sorted(keys.get(collection, ()))
+        else:
+            broken_keys = []
+
         # Some were removed before.
         stored = store.get(collection, broken_keys, columns=["_key"]).column("_key")
         if len(stored):
             fields = columns_schema(collection, columns)
-            empty = {field.name: pa.nulls(len(stored), field.type) for field in fields}
+            empty = {}
+            for field in fields:
+                empty[field.name] = pa.nulls(len(stored), field.type)
+
             store.patch(collection, pa.table({"_key": stored, **empty}))
+
     for stage in NIGHT:
         if stage.ledger and contract in stage.contracts:
             stage_ledger.forget(store, stage.ledger)

@@ -53,14 +53,27 @@ _MOVES = 14  # that are shown
 _GONE = "a topic that is gone"
 
 
-def build(context: BuildContext, ingest: Ingest, night: Night) -> JsonObject:
+def build(
+    context: BuildContext,
+    ingest: Ingest,
+    night: Night,
+) -> JsonObject:
     """A whole night in this process and its report; what each stage reported and how long it
     took.
     """
     if (past := build_if_past(context, night)) is not None:
         return past
-    report = run_here(context, ingest, night, partial(log_stopped_night, context, night))
-    return {**report, "report": str(write_reports(context, night, report))}
+
+    report = run_here(
+        context,
+        ingest,
+        night,
+        partial(log_stopped_night, context, night),
+    )
+    return {
+        **report,
+        "report": str(write_reports(context, night, report)),
+    }
 
 
 # A past night: built from nothing beside the graph, of the documents as they were, and kept as a
@@ -77,42 +90,78 @@ def build_if_past(context: BuildContext, night: Night) -> JsonObject | None:
     newest = max((snapshot.created_at or "" for snapshot in snapshots(context.home)), default="")
     if context.open_past is None or not night.is_dated or iso(night.as_of) >= newest:
         return None
+
     folder = context.home / "cache" / "past"
     with hold_lock(folder.with_suffix(".lock")):
         shutil.rmtree(folder, ignore_errors=True)
         try:
             with context.open_past(folder) as (past, ingest):
-                copy_past_rows(context.store, past.store, night.as_of)
-                report = build(past, ingest, replace(night, from_stage="sources", is_past=True))
+                copy_past_rows(
+                    context.store,
+                    past.store,
+                    night.as_of,
+                )
+                report = build(
+                    past,
+                    ingest,
+                    replace(
+                        night,
+                        from_stage="sources",
+                        is_past=True,
+                    ),
+                )
+
             name = f"{PAST_NIGHT}{night.as_of.astimezone(UTC):%Y%m%dT%H%M%S}"
             page = context.home / REPORTS / f"{name}.html"
             page.parent.mkdir(exist_ok=True)
             shutil.move(report["report"], page)
-            adopt(context.home, Path(report["released"]["path"]), name)
+            adopt(
+                context.home,
+                Path(report["released"]["path"]),
+                name,
+            )
         finally:
             shutil.rmtree(folder, ignore_errors=True)
+
     snapshot_folder = root_of(context.home) / report["released"]["snapshot"]
     return {
         **report,
-        "released": {**report["released"], "path": str(snapshot_folder), "kept_as": name},
+        "released": {
+            **report["released"],
+            "path": str(snapshot_folder),
+            "kept_as": name,
+        },
         "report": str(page),
     }
 
 
-def copy_past_rows(store: GraphStore, past: GraphStore, as_of: datetime) -> None:
+def copy_past_rows(
+    store: GraphStore,
+    past: GraphStore,
+    as_of: datetime,
+) -> None:
     """Copy what is read, not derived: documents, what was read of them, and what people corrected
     and asked by then.
     """
     for name in _COPIED:
         past.upsert(name, store.scan(name))
+
     for name in _COPIED_UNTIL:
         past.upsert(name, store.scan(name, where=[Term("at", "<=", as_of)]))
+
     later = [Term("created", ">", as_of)]
-    remove_documents(past, list(scan_values(past, "documents", "_key", where=later)))
+    remove_documents(
+        past,
+        list(scan_values(past, "documents", "_key", where=later)),
+    )
     forget_derived(past)
 
 
-def write_reports(context: BuildContext, night: Night, report: Report) -> Path:
+def write_reports(
+    context: BuildContext,
+    night: Night,
+    report: Report,
+) -> Path:
     """Write the page and the JSON file of one build and log its run; where the page is.
 
     The graph is published by now. A registry that fails here costs the night its run there: the
@@ -120,23 +169,45 @@ def write_reports(context: BuildContext, night: Night, report: Report) -> Path:
     """
     previous = newest_report(context.home)
     checked = TypeAdapter(list[ContractResult]).validate_python(_results(report))
-    body = _summarise(context, night, report, checked, previous)
+    body = _summarise(
+        context,
+        night,
+        report,
+        checked,
+        previous,
+    )
     folder = context.home / REPORTS
     write_page(checked, folder)
     moves: list[Move] = []
+
     if "topics" in report:
-        moves = _moved(context.store, report["topics"], previous.get("topic_names", {}))
+        moves = _moved(
+            context.store,
+            report["topics"],
+            previous.get("topic_names", {}),
+        )
+
     page = write_build_page(
-        folder / f"{night.name}.html", body, previous, moves, standing_rows(body["standing"])
+        folder / f"{night.name}.html",
+        body,
+        previous,
+        moves,
+        standing_rows(body["standing"]),
     )
     body["not_registered"] = report["released"]["not_registered"]
     written = _write_body(folder, night, body)
+
     try:
         _log_night(context, night, report, [page, written])
         trim_nights(context)
     except TrackingError as error:
-        body["not_registered"] = warn_not_registered(context, f"the run of {night.name}", error)
+        body["not_registered"] = warn_not_registered(
+            context,
+            f"the run of {night.name}",
+            error,
+        )
         _write_body(folder, night, body)
+
     return page
 
 
@@ -161,14 +232,22 @@ def _summarise(
 
     A stage that the build left out still stands as the build before said.
     """
-    topics, histograms = previous.get("topics", {}), previous.get("histograms", {})
-    built, released = report.get("topics", {}), report["released"]
+    topics = previous.get("topics", {})
+    histograms = previous.get("histograms", {})
+    built = report.get("topics", {})
+    released = report["released"]
+
     if built:
-        topics = {topic["name"]: topic["size"] for topic in built["biggest"]}
+        topics = {}
+        for topic in built["biggest"]:
+            topics[topic["name"]] = topic["size"]
+
     if "weights" in report:
         histograms = report["weights"]["histograms"]
+
     seconds: dict[str, float] = {}
     skipped: list[str] = []
+
     log: dict[str, str] = {}
     for name in STAGE_NAMES:
         stage_report = report.get(name, {})
@@ -177,6 +256,7 @@ def _summarise(
             log[name] = STAGES[name].describe(stage_report)
             if stage_report.get("skipped") or stage_report.get("mode") == "skipped":
                 skipped.append(name)
+
     seconds["contracts"] = round(sum(check["took"] for check in report["contracts"]), 3)
     exam_kinds = report.get("exam", {}).get("kinds", {})
     return {
@@ -197,7 +277,10 @@ def _summarise(
         "topic_names": topic_names(context.store),
         "histograms": histograms,
         "standing": released["standing"],
-        "exam": {"kinds": exam_kinds, "taken": taken_exam(context.home)},
+        "exam": {
+            "kinds": exam_kinds,
+            "taken": taken_exam(context.home),
+        },
     }
 
 
@@ -214,25 +297,53 @@ def _summarise_contract(result: ContractResult) -> JsonObject:
 
 
 def _log_night(
-    context: BuildContext, night: Night, report: Report, artifacts: Sequence[Path]
+    context: BuildContext,
+    night: Night,
+    report: Report,
+    artifacts: Sequence[Path],
 ) -> None:
     """The run of the whole night in the registry with one for each stage; what was registered are
     its children.
     """
-    tracker, snapshot = context.open_tracker(), report["released"]["snapshot"]
-    registered = {model: version_of(tracker, snapshot, model) for model in MODELS}
+    tracker = context.open_tracker()
+    snapshot = report["released"]["snapshot"]
+
+    registered = {}
+    for model in MODELS:
+        registered[model] = version_of(tracker, snapshot, model)
+
     registered[RANKER_MODEL] = report.get("ranker", {}).get("version")
-    served_versions = {model: version for model, version in registered.items() if version}
+    served_versions = {}
+    for model, version in registered.items():
+        if version:
+            served_versions[model] = version
+
     digest = derivation(context)
     record = _night_record(night, _stage_records(context, report, digest))
+
     corpora = []
     for corpus in report.get("sources", {}).get("sources", ()):
         read = corpus["documents"]["read"]
-        corpora.append(Dataset(corpus["source"], digest, corpus["path"], read))
-    versions = [tracker.known(model, version) for model, version in served_versions.items()]
+        corpora.append(
+            Dataset(
+                corpus["source"],
+                digest,
+                corpus["path"],
+                read,
+            )
+        )
+
+    versions = []
+    for model, version in served_versions.items():
+        versions.append(tracker.known(model, version))
+
     complete = replace(
         record,
-        params={**record.params, "snapshot": snapshot, **served_versions},
+        params={
+            **record.params,
+            "snapshot": snapshot,
+            **served_versions,
+        },
         tags={DATA_HASH: f"{night.name} {snapshot}"},
         artifacts=artifacts,
         inputs=corpora,
@@ -242,47 +353,90 @@ def _log_night(
 
 
 def log_stopped_night(
-    context: BuildContext, night: Night, report: Report, error: BaseException
+    context: BuildContext,
+    night: Night,
+    report: Report,
+    error: BaseException,
 ) -> None:
     """The run of a night that an error or a person ended: when it worked, and the stages that
     completed; `hades log` shows it.
     """
     write_stopped(context.home, night, report, error)
-    status: RunStatus = "FAILED" if isinstance(error, Exception) else "KILLED"
+    if isinstance(error, Exception):
+        status: RunStatus = "FAILED"
+    else:
+        status = "KILLED"
+
     now = utc_now()
-    stages = _stage_records(context, report, derive_digest(context.store) or "")
+    stages = _stage_records(
+        context,
+        report,
+        derive_digest(context.store) or "",
+    )
     for name, began in report["began"].items():
         if name not in report:
             moment = datetime.fromtimestamp(began, UTC)
-            stages.append(RunRecord(name, began=moment, ended=now, status=status))
+            stages.append(
+                RunRecord(
+                    name,
+                    began=moment,
+                    ended=now,
+                    status=status,
+                )
+            )
+
     reason = f"{type(error).__name__}: {error}"
     record = replace(
         _night_record(night, stages),
-        tags={DATA_HASH: f"{night.name} {status}", "stopped": reason},
+        tags={
+            DATA_HASH: f"{night.name} {status}",
+            "stopped": reason,
+        },
         ended=now,
         status=status,
     )
     context.open_tracker().log_run(NIGHTS, record)
 
 
-def _stage_records(context: BuildContext, report: Report, digest: str) -> list[RunRecord]:
+def _stage_records(
+    context: BuildContext,
+    report: Report,
+    digest: str,
+) -> list[RunRecord]:
     """A run for each stage that completed: its times, its figures and what it read."""
     counts = context.store.counts()
+
     records = []
     for name, began in report["began"].items():
         if name not in report:  # it was stopped
             continue
-        stage, ended = STAGES[name], began + report[name]["took"]
-        done = stage_ledger.last_completion(context.store, stage.ledger) if stage.ledger else None
-        stage_digest = done.digest if done is not None and done.digest else digest
+
+        stage = STAGES[name]
+        ended = began + report[name]["took"]
+        if stage.ledger:
+            done = stage_ledger.last_completion(context.store, stage.ledger)
+        else:
+            done = None
+
+        if done is not None and done.digest:
+            stage_digest = done.digest
+        else:
+            stage_digest = digest
+
         record = RunRecord(
             name,
             metrics=stage.metrics(report[name]),
-            inputs=describe_datasets(context, stage.reads, stage_digest, counts),
+            inputs=describe_datasets(
+                context,
+                stage.reads,
+                stage_digest,
+                counts,
+            ),
             began=datetime.fromtimestamp(began, UTC),
             ended=datetime.fromtimestamp(ended, UTC),
         )
         records.append(record)
+
     return records
 
 
@@ -292,6 +446,7 @@ def _night_record(night: Night, stages: Sequence[RunRecord]) -> RunRecord:
     for stage in stages:
         for figure, number in stage.metrics.items():
             figures[f"{stage.name}.{figure}"] = number
+
     params = {
         "as_of": night.as_of.isoformat(),
         "mode": night.mode,
@@ -299,7 +454,13 @@ def _night_record(night: Night, stages: Sequence[RunRecord]) -> RunRecord:
         "first": night.from_stage,
     }
     began = datetime.fromtimestamp(night.began, UTC)
-    return RunRecord(night.name, params, figures, began=began, parts=stages)
+    return RunRecord(
+        night.name,
+        params,
+        figures,
+        began=began,
+        parts=stages,
+    )
 
 
 def summary_lines(report: Report) -> list[str]:
@@ -307,8 +468,10 @@ def summary_lines(report: Report) -> list[str]:
     lines = []
     for stage in NIGHT:
         if stage.name in report:
-            took, log = report[stage.name]["took"], stage.describe(report[stage.name])
+            took = report[stage.name]["took"]
+            log = stage.describe(report[stage.name])
             lines.append(f"{stage.name:<11} {took:7.1f} s  {log}")
+
     results = _results(report)
     rows = sum(result["rows"] for result in results)
     rules = set(chain.from_iterable(result["rule_ids"] for result in results))
@@ -316,8 +479,10 @@ def summary_lines(report: Report) -> list[str]:
     engines = ", ".join(sorted({str(result["engine"]) for result in results}))
     seconds = sum(outcome["took"] for outcome in report["contracts"])
     verdict = f"{len(rules) - len(broken)} rules hold"
+
     if broken:
         verdict += f", {len(broken)} broken and accepted by a person"
+
     checked = f"{'contracts':<11} {seconds:7.1f} s  {verdict}, {rows:,} rows checked by {engines}"
     lines.insert(-1, checked)
     return lines
@@ -327,14 +492,23 @@ def topic_names(store: RowStore) -> dict[str, str]:
     """The name of every topic by its key; the next build needs it for those that are gone by
     then.
     """
-    rows = scan_rows(store, "clusters", columns=["_key", "name"])
+    rows = scan_rows(
+        store,
+        "clusters",
+        columns=["_key", "name"],
+    )
     return {row["_key"]: row["name"] for row in rows}
 
 
-def _moved(store: RowStore, topics: Report, names_before: Mapping[str, str]) -> list[Move]:
+def _moved(
+    store: RowStore,
+    topics: Report,
+    names_before: Mapping[str, str],
+) -> list[Move]:
     """Who went where in a build, summed by pair of topics, the largest first."""
     if topics["mode"] == "skipped":
         return []
+
     names = {**names_before, **topic_names(store)}
     where = [
         Term("build", "==", topics["build"]),
@@ -342,11 +516,18 @@ def _moved(store: RowStore, topics: Report, names_before: Mapping[str, str]) -> 
         Term("cluster_id", "not_null"),
     ]
     columns = ["prev_cluster_id", "cluster_id"]
-    rows = scan_rows(store, "cluster_membership_journal", where=where, columns=columns)
+    rows = scan_rows(
+        store,
+        "cluster_membership_journal",
+        where=where,
+        columns=columns,
+    )
     pairs = Counter((row["prev_cluster_id"], row["cluster_id"]) for row in rows)
+
     moves = []
     for old, new in sorted(pairs, key=lambda pair: (-pairs[pair], pair))[:_MOVES]:
         moves.append((names.get(old, _GONE), names.get(new, new), pairs[old, new]))
+
     return moves
 
 
@@ -376,12 +557,24 @@ def snapshot_of_night(home: Path, name: str) -> str:
     empty where no report has it.
     """
     paths = sorted((home / REPORTS).glob(_PATTERN))
-    named = [path for path in paths if name in (path.stem, path.stem[:SECOND_CHARACTERS])]
-    return str(_status(_body(named[-1]))["snapshot"]) if named else ""
+
+    named = []
+    for path in paths:
+        if name in (path.stem, path.stem[:SECOND_CHARACTERS]):
+            named.append(path)
+
+    if named:
+        return str(_status(_body(named[-1]))["snapshot"])
+
+    return ""
 
 
 def _status(body: Report) -> JsonObject:
-    return {name: body.get(name, missing) for name, missing in _STATUS.items()}
+    status = {}
+    for name, missing in _STATUS.items():
+        status[name] = body.get(name, missing)
+
+    return status
 
 
 def newest_report(home: Path) -> JsonObject:
@@ -395,6 +588,7 @@ def _body(path: Path) -> JsonObject:
         body = json.loads(path.read_text("utf-8"))
     except (ValueError, OSError):
         return {}
+
     return body if isinstance(body, dict) else {}
 
 
@@ -417,14 +611,20 @@ def write_build_page(
     for name, log in build["log"].items():
         idle = "nothing to do: " if name in build["skipped"] else ""
         stages.append(Bar(name, build["seconds"][name], idle + log))
+
     topics = []
     sizes = previous.get("topics", {})
-    for name, size in sorted(build["topics"].items(), key=lambda topic: (-topic[1], topic[0])):
+    for name, size in sorted(
+        build["topics"].items(),
+        key=lambda topic: (-topic[1], topic[0]),
+    ):
         topics.append(Bar(name, size, _change(size, sizes.get(name))))
+
     counts = []
     former_counts = previous.get("counts", {})
     for name, count in build["counts"].items():
         counts.append((name, count, _change(count, former_counts.get(name))))
+
     histograms = build["histograms"].items()
     return page.write(
         path,
@@ -445,13 +645,26 @@ def write_build_page(
 
 def write_exam_page(path: Path, exam: Report) -> Path:
     """Write the page of an exam that was asked and say where it is."""
-    return page.write(path, "exam.html", "Exam", exam=exam, bars=_kinds(exam))
+    return page.write(
+        path,
+        "exam.html",
+        "Exam",
+        exam=exam,
+        bars=_kinds(exam),
+    )
 
 
 def _kinds(exam: Report) -> list[Bar]:
     bars = []
     for kind, row in exam.get("kinds", {}).items():
-        bars.append(Bar(kind, row["recall@5"], f"of {row['questions']:,}"))
+        bars.append(
+            Bar(
+                kind,
+                row["recall@5"],
+                f"of {row['questions']:,}",
+            )
+        )
+
     return bars
 
 

@@ -28,10 +28,23 @@ def trim_nights(context: BuildContext) -> None:
     """
     root = root_of(context.home)
     snapshots = pointer.folders(root)
-    trim_reports(context.home, context.nights_kept, snapshots)
+    trim_reports(
+        context.home,
+        context.nights_kept,
+        snapshots,
+    )
     tracker = context.open_tracker()
-    retain_rankers(tracker, context.nights_kept, _rankers_of(root, snapshots))
-    tracker.trim_runs(NIGHTS, context.nights_kept, needed=snapshots, models=tuple(ABOUT))
+    retain_rankers(
+        tracker,
+        context.nights_kept,
+        _rankers_of(root, snapshots),
+    )
+    tracker.trim_runs(
+        NIGHTS,
+        context.nights_kept,
+        needed=snapshots,
+        models=tuple(ABOUT),
+    )
 
 
 def _rankers_of(root: Path, snapshots: Collection[str]) -> set[str]:
@@ -41,10 +54,15 @@ def _rankers_of(root: Path, snapshots: Collection[str]) -> set[str]:
         with suppress(SnapshotError):
             contents, _ = manifest.load(root / snapshot)
             generations.add(contents.parts.get(RANKER, ""))
+
     return generations
 
 
-def trim_reports(home: Path, keep: int, snapshots: Collection[str]) -> None:
+def trim_reports(
+    home: Path,
+    keep: int,
+    snapshots: Collection[str],
+) -> None:
     """Remove the reports of all but the newest nights and those of these snapshots, and pages of
     past nights whose snapshot was let go.
     """
@@ -52,6 +70,7 @@ def trim_reports(home: Path, keep: int, snapshots: Collection[str]) -> None:
         if _snapshot_of(home / REPORTS / f"{name}.json") not in snapshots:
             for path in paths:
                 path.unlink(missing_ok=True)
+
     pinned = pointer.pins(root_of(home))
     for path in (home / REPORTS).glob(f"{PAST_NIGHT}*.html"):
         if path.stem not in pinned:
@@ -73,6 +92,7 @@ def _files_of_nights(home: Path) -> list[tuple[str, list[Path]]]:
     nights: dict[str, list[Path]] = {}
     for path in (home / REPORTS).glob("*nightly-*"):
         nights.setdefault(path.stem.removeprefix(STOPPED_PREFIX), []).append(path)
+
     return sorted(nights.items(), reverse=True)
 
 
@@ -82,7 +102,11 @@ def _snapshot_of(report: Path) -> str:
         body: Any = json.loads(report.read_text("utf-8"))
     except (OSError, ValueError):
         return ""
-    return str(body.get("snapshot", "")) if isinstance(body, dict) else ""
+
+    if isinstance(body, dict):
+        return str(body.get("snapshot", ""))
+
+    return ""
 
 
 def _size_of(path: Path) -> int:

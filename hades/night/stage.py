@@ -63,7 +63,9 @@ class Night:
 
     def seconds_left(self) -> float | None:
         """What is left of the time box; None without one, 0 when it is over."""
-        return None if self.ends is None else max(0.0, self.ends - time.time())
+        if self.ends is None:
+            return None
+        return max(0.0, self.ends - time.time())
 
     @property
     def is_over(self) -> bool:
@@ -86,11 +88,26 @@ def begin(
     """
     now = time.time()
     moment = as_of or default_moment(datetime.fromtimestamp(now, UTC))
+
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)  # a form of the UI may send a time without a zone
-    ends = None if time_box_minutes is None else now + 60.0 * time_box_minutes
+
+    if time_box_minutes is None:
+        ends = None
+    else:
+        ends = now + 60.0 * time_box_minutes
+
     corpora = tuple(sources) if sources else None
-    return Night(moment, now, ends, corpora, mode, keep, from_stage, is_dated=as_of is not None)
+    return Night(
+        moment,
+        now,
+        ends,
+        corpora,
+        mode,
+        keep,
+        from_stage,
+        is_dated=as_of is not None,
+    )
 
 
 @dataclass(frozen=True)
@@ -126,6 +143,7 @@ class NightStage:
         for path, number in numbers_of(report).items():
             if any(f"{path}.".startswith(f"{figure}.") for figure in (*self.figures, "took")):
                 figures[path] = number
+
         return figures
 
     def table(self, report: Report) -> Rows:
@@ -137,6 +155,7 @@ class NightStage:
             return [_row({"name": name, "count": value}) for name, value in part.items()]
         if part:
             return list(map(_row, part))
+
         return [
             {name: value for name, value in report.items() if not isinstance(value, Mapping | list)}
         ]
@@ -147,6 +166,7 @@ def _row(values: Report) -> JsonObject:
     row: JsonObject = {}
     for name, value in values.items():
         row |= value if isinstance(value, Mapping) else {name: value}
+
     return row
 
 
@@ -165,6 +185,7 @@ def numbers_of(report: Report) -> dict[str, float]:
     for path, value in leaves_of(report):
         if isinstance(value, int | float) and not isinstance(value, bool):
             numbers[path] = float(value)
+
     return numbers
 
 
@@ -174,6 +195,7 @@ def describe_figures(report: Report) -> str:
     for name, number in numbers_of(report).items():
         if number:
             counts.append(f"{name} {number:,g}")
+
     return ", ".join(counts) or "nothing to do"
 
 

@@ -42,24 +42,46 @@ from schemas.record import JsonObject
 logger = logging.getLogger(__name__)
 
 
-def _read_sources(context: BuildContext, ingest: Ingest, night: Night) -> JsonObject:
+def _read_sources(
+    context: BuildContext,
+    ingest: Ingest,
+    night: Night,
+) -> JsonObject:
     moment = night.as_of if night.is_past else None
     synced: list[JsonObject] = []
     if moment is None and night.sources is None:  # what changed there is read with the corpora
         synced = ingest.sync(phases=(), due=True)
-    corpora = ingest.again(night.sources, (Phase.NODES, Phase.CHUNKS), moment)
+
+    corpora = ingest.again(
+        night.sources,
+        (Phase.NODES, Phase.CHUNKS),
+        moment,
+    )
     documents: Counter[str] = Counter()
+
     chunks = 0
     for corpus in corpora:
         documents.update(corpus["documents"])
         chunks += corpus["chunks"]
-    read = {"documents": dict(documents), "chunks": chunks}
-    return {"sources": corpora, "synced": synced, **read}
+
+    read = {
+        "documents": dict(documents),
+        "chunks": chunks,
+    }
+    return {
+        "sources": corpora,
+        "synced": synced,
+        **read,
+    }
 
 
 def _describe_sources(report: Report) -> str:
     documents = report["documents"]
-    counts = [f"{documents['new']} new, {documents['changed']} changed"] if documents else []
+    if documents:
+        counts = [f"{documents['new']} new, {documents['changed']} changed"]
+    else:
+        counts = []
+
     counts += [f"not synced: {sync['problem']}" for sync in report["synced"] if sync["problem"]]
     return "; ".join(counts) or "nothing to read"
 
@@ -74,13 +96,23 @@ SOURCES = NightStage(
     contracts=("nodes", "chunks"),
     figures=("documents", "chunks"),
     rows="sources",
-    made_of={"documents.text": ("sources.path",), "doc_chunks.text": ("sources.path",)},
+    made_of={
+        "documents.text": ("sources.path",),
+        "doc_chunks.text": ("sources.path",),
+    },
 )
 
 
-def _embed(context: BuildContext, ingest: Ingest, night: Night) -> JsonObject:
+def _embed(
+    context: BuildContext,
+    ingest: Ingest,
+    night: Night,
+) -> JsonObject:
     report = ingest.run_from_store([Phase.EMBEDDINGS]).as_dict()
-    return {**report, "memory": reembed_states(context.store, ingest.embedder)}
+    return {
+        **report,
+        "memory": reembed_states(context.store, ingest.embedder),
+    }
 
 
 EMBEDDINGS = NightStage(
@@ -102,6 +134,7 @@ def _describe_edges(report: Report) -> str:
     changed = {}
     for kind, change in report["derived"].items():
         changed[kind] = sum(change.values())
+
     counts = [f"{count:,} {kind}" for kind, count in changed.items() if count]
     return ", ".join(counts) or "nothing changed"
 
@@ -172,21 +205,34 @@ def run_night(
     reported so far where an error or a person ends the night early.
     """
     report = {} if report is None else report
-    report |= {"as_of": night.as_of.isoformat(), "began": {}, "contracts": []}
+    report |= {
+        "as_of": night.as_of.isoformat(),
+        "began": {},
+        "contracts": [],
+    }
+
     try:
         _run_stages(night, run, check, report)
     except BaseException as error:
         _tell_stopped(when_stopped, report, error)
         raise
+
     return report
 
 
-def _tell_stopped(when_stopped: WhenStopped, report: Report, error: BaseException) -> None:
+def _tell_stopped(
+    when_stopped: WhenStopped,
+    report: Report,
+    error: BaseException,
+) -> None:
     """Tell of a night that ends early; what fails here must not hide what ended it."""
     try:
         when_stopped(report, error)
     except Exception as problem:
-        logger.warning("the night that stopped has no run in the registry: %s", problem)
+        logger.warning(
+            "the night that stopped has no run in the registry: %s",
+            problem,
+        )
 
 
 def _run_stages(
@@ -202,11 +248,17 @@ def _run_stages(
         if stage.contracts:
             outcome = check(stage.contracts)
             report["contracts"].append({"stage": stage.name, **outcome})
-            night = replace(night, accepted=night.accepted + rules_accepted(outcome))
+            night = replace(
+                night,
+                accepted=night.accepted + rules_accepted(outcome),
+            )
 
 
 def run_here(
-    context: BuildContext, ingest: Ingest, night: Night, when_stopped: WhenStopped
+    context: BuildContext,
+    ingest: Ingest,
+    night: Night,
+    when_stopped: WhenStopped,
 ) -> JsonObject:
     """The whole night in one call, for a notebook, a script or an installation without Prefect."""
 
@@ -225,55 +277,98 @@ def timed(work: Callable[[], JsonObject]) -> JsonObject:
     """A report with the seconds that it took."""
     began = time.perf_counter()
     report = work()
-    return {**report, "took": round(time.perf_counter() - began, 3)}
+    return {
+        **report,
+        "took": round(time.perf_counter() - began, 3),
+    }
 
 
-def run_stage(stage: NightStage, context: BuildContext, ingest: Ingest, night: Night) -> JsonObject:
+def run_stage(
+    stage: NightStage,
+    context: BuildContext,
+    ingest: Ingest,
+    night: Night,
+) -> JsonObject:
     """Run one stage; lineage is told when it starts and how it ends."""
     began = _lineage_of(stage, context, night)
     context.emit_lineage(began.event("START", utc_now()))
+
     try:
         report = stage.run(context, ingest, night)
     except BaseException as error:
-        context.emit_lineage(began.event("FAIL", utc_now(), f"{type(error).__name__}: {error}"))
+        context.emit_lineage(
+            began.event(
+                "FAIL",
+                utc_now(),
+                f"{type(error).__name__}: {error}",
+            )
+        )
         raise
+
     context.emit_lineage(_lineage_of(stage, context, night).event("COMPLETE", utc_now()))
     return report
 
 
-def emit_lineage(stage: NightStage, context: BuildContext, night: Night) -> None:
+def emit_lineage(
+    stage: NightStage,
+    context: BuildContext,
+    night: Night,
+) -> None:
     """The lineage of a stage that ran as several tasks, when it is done."""
     run = _lineage_of(stage, context, night)
     for kind in ("START", "COMPLETE"):
         context.emit_lineage(run.event(kind, utc_now()))
 
 
-def check_stage(context: BuildContext, night: Night | None, contracts: Sequence[str]) -> Outcome:
+def check_stage(
+    context: BuildContext,
+    night: Night | None,
+    contracts: Sequence[str],
+) -> Outcome:
     """Check the contracts of a stage; the lineage of a night says which rules hold of which
     collections.
     """
     outcome = check_contracts(context, contracts)
     if night is None:
         return outcome
+
     for result in outcome.checked:
-        broken = {finding.rule for finding in (*result.findings, *result.warnings)}
+        broken = set()
+        for finding in (*result.findings, *result.warnings):
+            broken.add(finding.rule)
+
         rules = contract_of(result, context.home).rules
         collections = list(dict.fromkeys(rule.frame for rule in rules))
+
         datasets = {}
         for dataset in describe_datasets(context, collections, "", {}):
             datasets[dataset.name] = dataset
+
         assertions: dict[str, Rows] = {name: [] for name in datasets}
         for rule in rules:
             assertions[rule.frame].append(_assert(rule, datasets[rule.frame], broken))
+
         job = f"contracts.{result.contract}"
         inputs = list(datasets.values())
-        run = StageRun(_namespace(context), night.name, job, inputs, rules=assertions)
+        run = StageRun(
+            _namespace(context),
+            night.name,
+            job,
+            inputs,
+            rules=assertions,
+        )
+
         for kind in ("START", "COMPLETE" if result.is_green else "FAIL"):
             context.emit_lineage(run.event(kind, utc_now()))
+
     return outcome
 
 
-def _assert(rule: Rule, dataset: Dataset, broken: Collection[str]) -> JsonObject:
+def _assert(
+    rule: Rule,
+    dataset: Dataset,
+    broken: Collection[str],
+) -> JsonObject:
     """A rule as an assertion about a collection, or about one of its columns."""
     assertion = {
         "assertion": rule.expectation.kind,
@@ -283,8 +378,10 @@ def _assert(rule: Rule, dataset: Dataset, broken: Collection[str]) -> JsonObject
         "severity": "warn" if rule.severity == "warn" else "error",
     }
     names = [column.name for column in dataset.columns]
+
     if len(rule.expectation.columns) == 1 and rule.expectation.columns[0] in names:
         assertion["column"] = rule.expectation.columns[0]
+
     return assertion
 
 
@@ -319,50 +416,95 @@ class StageRun:
     made_of: Mapping[str, Sequence[str]] = field(default_factory=dict)
     rules: Mapping[str, Rows] = field(default_factory=dict)
 
-    def event(self, kind: str, at: datetime, error: str = "") -> JsonObject:
+    def event(
+        self,
+        kind: str,
+        at: datetime,
+        error: str = "",
+    ) -> JsonObject:
         """The event of this moment: START, COMPLETE or FAIL."""
         facets = _facet(
-            "parent", run={"runId": _run_id(self.namespace, self.build)}, job=self._named(JOB)
+            "parent",
+            run={"runId": _run_id(self.namespace, self.build)},
+            job=self._named(JOB),
         )
         if error:
-            facets |= _facet("errorMessage", message=error, programmingLanguage="PYTHON")
+            facets |= _facet(
+                "errorMessage",
+                message=error,
+                programmingLanguage="PYTHON",
+            )
+
         return {
             "eventType": kind,
             "eventTime": at.astimezone(UTC).isoformat(),
             "producer": _producer(),
             "schemaURL": f"{_SPEC}/2-0-2/OpenLineage.json#/$defs/RunEvent",
-            "run": {"runId": _run_id(self.namespace, self.build, self.stage), "facets": facets},
-            "job": {**self._named(f"{JOB}.{self.stage}"), "facets": {}},
+            "run": {
+                "runId": _run_id(self.namespace, self.build, self.stage),
+                "facets": facets,
+            },
+            "job": {
+                **self._named(f"{JOB}.{self.stage}"),
+                "facets": {},
+            },
             "inputs": [self._dataset(dataset, "input") for dataset in self.inputs],
             "outputs": [self._dataset(dataset, "output") for dataset in self.outputs],
         }
 
     def _named(self, name: str) -> dict[str, str]:
-        return {"namespace": self.namespace, "name": name}
+        return {
+            "namespace": self.namespace,
+            "name": name,
+        }
 
     def _dataset(self, dataset: Dataset, side: str) -> JsonObject:
-        columns = [{"name": column.name, "type": str(column.type)} for column in dataset.columns]
+        columns = [
+            {
+                "name": column.name,
+                "type": str(column.type),
+            }
+            for column in dataset.columns
+        ]
         facets = _facet("schema", fields=columns) if columns else {}
+
         column_sources = {}
         for name, sources in self.made_of.items() if side == "output" else ():
             collection, _, column = name.partition(".")
             if collection == dataset.name:
                 column_sources[column] = {"inputFields": list(map(self._column, sources))}
+
         if column_sources:
             facets |= _facet("columnLineage", fields=column_sources)
+
         measured: JsonObject = {}
         if dataset.rows is not None:
             measured = _facet(f"{side}Statistics", rowCount=dataset.rows)
         if dataset.name in self.rules:
-            measured |= _facet("dataQualityAssertions", assertions=list(self.rules[dataset.name]))
-        return {**self._named(dataset.name), "facets": facets, f"{side}Facets": measured}
+            measured |= _facet(
+                "dataQualityAssertions",
+                assertions=list(self.rules[dataset.name]),
+            )
+
+        return {
+            **self._named(dataset.name),
+            "facets": facets,
+            f"{side}Facets": measured,
+        }
 
     def _column(self, source: str) -> dict[str, str]:
         collection, _, column = source.partition(".")
-        return {**self._named(collection), "field": column}
+        return {
+            **self._named(collection),
+            "field": column,
+        }
 
 
-def _lineage_of(stage: NightStage, context: BuildContext, night: Night) -> StageRun:
+def _lineage_of(
+    stage: NightStage,
+    context: BuildContext,
+    night: Night,
+) -> StageRun:
     counts = context.store.counts()
     return StageRun(
         _namespace(context),
@@ -386,7 +528,13 @@ def _run_id(*names: str) -> str:
 def _facet(name: str, **values: Any) -> JsonObject:
     place = _FACETS[name]
     schema = f"{_SPEC}/facets/{place}.json#/$defs/{place.partition('/')[2]}"
-    return {name: {"_producer": _producer(), "_schemaURL": schema, **values}}
+    return {
+        name: {
+            "_producer": _producer(),
+            "_schemaURL": schema,
+            **values,
+        }
+    }
 
 
 @cache

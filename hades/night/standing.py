@@ -73,7 +73,9 @@ class UnknownStanding(HadesError):
 
 
 def add_standing(
-    store: RowStore, questions: Sequence[Question], at: datetime
+    store: RowStore,
+    questions: Sequence[Question],
+    at: datetime,
 ) -> list[StandingQuestion]:
     """Keep questions, each with the source that its answer must cite or an empty text; a known one
     is replaced.
@@ -89,20 +91,29 @@ def add_standing(
                     added=at,
                 )
             )
+
     if rows:
         store.upsert(
-            STANDING, to_table(StandingQuestion, list({row.key: row for row in rows}.values()))
+            STANDING,
+            to_table(StandingQuestion, list({row.key: row for row in rows}.values())),
         )
+
     return rows
 
 
 def list_standing(store: RowStore) -> list[StandingQuestion]:
     """Every standing question, the oldest first; none in a store of an older version."""
     try:
-        rows = [StandingQuestion.model_validate(row) for row in scan_rows(store, STANDING)]
+        rows = []
+        for row in scan_rows(store, STANDING):
+            rows.append(StandingQuestion.model_validate(row))
     except NotProvisioned:
         return []
-    return sorted(rows, key=lambda question: (question.added, question.key))
+
+    return sorted(
+        rows,
+        key=lambda question: (question.added, question.key),
+    )
 
 
 def remove_standing(store: RowStore, key: str) -> StandingQuestion:
@@ -111,6 +122,7 @@ def remove_standing(store: RowStore, key: str) -> StandingQuestion:
         if key in (question.key, question.question):
             store.delete(STANDING, keys=[question.key])
             return question
+
     raise UnknownStanding(
         f"no standing question has the id {key!r}; `hades standing list` shows them"
     )
@@ -132,6 +144,7 @@ def read_questions(path: Path) -> list[Question]:
                 ) from None
         elif line.strip():
             questions.append((line.strip(), ""))
+
     return questions
 
 
@@ -139,7 +152,10 @@ def frequent_questions(store: RowStore) -> list[Question]:
     """The questions of the log that were asked most often, at most `FROM_LOG`; not what already
     stands.
     """
-    standing_texts = {question.question.casefold() for question in list_standing(store)}
+    standing_texts = set()
+    for question in list_standing(store):
+        standing_texts.add(question.question.casefold())
+
     texts = scan_values(store, QUERY_LOGS, "query")
     counts = Counter(text for text in texts if text.strip().casefold() not in standing_texts)
     frequent = sorted(counts, key=lambda text: (-counts[text], text))
@@ -163,6 +179,7 @@ class StandingAnswer:
             return self.source is other_answer.source
         if self.source.document != other_answer.source.document:
             return False
+
         return self.source.text == other_answer.source.text or self.text == other_answer.text
 
     def cites(self, source: str) -> bool:
@@ -171,6 +188,7 @@ class StandingAnswer:
             names = (passage.document, passage.document_id, passage.path, passage.title, passage.id)
             if source in names:
                 return True
+
         return False
 
 
@@ -192,24 +210,64 @@ def check_standing(
     began = time.perf_counter()
     is_same = old_view is None or old_view.info.snapshot == new_view.info.snapshot
     tools = _remembering(tools)
-    old_tools = tools if old_tools is None else _remembering(old_tools)
-    changes = None if is_same or old_view is None else GraphChanges(old_view, new_view)
-    answers, lacking = [], []
+
+    if old_tools is None:
+        old_tools = tools
+    else:
+        old_tools = _remembering(old_tools)
+
+    if is_same or old_view is None:
+        changes = None
+    else:
+        changes = GraphChanges(old_view, new_view)
+
+    answers = []
+    lacking = []
     for question in questions:
         if changes is not None:
-            asker = Asker(question.question, tools, changes.before, changes.after, old_tools)
+            asker = Asker(
+                question.question,
+                tools,
+                changes.before,
+                changes.after,
+                old_tools,
+            )
             old, new = asker.answers()
             if not old.says_the_same(new):
-                answers.append(_describe(question, old, new, changes.find_causes(asker, old, new)))
+                answers.append(
+                    _describe(
+                        question,
+                        old,
+                        new,
+                        changes.find_causes(asker, old, new),
+                    )
+                )
             elif shows_all:
-                answers.append({**_describe(question, old, new, []), "change": _SAME})
+                answers.append(
+                    {
+                        **_describe(question, old, new, []),
+                        "change": _SAME,
+                    }
+                )
         elif question.requires:
             new = Asker(question.question, tools, new_view, new_view).answers()[1]
+
         if question.requires:
-            demand = {"question": question.question, "requires": question.requires}
+            demand = {
+                "question": question.question,
+                "requires": question.requires,
+            }
             cited = ", ".join(dict.fromkeys(passage.document for passage in new.cited))
             is_met = new.cites(question.requires)
-            lacking.append({"_key": question.key, **demand, "cited": cited, "cites": is_met})
+            lacking.append(
+                {
+                    "_key": question.key,
+                    **demand,
+                    "cited": cited,
+                    "cites": is_met,
+                }
+            )
+
     return {
         "asked": len(questions),
         "changed": sum(answer["change"] != _SAME for answer in answers),
@@ -245,29 +303,54 @@ class Asker:
     def answer(self, view: GraphView) -> StandingAnswer:
         """What one graph answers."""
         _, tools = self._asked[1]
-        replay = replay_on(view, tools, self._text, _UNHURRIED, at=_AT)
+        replay = replay_on(
+            view,
+            tools,
+            self._text,
+            _UNHURRIED,
+            at=_AT,
+        )
         return _quote_answer(replay(()), tools)
 
     def answers(
-        self, without: tuple[str, ...] = (), *, by_hand: bool = False
+        self,
+        without: tuple[str, ...] = (),
+        *,
+        by_hand: bool = False,
     ) -> tuple[StandingAnswer, StandingAnswer]:
         """What both graphs answer."""
         turns = []
         for view, tools in self._asked:
             if by_hand:
                 tools = replace(tools, judge=lambda view, question: BY_HAND)
-            turns.append(replay_on(view, tools, self._text, _UNHURRIED, at=_AT)(without))
+            turns.append(
+                replay_on(
+                    view,
+                    tools,
+                    self._text,
+                    _UNHURRIED,
+                    at=_AT,
+                )(without)
+            )
+
         (_, old_tools), (_, new_tools) = self._asked
         old, new = turns
         answer = _quote_answer(old, old_tools)
+
         if old_tools.embedder is new_tools.embedder and _shown(old) == _shown(new):
             return answer, answer
+
         return answer, _quote_answer(new, new_tools)
 
 
 def _still(tools: Tools) -> Tools:
     """No clock, no exploration and no memory: what differs is what the graphs say."""
-    return replace(tools, clock=lambda: 0.0, swapping=ExplorationRules(), memory=None)
+    return replace(
+        tools,
+        clock=lambda: 0.0,
+        swapping=ExplorationRules(),
+        memory=None,
+    )
 
 
 def _quote_answer(retrieval: Retrieval, tools: Tools) -> StandingAnswer:
@@ -275,17 +358,26 @@ def _quote_answer(retrieval: Retrieval, tools: Tools) -> StandingAnswer:
     quoted = quote(retrieval, tools.embedder)
     if not quoted:
         return StandingAnswer(retrieval)
+
     passages = passages_by_number(retrieval)
     numbers = chain.from_iterable(sentence.citations for sentence in quoted)
     cited = tuple(passages[number] for number in numbers if number in passages)
     first = quoted[0].citations
     text = tuple(sentence.text for sentence in quoted if sentence.citations == first)
-    return StandingAnswer(retrieval, text, cited[0] if cited else None, cited)
+    return StandingAnswer(
+        retrieval,
+        text,
+        cited[0] if cited else None,
+        cited,
+    )
 
 
 def _shown(retrieval: Retrieval) -> tuple[bool, list[tuple[str, str]]]:
     """What an answer is written from: two turns that agree in this say the same."""
-    texts = [(passage.document, passage.text) for passage in retrieval.passages]
+    texts = []
+    for passage in retrieval.passages:
+        texts.append((passage.document, passage.text))
+
     return not retrieval.is_answered, texts
 
 
@@ -319,7 +411,9 @@ def _numbers_of_passages(view: GraphView) -> dict[str, int]:
 
 
 def _only_in(
-    view: GraphView, numbers: Mapping[str, int], known: Mapping[str, int]
+    view: GraphView,
+    numbers: Mapping[str, int],
+    known: Mapping[str, int],
 ) -> list[Passage]:
     """The passages of a graph that the other one does not have, in their order."""
     own_numbers = sorted(numbers[passage_id] for passage_id in numbers.keys() - known.keys())
@@ -338,7 +432,8 @@ class GraphChanges:
     @cached_property
     def passages(self) -> tuple[list[Passage], list[Passage]]:
         """The passages that only the former graph has, and those that only the next one has."""
-        old, new = _numbers_of_passages(self.before), _numbers_of_passages(self.after)
+        old = _numbers_of_passages(self.before)
+        new = _numbers_of_passages(self.after)
         return _only_in(self.before, old, new), _only_in(self.after, new, old)
 
     @cached_property
@@ -348,34 +443,54 @@ class GraphChanges:
         """
         for passage in chain(*self.passages):
             self.names[passage.document_id] = passage.document
+
         ids = sorted(self.names)
         was_there = self.before.selects_documents(ids, DocumentFilter())
         is_there = self.after.selects_documents(ids, DocumentFilter())
-        kinds = {(False, True): "added", (True, False): "removed"}
+        kinds = {
+            (False, True): "added",
+            (True, False): "removed",
+        }
+
         changes = {}
         for document_id, was, stays in zip(ids, was_there, is_there, strict=True):
             changes[document_id] = kinds.get((was, stays), "changed")
+
         return changes
 
-    def find_causes(self, asker: Asker, old: StandingAnswer, new: StandingAnswer) -> list[Cause]:
+    def find_causes(
+        self,
+        asker: Asker,
+        old: StandingAnswer,
+        new: StandingAnswer,
+    ) -> list[Cause]:
         """The first change without which both graphs answer the same; what is left where none is
         found.
         """
         shown = (old.source, new.source, *old.retrieval.passages, *new.retrieval.passages)
         shown_documents = dict.fromkeys(passage.document_id for passage in shown if passage)
         near_documents = [document for document in shown_documents if document in self.documents]
+
         for document in near_documents[:_CANDIDATES]:
             if _agree(asker.answers((document,))):
                 return [self._document(document)]
+
         if len(near_documents) > 1 and _agree(asker.answers(tuple(near_documents))):
-            return [self._document(document_id) for document_id in near_documents]
+            causes = []
+            for document_id in near_documents:
+                causes.append(self._document(document_id))
+
+            return causes
+
         if self.documents and _agree(asker.answers(tuple(self.documents)[:_MASKED])):
             sentence = f"{len(self.documents):,} documents changed which words are rare"
             return [_cause("documents", "", sentence)]
+
         return [next(self._other_causes(asker, old.retrieval.query))]
 
     def _document(self, document: str) -> Cause:
-        change, name = self.documents[document], self.names[document]
+        change = self.documents[document]
+        name = self.names[document]
         return _cause("document", name, f"{name} was {change}")
 
     def _other_causes(self, asker: Asker, question: str) -> Iterator[Cause]:
@@ -385,19 +500,35 @@ class GraphChanges:
         chunk = Kind.CHUNK.value
         if self.before.info.models.get(chunk) != self.after.info.models.get(chunk):
             tags = ", ".join(self.after.info.models.get(chunk, ()))
-            yield _cause("model", tags, f"passages have vectors of {tags or 'no model'}")
+            yield _cause(
+                "model",
+                tags,
+                f"passages have vectors of {tags or 'no model'}",
+            )
+
         if self._differs("ranker") and _agree(asker.answers(by_hand=True)):
-            yield _cause("model", "ranker", "the learned ranker is another one")
+            yield _cause(
+                "model",
+                "ranker",
+                "the learned ranker is another one",
+            )
+
         old = set(self.before.ids(self.before.match_names(question).numbers))
         new = set(self.after.ids(self.after.match_names(question).numbers))
         if old != new:  # entities were merged or split
             entities = ", ".join(sorted(old ^ new))
             sentence = f"names of the question stand for other entities: {entities}"
             yield _cause("entity", entities, sentence)
+
         for part, about in _PARTS.items():
             if self._differs(part):
                 yield _cause(part, part, f"{about} changed")
-        yield _cause("unknown", "", "no single change explains it")
+
+        yield _cause(
+            "unknown",
+            "",
+            "no single change explains it",
+        )
 
     def _differs(self, part: str) -> bool:
         return self.before.info.parts.get(part, "") != self.after.info.parts.get(part, "")
@@ -408,11 +539,18 @@ def _agree(both: tuple[StandingAnswer, StandingAnswer]) -> bool:
 
 
 def _cause(kind: str, subject: str, sentence: str) -> Cause:
-    return {"kind": kind, "subject": subject, "sentence": sentence}
+    return {
+        "kind": kind,
+        "subject": subject,
+        "sentence": sentence,
+    }
 
 
 def ask_standing(
-    store: RowStore, tools: Callable[[], Tools] | None, home: Path, folder: Path
+    store: RowStore,
+    tools: Callable[[], Tools] | None,
+    home: Path,
+    folder: Path,
 ) -> JsonObject:
     """Ask every standing question of the graph that serves and of the one in the folder; raises for
     a red one.
@@ -420,8 +558,15 @@ def ask_standing(
     questions = list_standing(store)
     if not questions or tools is None:
         return {}
+
     with closing(open_folder(folder)) as new_view:
-        report = check_standing(questions, open_former(home), new_view, tools())
+        report = check_standing(
+            questions,
+            open_former(home),
+            new_view,
+            tools(),
+        )
+
     require_contracts([check_required(report)])
     return report
 
@@ -433,15 +578,28 @@ def check_required(report: Report) -> ContractResult:
         cited = row["cited"] or "nothing"
         sentence = f"{row['question']} It must cite {row['requires']} and cites {cited}"
         rows.append({**row, "_key": sentence})
-    tables = {"questions": pa.Table.from_pylist(rows)} if rows else {}
-    return check_frames(STANDING_CONTRACT.name, STANDING_CONTRACT, lambda: Frames(tables))
+
+    if rows:
+        tables = {"questions": pa.Table.from_pylist(rows)}
+    else:
+        tables = {}
+
+    return check_frames(
+        STANDING_CONTRACT.name,
+        STANDING_CONTRACT,
+        lambda: Frames(tables),
+    )
 
 
 def standing_rows(report: Report) -> list[JsonObject]:
     """A row for each changed answer, for tables."""
     rows = []
     for answer in report.get("answers", ()):
-        row = {name: answer[name] for name in ("question", "change", "before", "after")}
+        row = {}
+        for name in ("question", "change", "before", "after"):
+            row[name] = answer[name]
+
         row["cause"] = "; ".join(cause["sentence"] for cause in answer["causes"])
         rows.append(row)
+
     return rows

@@ -23,9 +23,11 @@ def stage_reached(report: Report) -> str:
     begun = list(report.get("began", ()))
     if not begun:
         return "before its first stage"
+
     stage = STAGES[begun[-1]]
     if stage.name in report:
         return f"in the contracts after {stage.title!r}"
+
     return f"in {stage.title!r}"
 
 
@@ -46,7 +48,11 @@ def describe_past(report: Report | None) -> str:
 
 
 def night_page(
-    night: Night, report: Report, graph: str, former: str, error: BaseException | None = None
+    night: Night,
+    report: Report,
+    graph: str,
+    former: str,
+    error: BaseException | None = None,
 ) -> str:
     """The page of a night; `report` ends where the night stopped, `former` is what served."""
     released = report.get("released", {})
@@ -63,16 +69,22 @@ def night_page(
     return "\n\n".join(parts) + "\n"
 
 
-def _title(report: Report, former: str, error: BaseException | None) -> str:
+def _title(
+    report: Report,
+    former: str,
+    error: BaseException | None,
+) -> str:
     released = report.get("released", {})
     current = released.get("snapshot", "")
     if error is not None:
         stop = describe_stop(report, error)
         return stop[:1].upper() + stop[1:]
+
     if "kept_as" in released:
         return f"{current} is kept as {released['kept_as']}; what served still serves"
     if current == former:
         return "Nothing changed"
+
     return f"{current} serves"
 
 
@@ -83,7 +95,12 @@ def _reason(error: BaseException | None) -> str:
     return f"```text\n{type(error).__name__}: {error}\n```"
 
 
-def _facts(night: Night, report: Report, graph: str, former: str) -> list[Cells]:
+def _facts(
+    night: Night,
+    report: Report,
+    graph: str,
+    former: str,
+) -> list[Cells]:
     current = report.get("released", {}).get("snapshot", "")
     unpublished = "not published; what served still serves"
     former_snapshot = f"`{former}`" if former else "none"
@@ -94,10 +111,12 @@ def _facts(night: Night, report: Report, graph: str, former: str) -> list[Cells]
         ("snapshot before", former_snapshot),
         ("snapshot after", snapshot),
     ]
+
     if "report" in report:
         page = Path(report["report"])
         facts.append(("report", f"[{page.name}]({page.resolve().as_uri()})"))
         facts.append(("its folder", f"`{page.parent}`"))
+
     return facts
 
 
@@ -108,7 +127,10 @@ def _changes(report: Report) -> str:
     document_counts = report.get("sources", {}).get("documents", {})
     weights = report.get("weights", {})
     changes: dict[str, Mapping[str, int]] = {
-        "documents": {**document_counts, "added": document_counts.get("new", 0)},
+        "documents": {
+            **document_counts,
+            "added": document_counts.get("new", 0),
+        },
         **report.get("edges", {}).get("derived", {}),
     }
     totals = {
@@ -116,16 +138,26 @@ def _changes(report: Report) -> str:
         "entities": report.get("topics", {}).get("entities"),
         **weights.get("rows", {}),
     }
+
     rows: list[Cells] = []
     for kind in ("documents", *EDGES):
-        counts = [changes.get(kind, {}).get(name, 0) for name in _CHANGES]
+        counts = []
+        for name in _CHANGES:
+            counts.append(changes.get(kind, {}).get(name, 0))
+
         if any(counts):
             rows.append((kind.replace("_", " "), *counts, totals.get(kind) or ""))
+
     weighed = sum(weights.get("changed", {}).values())
     if weighed:
         rows.append(("weights", "", weighed, "", ""))
+
     types = [f"{name} {kind['count']:,}" for name, kind in weights.get("types", {}).items()]
-    relations = f"Relations by type: {', '.join(types)}" if types else ""
+    if types:
+        relations = f"Relations by type: {', '.join(types)}"
+    else:
+        relations = ""
+
     table = markdown_table(("", *_CHANGES, "there now"), rows) or "No row of the graph."
     return "\n\n".join(filter(None, (table, relations)))
 
@@ -134,6 +166,7 @@ def _describe_topics(report: Report) -> str:
     topics = report.get("topics")
     if topics is None or topics["mode"] == "skipped":
         return ""
+
     counts = (
         "{mode}: {why}. Topics: {topics:,}, of which new: {topics_new:,}; gone: {topics_gone:,}; "
         "super-topics: {supertopics:,}; entities placed: {placed:,}, moved: {moved:,}"
@@ -147,19 +180,23 @@ def _costs(report: Report) -> str:
     rows: list[Cells] = []
     contract_seconds = sum(outcome["took"] for outcome in report.get("contracts", ()))
     total = contract_seconds
+
     for stage in NIGHT:
         stage_report = report.get(stage.name, {})
         if "took" in stage_report:
             total += stage_report["took"]
             log = stage.describe(stage_report)
             rows.append((stage.title, f"{stage_report['took']:.1f}", log))
+
     rows.append(("check contracts", f"{contract_seconds:.1f}", ""))
     rows.append(("**together**", f"**{total:.1f}**", ""))
     embedded = report.get("embeddings", {}).get("embedded", 0)
     calls = report.get("topics", {}).get("summaries_written", 0)
     paid = f"{calls:,} calls of a language model"
+
     if not calls:
         paid = "no call of a language model, so nothing was paid"
+
     table = markdown_table(("stage", "seconds", "what it did"), rows)
     return f"{table}\n\n{embedded:,} texts embedded; {paid}"
 
@@ -168,7 +205,12 @@ def _contracts(report: Report, error: BaseException | None) -> str:
     checked = list(chain.from_iterable(check["contracts"] for check in report.get("contracts", ())))
     if not checked:
         return ""
-    until = "" if error is None else ", of those that were checked before it stopped"
+
+    if error is None:
+        until = ""
+    else:
+        until = ", of those that were checked before it stopped"
+
     return f"{describe_checked({'contracts': checked})}{until}"
 
 
@@ -186,13 +228,18 @@ def markdown_table(names: Sequence[str], rows: Sequence[Cells]) -> str:
     """A table of Markdown; nothing where there are no rows."""
     if not rows:
         return ""
+
     lines = (" | ".join(map(_cell, row)) for row in (names, ["---"] * len(names), *rows))
     return "\n".join(f"| {line} |" for line in lines)
 
 
 def _cell(value: object) -> str:
     """One short line that does not end the cell it stands in."""
-    text = f"{value:,}" if isinstance(value, int) else " ".join(str(value).split())
+    if isinstance(value, int):
+        text = f"{value:,}"
+    else:
+        text = " ".join(str(value).split())
+
     is_short = len(text) <= _LONGEST_CELL or text.startswith("[")  # a link stays whole
     cut = text if is_short else f"{text[:_LONGEST_CELL]}…"
     return cut.replace("|", "\\|").replace("`" * 3, "")

@@ -36,18 +36,66 @@ class TextPlace:
 
 # What is not listed here is searched as well, and named where it holds such words.
 PLACES = (
-    TextPlace("graph.db", "documents and all that follows from them", Treatment.CORRECTED),
-    TextPlace("cache/models/", "exported models", Treatment.LEFT),
-    TextPlace("cache/", "answers, their plans, and graphs of past nights", Treatment.EMPTIED),
-    TextPlace("plans/", "rows, answers and lines of plans", Treatment.EMPTIED),
-    TextPlace("history/", "sentences that each night changed", Treatment.CORRECTED),
-    TextPlace("branches/", "graphs of their own; forgotten in them too", Treatment.CORRECTED),
-    TextPlace("exam/", "questions made of passages", Treatment.SEARCHED),
-    TextPlace("artifacts/", "exams, topics and pages of registered versions", Treatment.SEARCHED),
-    TextPlace("reports/", "pages that name topics, entities and questions", Treatment.SEARCHED),
-    TextPlace("sources/mirrors/", "copies of documents from elsewhere", Treatment.SEARCHED),
-    TextPlace("sources/staged/", "copies that a sync has not finished", Treatment.SEARCHED),
-    TextPlace("snapshots/", "published graphs", Treatment.REPLACED),
+    TextPlace(
+        "graph.db",
+        "documents and all that follows from them",
+        Treatment.CORRECTED,
+    ),
+    TextPlace(
+        "cache/models/",
+        "exported models",
+        Treatment.LEFT,
+    ),
+    TextPlace(
+        "cache/",
+        "answers, their plans, and graphs of past nights",
+        Treatment.EMPTIED,
+    ),
+    TextPlace(
+        "plans/",
+        "rows, answers and lines of plans",
+        Treatment.EMPTIED,
+    ),
+    TextPlace(
+        "history/",
+        "sentences that each night changed",
+        Treatment.CORRECTED,
+    ),
+    TextPlace(
+        "branches/",
+        "graphs of their own; forgotten in them too",
+        Treatment.CORRECTED,
+    ),
+    TextPlace(
+        "exam/",
+        "questions made of passages",
+        Treatment.SEARCHED,
+    ),
+    TextPlace(
+        "artifacts/",
+        "exams, topics and pages of registered versions",
+        Treatment.SEARCHED,
+    ),
+    TextPlace(
+        "reports/",
+        "pages that name topics, entities and questions",
+        Treatment.SEARCHED,
+    ),
+    TextPlace(
+        "sources/mirrors/",
+        "copies of documents from elsewhere",
+        Treatment.SEARCHED,
+    ),
+    TextPlace(
+        "sources/staged/",
+        "copies that a sync has not finished",
+        Treatment.SEARCHED,
+    ),
+    TextPlace(
+        "snapshots/",
+        "published graphs",
+        Treatment.REPLACED,
+    ),
 )
 _NOT_SHOWN = re.compile(r"<(style|script)\b.*?</\1>|<[^>]*>", re.DOTALL)
 
@@ -59,6 +107,7 @@ def remove_files(home: Path, words: AbstractSet[str]) -> list[str]:
         if treatment_of(name) is Treatment.SEARCHED and not words.isdisjoint(words_in(path)):
             path.unlink()
             removed.append(name)
+
     return removed
 
 
@@ -68,12 +117,16 @@ def find_files(home: Path, words: AbstractSet[str]) -> list[str]:
     for name, path in _files(home):
         if treatment_of(name) is None and not words.isdisjoint(words_in(path)):
             names.append(name)
+
     return names
 
 
 def treatment_of(name: str) -> Treatment | None:
     """What forgetting does with a file, by its path in the home; None where no place is listed."""
-    return next((place.treatment for place in PLACES if name.startswith(place.path)), None)
+    return next(
+        (place.treatment for place in PLACES if name.startswith(place.path)),
+        None,
+    )
 
 
 def words_in(path: Path) -> set[str]:
@@ -82,6 +135,7 @@ def words_in(path: Path) -> set[str]:
     """
     if path.suffix == ".parquet":
         return set(chain.from_iterable(map(words_of, _parquet_texts(path))))
+
     text = path.read_bytes().decode("utf-8", errors="ignore")
     return set(words_of(_NOT_SHOWN.sub(" ", text) if path.suffix == ".html" else text))
 
@@ -98,6 +152,7 @@ def _texts_of(column: pa.Array) -> Iterable[str]:
     """The texts of a column, within lists too; structs hold numbers here."""
     while pa.types.is_list(column.type):
         column = column.flatten()
+
     return column.drop_null().to_pylist() if pa.types.is_string(column.type) else ()
 
 

@@ -65,6 +65,7 @@ def watch_folder(
     )
     next(changes, None)  # listens from here on, before the first update reads the folder
     yield _timed_update(update_graph, ())
+
     for changed in _quiet_bursts(changes, quiet_seconds):
         names = {_relative(Path(name), root) for name in changed}
         yield _timed_update(update_graph, tuple(sorted(names)))
@@ -75,14 +76,19 @@ def source_kind_of(path: Path) -> str:
     else.
     """
     is_project = path.is_dir() and any((path / mark).exists() for mark in _CODE_MARKS)
-    return "workspace" if is_project or (path.is_dir() and holds_mostly_code(path)) else "documents"
+    if is_project or (path.is_dir() and holds_mostly_code(path)):
+        return "workspace"
+
+    return "documents"
 
 
 def _quiet_bursts(
-    changes: Iterator[set[FileChange]], quiet_seconds: float
+    changes: Iterator[set[FileChange]],
+    quiet_seconds: float,
 ) -> Iterator[frozenset[str]]:
     """The files that changed together; `changes` gives an empty set for each step without one."""
     burst: set[str] = set()
+
     began = last = 0.0
     for change in changes:
         now = time.monotonic()
@@ -90,6 +96,7 @@ def _quiet_bursts(
             began = began if burst else now
             last = now
             burst |= {name for _, name in change}
+
         is_quiet = now - last >= quiet_seconds
         is_long = now - began >= _LONGEST_BURST * max(1.0, quiet_seconds)
         if burst and (is_quiet or is_long):
@@ -97,14 +104,28 @@ def _quiet_bursts(
             burst.clear()
 
 
-def _timed_update(update_graph: Callable[[], JsonObject], changed: tuple[str, ...]) -> FolderUpdate:
+def _timed_update(
+    update_graph: Callable[[], JsonObject],
+    changed: tuple[str, ...],
+) -> FolderUpdate:
     began = time.perf_counter()
     try:
         report = update_graph()
     except HadesError as error:
-        return FolderUpdate(changed, time.perf_counter() - began, problem=str(error))
-    return FolderUpdate(changed, time.perf_counter() - began, report)
+        return FolderUpdate(
+            changed,
+            time.perf_counter() - began,
+            problem=str(error),
+        )
+
+    return FolderUpdate(
+        changed,
+        time.perf_counter() - began,
+        report,
+    )
 
 
 def _relative(path: Path, root: Path) -> str:
-    return str(path.relative_to(root)) if path.is_relative_to(root) and path != root else path.name
+    if path.is_relative_to(root) and path != root:
+        return str(path.relative_to(root))
+    return path.name

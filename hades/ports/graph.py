@@ -104,7 +104,10 @@ class DocumentFilter:
         """Regular expressions that the path of a document must match, each of them."""
         paths = "|".join(_path_pattern(path) for path in self.paths)
         endings = "|".join(
-            _ENDINGS.get(file_type.casefold(), re.escape(file_type.casefold().lstrip(".")))
+            _ENDINGS.get(
+                file_type.casefold(),
+                re.escape(file_type.casefold().lstrip(".")),
+            )
             for file_type in self.types
         )
         return (
@@ -373,5 +376,13 @@ class BridgePath:
     def reversed(self) -> BridgePath:
         """The same path walked from its other end."""
         turned = tuple(not is_outbound for is_outbound in reversed(self.outbound))
-        ends, walk = (self.to_cluster, self.from_cluster), (self.nodes[::-1], self.edges[::-1])
-        return BridgePath(*ends, *walk, turned, self.weight, self.cost, self.pinned)
+        ends = (self.to_cluster, self.from_cluster)
+        walk = (self.nodes[::-1], self.edges[::-1])
+        return BridgePath(
+            *ends,
+            *walk,
+            turned,
+            self.weight,
+            self.cost,
+            self.pinned,
+        )

@@ -76,7 +76,8 @@ class SignsTokens(Protocol):
 
 
 def embed_questions(
-    embedder: Embedder, texts: Sequence[str]
+    embedder: Embedder,
+    texts: Sequence[str],
 ) -> tuple[Vectors, Sequence[Vectors | None]]:
     """The vectors, and the states of the tokens; None for each text where the embedder does not
     give them.
@@ -99,11 +100,16 @@ class RememberingEmbedder:
 
     def embed_tokens(self, texts: Sequence[str]) -> tuple[Vectors, list[Vectors | None]]:
         """See `embed_questions`; only what is new goes to the model."""
-        fresh = [text for text in dict.fromkeys(texts) if text not in self._known]
+        fresh = []
+        for text in dict.fromkeys(texts):
+            if text not in self._known:
+                fresh.append(text)
+
         if fresh:
             self._known.update(
                 zip(fresh, zip(*embed_questions(self._embedder, fresh), strict=True), strict=True)
             )
+
         known = [self._known[text] for text in texts]
         return np.stack([vector for vector, _ in known]), [tokens for _, tokens in known]
 
@@ -198,6 +204,7 @@ def check_texts(texts: Sequence[str]) -> None:
     """Refuse blank texts before any work is done, so that all embedders agree on them."""
     if isinstance(texts, str):
         raise TypeError("embed takes a sequence of texts; wrap the one text in a list")
+
     for row, text in enumerate(texts):
         if not text.strip():
             raise ValueError(
@@ -280,7 +287,13 @@ class Tracker(Protocol):
     def log_run(self, experiment: str, record: RunRecord) -> str:
         """Log one run with its files; its id. A run that cannot be logged whole is not there."""
 
-    def register(self, name: str, run: str, artifact: str, about: str = "") -> str:
+    def register(
+        self,
+        name: str,
+        run: str,
+        artifact: str,
+        about: str = "",
+    ) -> str:
         """Make a file of a run a version of `name`; its number. The run's tags become the
         version's, `about` describes the model to people.
         """
@@ -288,13 +301,19 @@ class Tracker(Protocol):
     def versions(self, name: str) -> list[Version]:
         """Every version, newest first; none for a name nobody registered."""
 
-    def tag(self, name: str, version: str, tags: Mapping[str, str]) -> None:
+    def tag(
+        self,
+        name: str,
+        version: str,
+        tags: Mapping[str, str],
+    ) -> None:
         """Add tags to a version."""
 
     def alias(self, name: str, alias: str) -> str | None:
         """The version an alias names, or None."""
         return next(
-            (version.version for version in self.versions(name) if alias in version.aliases), None
+            (version.version for version in self.versions(name) if alias in version.aliases),
+            None,
         )
 
     def known(self, name: str, version: str) -> Version:
@@ -304,6 +323,7 @@ class Tracker(Protocol):
             raise TrackingError(
                 f"{name} has no version {version}; registered: {', '.join(versions) or 'none'}"
             )
+
         return versions[version]
 
     def unnamed(self, name: str, version: str) -> Version:
@@ -314,6 +334,7 @@ class Tracker(Protocol):
             raise TrackingError(
                 f"{name} version {version} is named by {aliases}; let the alias name another first"
             )
+
         return known
 
     def set_alias(self, name: str, alias: str, version: str) -> None:
@@ -333,7 +354,12 @@ class Tracker(Protocol):
         """Remove a version and its file; refuses one that an alias names."""
 
     def trim_runs(
-        self, experiment: str, keep: int, *, needed: Collection[str], models: Sequence[str]
+        self,
+        experiment: str,
+        keep: int,
+        *,
+        needed: Collection[str],
+        models: Sequence[str],
     ) -> None:
         """Delete all but the newest `keep` runs of an experiment, with their parts and files.
 
@@ -349,13 +375,15 @@ def check_file(known: Version, path: Path, sha256: str) -> Path:
         raise TrackingError(f"{label} is gone; choose another of its versions")
     if sha256_of(path) != sha256:
         raise TrackingError(f"{label} was changed after it was logged; choose another")
+
     return path
 
 
 def version_with_hash(versions: Sequence[Version], data_hash: str) -> str | None:
     """The newest of these versions that was made of this data, or None."""
     return next(
-        (version.version for version in versions if version.tags.get(DATA_HASH) == data_hash), None
+        (version.version for version in versions if version.tags.get(DATA_HASH) == data_hash),
+        None,
     )
 
 
@@ -380,7 +408,12 @@ class MemorySearch(Protocol):
     """Searches what was remembered beside the documents."""
 
     def search(
-        self, text: str, vector: Vectors | None, model: str, mask: Mask, limit: int
+        self,
+        text: str,
+        vector: Vectors | None,
+        model: str,
+        mask: Mask,
+        limit: int,
     ) -> Sequence[MemoryHit]:
         """The topics nearest to a question, best first, each as it holds at the mask; nothing where
         memory is empty.

@@ -95,7 +95,13 @@ class RowStore(Protocol):
         The ends of an edge cannot be patched. Cost as `upsert`.
         """
 
-    def delete(self, collection: str, *, keys: Iterable[str] = (), where: Predicate = ()) -> int:
+    def delete(
+        self,
+        collection: str,
+        *,
+        keys: Iterable[str] = (),
+        where: Predicate = (),
+    ) -> int:
         """Remove rows by key or by predicate (exactly one of the two); unknown keys are ignored.
         Returns how many went.
 
@@ -104,7 +110,11 @@ class RowStore(Protocol):
         """
 
     def get(
-        self, collection: str, keys: Sequence[str], *, columns: Sequence[str] | None = None
+        self,
+        collection: str,
+        keys: Sequence[str],
+        *,
+        columns: Sequence[str] | None = None,
     ) -> pa.Table:
         """The rows that exist among these keys, in key order, each once. Cost: one look-up a
         key.
@@ -156,7 +166,12 @@ class RowStore(Protocol):
 class GraphStore(RowStore, Protocol):
     """The store itself: rows, transactions, provisioning, health."""
 
-    def provision(self, only: str | None = None, *, replicas: int | None = None) -> ProvisionReport:
+    def provision(
+        self,
+        only: str | None = None,
+        *,
+        replicas: int | None = None,
+    ) -> ProvisionReport:
         """Create what the catalogue declares and is not there. Admin only; safe to repeat.
 
         `only` names a part (`schemas.catalogue`): a smaller database for one purpose. Without it a
@@ -173,7 +188,10 @@ class GraphStore(RowStore, Protocol):
         """
 
     def bulk(
-        self, collections: Sequence[str], *, unfinished: Callable[[RowStore], object] | None = None
+        self,
+        collections: Sequence[str],
+        *,
+        unfinished: Callable[[RowStore], object] | None = None,
     ) -> AbstractContextManager[RowStore]:
         """Like `transaction`, for writes of any size; the caller must be able to do the whole
         again.
@@ -237,7 +255,12 @@ class StateFile(Protocol):
     def copy(self, target: Path) -> int:
         """Copy it as of one moment to a new file; the number of its last write."""
 
-    def write_changes(self, after: Path, since: int, target: Path) -> None:
+    def write_changes(
+        self,
+        after: Path,
+        since: int,
+        target: Path,
+    ) -> None:
         """Keep in a new file what a copy of that write came to hold and this store does not."""
 
     def read_changes(self, changes: Path) -> list[RowChange]:
@@ -250,16 +273,32 @@ class StateFile(Protocol):
 
 
 def scan_rows(
-    store: RowStore, collection: str, *, where: Predicate = (), columns: Sequence[str] | None = None
+    store: RowStore,
+    collection: str,
+    *,
+    where: Predicate = (),
+    columns: Sequence[str] | None = None,
 ) -> Iterator[dict[str, Any]]:
     """The rows that satisfy a predicate as dictionaries, in key order."""
-    for batch in store.scan(collection, where=where, columns=columns):
+    for batch in store.scan(
+        collection,
+        where=where,
+        columns=columns,
+    ):
         yield from batch.to_pylist()
 
 
 def scan_values(
-    store: RowStore, collection: str, column: str, *, where: Predicate = ()
+    store: RowStore,
+    collection: str,
+    column: str,
+    *,
+    where: Predicate = (),
 ) -> Iterator[Any]:
     """One column of the rows that satisfy a predicate, in key order."""
-    for batch in store.scan(collection, where=where, columns=[column]):
+    for batch in store.scan(
+        collection,
+        where=where,
+        columns=[column],
+    ):
         yield from batch.column(column).to_pylist()

@@ -48,7 +48,9 @@ class FileTracker(Tracker):
 
     def log_run(self, experiment: str, record: RunRecord) -> str:
         """See `Tracker.log_run`. Times, inputs, parts and status are kept as tags."""
-        data_hash, artifacts = record.tags[DATA_HASH], record.artifacts
+        data_hash = record.tags[DATA_HASH]
+        artifacts = record.artifacts
+
         with self._transaction() as connection:
             known = connection.execute(
                 "SELECT id FROM runs WHERE experiment = ? AND data_hash = ?",
@@ -56,23 +58,37 @@ class FileTracker(Tracker):
             ).fetchone()
             if known is not None:
                 return str(known[0])
+
             run = hashlib.sha256(f"{experiment}\n{data_hash}".encode()).hexdigest()[:32]
             place = self._folder / run
             place.mkdir(parents=True, exist_ok=True)
+
             for path in artifacts:
                 shutil.copyfile(path, place / path.name)
+
             for table, listed in record.tables.items():
                 (place / f"{table}.json").write_text(
-                    json.dumps(listed, default=str), encoding="utf-8"
+                    json.dumps(listed, default=str),
+                    encoding="utf-8",
                 )
+
             files = {path.name: sha256_of(place / path.name) for path in artifacts}
             parts = (_tags(record), dict(record.params), dict(record.metrics))
             texts = [json.dumps(part, default=str) for part in parts]
             values = (run, experiment, record.name, data_hash, *texts, json.dumps(files), _now())
-            connection.execute("INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
+            connection.execute(
+                "INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                values,
+            )
             return run
 
-    def register(self, name: str, run: str, artifact: str, about: str = "") -> str:
+    def register(
+        self,
+        name: str,
+        run: str,
+        artifact: str,
+        about: str = "",
+    ) -> str:
         """See `Tracker.register`. Nobody browses this registry, so nothing is described."""
         with self._transaction() as connection:
             row = connection.execute("SELECT tags, files FROM runs WHERE id = ?", (run,)).fetchone()
@@ -80,10 +96,12 @@ class FileTracker(Tracker):
                 raise TrackingError(
                     f"run {run} has no file {artifact!r}; log it with the run before registering it"
                 )
+
             tags = json.loads(row[0])
             same = version_with_hash(_versions(connection, name), tags[DATA_HASH])
             if same is not None:
                 return same
+
             connection.execute(
                 "INSERT INTO counters VALUES (?, 1) "
                 "ON CONFLICT (name) DO UPDATE SET last = last + 1",
@@ -99,7 +117,12 @@ class FileTracker(Tracker):
         with self._transaction() as connection:
             return _versions(connection, name)
 
-    def tag(self, name: str, version: str, tags: Mapping[str, str]) -> None:
+    def tag(
+        self,
+        name: str,
+        version: str,
+        tags: Mapping[str, str],
+    ) -> None:
         self.known(name, version)
         added = "UPDATE versions SET tags = json_patch(tags, ?) WHERE name = ? AND version = ?"
         with self._transaction() as connection:
@@ -109,11 +132,17 @@ class FileTracker(Tracker):
         self.known(name, version)
         with self._transaction() as connection:
             known = "SELECT name, ?, version FROM versions WHERE name = ? AND version = ?"
-            connection.execute(f"INSERT OR REPLACE INTO aliases {known}", (alias, name, version))
+            connection.execute(
+                f"INSERT OR REPLACE INTO aliases {known}",
+                (alias, name, version),
+            )
 
     def delete_alias(self, name: str, alias: str) -> None:
         with self._transaction() as connection:
-            connection.execute("DELETE FROM aliases WHERE name = ? AND alias = ?", (name, alias))
+            connection.execute(
+                "DELETE FROM aliases WHERE name = ? AND alias = ?",
+                (name, alias),
+            )
 
     def fetch(self, name: str, version: str) -> Path:
         known = self.known(name, version)
@@ -123,6 +152,7 @@ class FileTracker(Tracker):
         )
         with self._transaction() as connection:
             artifact, files = connection.execute(query, (name, version)).fetchone()
+
         path = self._folder / known.run / str(artifact)
         return check_file(known, path, json.loads(files)[artifact])
 
@@ -131,15 +161,22 @@ class FileTracker(Tracker):
         with self._transaction() as connection:
             free = "(name, version) NOT IN (SELECT name, version FROM aliases)"
             connection.execute(
-                f"DELETE FROM versions WHERE name = ? AND version = ? AND {free}", (name, version)
+                f"DELETE FROM versions WHERE name = ? AND version = ? AND {free}",
+                (name, version),
             )
             remaining = connection.execute("SELECT 1 FROM versions WHERE run = ?", (known.run,))
+
             if remaining.fetchone() is None:
                 connection.execute("DELETE FROM runs WHERE id = ?", (known.run,))
                 shutil.rmtree(self._folder / known.run, ignore_errors=True)
 
     def trim_runs(
-        self, experiment: str, keep: int, *, needed: Collection[str], models: Sequence[str]
+        self,
+        experiment: str,
+        keep: int,
+        *,
+        needed: Collection[str],
+        models: Sequence[str],
     ) -> None:
         """See `Tracker.trim_runs`. The run of a version went with it, whatever the model."""
         older = "SELECT id, params FROM runs WHERE experiment = ? ORDER BY created DESC, rowid DESC"
@@ -154,7 +191,11 @@ class FileTracker(Tracker):
     def _transaction(self) -> Iterator[sqlite3.Connection]:
         self._database.parent.mkdir(parents=True, exist_ok=True)
         with closing(
-            sqlite3.connect(self._database, timeout=60, isolation_level=None)
+            sqlite3.connect(
+                self._database,
+                timeout=60,
+                isolation_level=None,
+            )
         ) as connection:
             connection.executescript(_TABLES)
             connection.execute("BEGIN IMMEDIATE")
@@ -163,6 +204,7 @@ class FileTracker(Tracker):
             except BaseException:
                 connection.execute("ROLLBACK")
                 raise
+
             connection.execute("COMMIT")
 
 
@@ -171,21 +213,40 @@ def _tags(record: RunRecord) -> dict[str, str]:
     for name, at in (("began", record.began), ("ended", record.ended)):
         if at is not None:
             times[name] = iso(at)
+
     inputs = {f"input.{dataset.name}": dataset.digest for dataset in record.inputs}
     parts = {}
     for part in record.parts:
         parts[f"part.{part.name}"] = json.dumps([_tags(part), dict(part.metrics)])
-    children = {"children": " ".join(record.children)} if record.children else {}
-    status = {} if record.status == "FINISHED" else {"status": record.status}
-    return {**record.tags, **times, **inputs, **parts, **children, **status}
+
+    if record.children:
+        children = {"children": " ".join(record.children)}
+    else:
+        children = {}
+
+    if record.status == "FINISHED":
+        status = {}
+    else:
+        status = {"status": record.status}
+
+    return {
+        **record.tags,
+        **times,
+        **inputs,
+        **parts,
+        **children,
+        **status,
+    }
 
 
 def _versions(connection: sqlite3.Connection, name: str) -> list[Version]:
     aliases: dict[int, list[str]] = {}
     for alias, version in connection.execute(
-        "SELECT alias, version FROM aliases WHERE name = ? ORDER BY alias", (name,)
+        "SELECT alias, version FROM aliases WHERE name = ? ORDER BY alias",
+        (name,),
     ):
         aliases.setdefault(int(version), []).append(alias)
+
     rows = connection.execute(
         "SELECT version, run, tags, created FROM versions WHERE name = ? ORDER BY version DESC",
         (name,),

@@ -41,6 +41,7 @@ class HashingEmbedder:
 
         if dimension < 1:
             raise ValueError(f"dimension is {dimension}; expected 1 or more")
+
         self.model = EmbeddingModel("hashing", VERSION, dimension)
         self._hasher = FeatureHasher(dimension, input_type="pair")
 
@@ -48,6 +49,7 @@ class HashingEmbedder:
         """(n_texts, dimension) float32, rows unit length."""
         check_texts(texts)
         vectors = np.empty((len(texts), self.model.dimension), np.float32)
+
         for first in range(0, len(texts), WINDOW_TEXTS):
             window = texts[first : first + WINDOW_TEXTS]
             sums = self._hasher.transform(map(_features, window)).toarray()
@@ -57,8 +59,10 @@ class HashingEmbedder:
             vectors[first : first + len(window)] = sums / np.sqrt(
                 np.square(sums).sum(axis=1, keepdims=True)
             )
+
             if progress:
                 progress(first + len(window), len(texts))
+
         return vectors
 
 
@@ -69,6 +73,7 @@ def _features(text: str) -> Iterator[tuple[str, int]]:
     # A text without letters or digits is the set of its signs: it is not blank, so it has a vector.
     readable = encodable(text).casefold()
     counts = Counter(WORD.findall(readable) or [sign for sign in readable if not sign.isspace()])
+
     for word, times in counts.items():
         frequency = round(16 * (1 + math.log(times)))
         for feature, weight in _word_features(word):
@@ -77,6 +82,11 @@ def _features(text: str) -> Iterator[tuple[str, int]]:
 
 @lru_cache(1 << 16)
 def _word_features(word: str) -> tuple[tuple[str, int], ...]:
-    divisor, marked = STOP_DIVISOR if word in _STOP else 1, f"<{word}>"
-    grams = [marked[place : place + GRAM] for place in range(len(marked) - GRAM + 1)]
+    divisor = STOP_DIVISOR if word in _STOP else 1
+    marked = f"<{word}>"
+
+    grams = []
+    for place in range(len(marked) - GRAM + 1):
+        grams.append(marked[place : place + GRAM])
+
     return (f"={word}", WORD_WEIGHT // divisor), *((gram, GRAM_WEIGHT // divisor) for gram in grams)

@@ -63,6 +63,7 @@ class WeightsPackage:
         spec = find_spec(self.package.replace("-", "_"))
         if spec is None or spec.origin is None:
             return None
+
         return Path(spec.origin).parent / self.file
 
     def read(self) -> Weights:
@@ -70,8 +71,14 @@ class WeightsPackage:
         path = self.path()
         if path is None:
             raise missing_model()
+
         content = path.read_bytes()
-        check_pin(path.name, content, self.sha256, f"{self.package}=={self.version}")
+        check_pin(
+            path.name,
+            content,
+            self.sha256,
+            f"{self.package}=={self.version}",
+        )
         return self.parse(content)
 
 
@@ -91,11 +98,13 @@ def parse_safetensors(content: bytes) -> Weights:
     kinds = {"F32": "<f4", "I64": "<i8"}
     header = json.loads(content[8:start])
     header.pop("__metadata__", None)
+
     arrays = {}
     for name, entry in header.items():
         first, last = entry["data_offsets"]
         raw = np.frombuffer(content[start + first : start + last], kinds[entry["dtype"]])
         arrays[name] = raw.reshape(entry["shape"])
+
     return arrays
 
 
@@ -108,8 +117,10 @@ def parse_quantised_onnx(content: bytes) -> Weights:
     from onnx import load_model_from_string, numpy_helper
 
     stored = {}
+
     for tensor in load_model_from_string(content).graph.initializer:
         stored[tensor.name] = numpy_helper.to_array(tensor)
+
     inner_arrays = {
         name.removeprefix("inner."): array
         for name, array in stored.items()
@@ -120,10 +131,12 @@ def parse_quantised_onnx(content: bytes) -> Weights:
     }
     for name in ("embeddings.word_embeddings.weight", "embeddings.position_embeddings.weight"):
         weights[name] = inner_arrays[f"{name}_q"].astype(np.float32) * inner_arrays[f"{name}_scale"]
+
     quantised = [name for name in stored if name.startswith("val_") and name.endswith("_q")]
     for name, (layer, part) in zip(quantised, product(range(LAYERS), MATRICES), strict=True):
         matrix = stored[name].astype(np.float32) * stored[f"{name.removesuffix('_q')}_scale"]
         weights[f"encoder.layer.{layer}.{part}.weight"] = np.ascontiguousarray(matrix.T)
+
     return weights
 
 
@@ -164,7 +177,11 @@ SIGN_TOKENS = 4  # whose mean state is kept as signs
 # others; a quarter of it, against four times its weights, leaves finer steps to the rest
 # (SmoothQuant, arXiv:2211.10438, for one channel). A fact about the pinned weights.
 OUTLIER_CHANNEL, OUTLIER_FACTOR = 99, 4
-RELIEF = np.where(np.arange(DIMENSION) == OUTLIER_CHANNEL, OUTLIER_FACTOR, 1).astype(np.float32)
+RELIEF = np.where(
+    np.arange(DIMENSION) == OUTLIER_CHANNEL,
+    OUTLIER_FACTOR,
+    1,
+).astype(np.float32)
 log = logging.getLogger(__name__)
 Device = Literal["auto", "cpu", "cuda"]
 Input = str | NDArray[Any] | np.generic  # of a node: another node's result by name, or a constant
@@ -176,7 +193,11 @@ class MiniLmEmbedder:
     """
 
     def __init__(
-        self, cache_dir: Path, *, threads: int | None = None, device: Device = "cpu"
+        self,
+        cache_dir: Path,
+        *,
+        threads: int | None = None,
+        device: Device = "cpu",
     ) -> None:
         self._cache_dir = cache_dir
         self._device = device
@@ -184,11 +205,17 @@ class MiniLmEmbedder:
         self._weights = choose_weights(cache_dir)
         # weights, form of the graph, signs
         version = f"{self._weights.sha256[:8]}-int8r{EXPORT_VERSION}s{SIGN_TOKENS}"
-        self.model = EmbeddingModel("all-MiniLM-L6-v2", version, DIMENSION)
+        self.model = EmbeddingModel(
+            "all-MiniLM-L6-v2",
+            version,
+            DIMENSION,
+        )
+
         if hasattr(os, "sched_getaffinity"):
             cores = len(os.sched_getaffinity(0))
         else:
             cores = os.cpu_count() or 1
+
         self._threads = threads or min(cores, MAX_THREADS)
         self._loading = threading.Lock()
         self._session: Any = None
@@ -201,7 +228,11 @@ class MiniLmEmbedder:
 
     def embed_tokens(self, texts: Sequence[str]) -> tuple[Vectors, list[Vectors]]:
         """See `ReadsTokens.embed_tokens`; [CLS] and [SEP] are no tokens of a text."""
-        return self._embed_texts(texts, None, lambda states: _unit_length(states[1:-1]))
+        return self._embed_texts(
+            texts,
+            None,
+            lambda states: _unit_length(states[1:-1]),
+        )
 
     def embed_signs(self, texts: Sequence[str]) -> tuple[Vectors, list[str]]:
         """See `SignsTokens.embed_signs`; four tokens at a time, which is as good as each
@@ -222,6 +253,7 @@ class MiniLmEmbedder:
                     self._gpu = None
                 if self._gpu is None:
                     self._device = "cpu"
+
         return self._gpu
 
     def measure_speed(self) -> tuple[str, float]:
@@ -229,7 +261,11 @@ class MiniLmEmbedder:
         second.
         """
         gpu = self.open_gpu()
-        device = f"{self._threads} threads of the processor" if gpu is None else gpu.name
+        if gpu is None:
+            device = f"{self._threads} threads of the processor"
+        else:
+            device = gpu.name
+
         texts = [" ".join(["store"] * 126)] * (self._threads * 4 if gpu is None else 4 * GPU_TEXTS)
         self.embed(texts[: self._threads] if gpu is None else texts)
         started = time.perf_counter()
@@ -246,6 +282,7 @@ class MiniLmEmbedder:
         expected = MiniLmEmbedder(self._cache_dir, threads=1).embed(PROBES)
         vectors, _ = next(gpu.embed(_token_ids(PROBES)))
         likeness = float((vectors * expected).sum(axis=1).min())
+
         if likeness < LEAST_LIKENESS:
             log.warning(
                 "the GPU gives vectors unlike those of the processor (cosine %.4f, at least %.3f "
@@ -253,10 +290,13 @@ class MiniLmEmbedder:
                 likeness,
                 LEAST_LIKENESS,
             )
+
         return likeness >= LEAST_LIKENESS
 
     def _embed_on_gpu(
-        self, texts: Sequence[str], progress: Progress | None
+        self,
+        texts: Sequence[str],
+        progress: Progress | None,
     ) -> tuple[Vectors, list[str]]:
         """Vectors and signs; texts are cut into tokens by all threads while the GPU computes."""
         check_texts(texts)
@@ -267,6 +307,7 @@ class MiniLmEmbedder:
         )
         vectors: list[Vectors] = []
         signs: list[str] = []
+
         with ThreadPoolExecutor(self._threads) as pool:
             ids = chain.from_iterable(pool.map(_token_ids, windows))
             for batch_vectors, batch_signs in gpu.embed(ids):
@@ -274,36 +315,47 @@ class MiniLmEmbedder:
                 signs += batch_signs
                 if progress:
                     progress(len(signs), len(texts))
+
         return np.concatenate(vectors), signs
 
     def _embed_texts(
-        self, texts: Sequence[str], progress: Progress | None, keep: Callable[[Vectors], Any]
+        self,
+        texts: Sequence[str],
+        progress: Progress | None,
+        keep: Callable[[Vectors], Any],
     ) -> tuple[Vectors, list[Any]]:
         """The vectors, and what is to be kept of the states of each text."""
         check_texts(texts)
         self.load()
         vectors = np.empty((len(texts), DIMENSION), np.float32)
         kept_states: list[Any] = [None] * len(texts)
-        pool, done = ThreadPoolExecutor(self._threads), 0
+        pool = ThreadPoolExecutor(self._threads)
+        done = 0
+
         try:
             for first in range(0, len(texts), WINDOW_TEXTS):
                 ids = _token_ids(texts[first : first + WINDOW_TEXTS])
                 batches = _equal_length_batches([len(row) for row in ids])
                 batch_ids = (list(map(ids.__getitem__, rows)) for rows in batches)
                 embedded = pool.map(partial(self._embed_batch, keep), batch_ids)
+
                 for rows, (batch_vectors, states) in zip(batches, embedded, strict=True):
                     vectors[[first + row for row in rows]] = batch_vectors
                     for row, text_states in zip(rows, states, strict=True):
                         kept_states[first + row] = text_states
+
                     done += len(rows)
                     if progress:
                         progress(done, len(texts))
         finally:
             pool.shutdown(cancel_futures=True)
+
         return vectors, kept_states
 
     def _embed_batch(
-        self, keep: Callable[[Vectors], Any], ids: list[list[int]]
+        self,
+        keep: Callable[[Vectors], Any],
+        ids: list[list[int]],
     ) -> tuple[Vectors, list[Any]]:
         flat_states: Vectors = self._session.run(["states"], {"ids": np.array(ids, np.int64)})[0]
         states = flat_states.reshape(len(ids), -1, DIMENSION)
@@ -327,6 +379,7 @@ def pool_states(states: Singles) -> Vectors:
     sums = np.zeros((len(states), DIMENSION), np.float32)
     for token in range(states.shape[1]):
         sums += states[:, token]
+
     vectors: Vectors = sums / np.sqrt(np.square(sums).sum(axis=1, keepdims=True))
     return vectors
 
@@ -336,7 +389,11 @@ def pack_signs(states: Vectors) -> str:
     characters each.
     """
     rows = _unit_length(states[1:-1])
-    sums = np.add.reduceat(rows, np.arange(0, len(rows), SIGN_TOKENS), axis=0)
+    sums = np.add.reduceat(
+        rows,
+        np.arange(0, len(rows), SIGN_TOKENS),
+        axis=0,
+    )
     return base64.b64encode(np.packbits(sums > 0.0, axis=1).tobytes()).decode("ascii")
 
 
@@ -351,8 +408,16 @@ def choose_weights(cache_dir: Path) -> WeightsPackage:
     Where none is installed, the first one is named, and the error of a missing model comes with the
     first text.
     """
-    cached = [package for package in PACKAGES if any(cache_dir.glob(f"{_stem(package)}-*.onnx"))]
-    installed = [package for package in PACKAGES if package.path() is not None]
+    cached = []
+    for package in PACKAGES:
+        if any(cache_dir.glob(f"{_stem(package)}-*.onnx")):
+            cached.append(package)
+
+    installed = []
+    for package in PACKAGES:
+        if package.path() is not None:
+            installed.append(package)
+
     return [*cached, *installed, *PACKAGES][0]
 
 
@@ -362,6 +427,7 @@ def open_gpu_encoder(weights: WeightsPackage, device: Device) -> GpuEncoder | No
     """
     if device == "auto" and which("nvidia-smi") is None:
         return None  # torch takes seconds to load, only to find that
+
     reason = "torch is not installed: pip install 'hades-graphrag[ranker]'"
     if find_spec("torch") is not None:
         from hades.providers.minilm_gpu import GpuEncoder, why_no_gpu  # the door to torch
@@ -369,7 +435,12 @@ def open_gpu_encoder(weights: WeightsPackage, device: Device) -> GpuEncoder | No
         reason = why_no_gpu()
         if not reason:
             return GpuEncoder(rounded_weights(weights.read()))
-    log.warning("HADES_DEVICE=%s: no GPU is used (%s); the processor embeds", device, reason)
+
+    log.warning(
+        "HADES_DEVICE=%s: no GPU is used (%s); the processor embeds",
+        device,
+        reason,
+    )
     return None
 
 
@@ -388,11 +459,13 @@ def rounded_weights(weights: Weights) -> Weights:
     words = "embeddings.word_embeddings.weight"
     whole, steps = as_integers(weights[words], axis=1)
     rounded[words] = whole * steps
+
     for layer, part in product(range(LAYERS), MATRICES):
         name = f"encoder.layer.{layer}.{part}.weight"
         relief = RELIEF if part in READS_STATES else np.float32(1)
         whole, steps = as_integers(weights[name] * relief, axis=1)
         rounded[name] = whole * steps / relief
+
     return rounded
 
 
@@ -403,12 +476,15 @@ def load_graph(cache_dir: Path, weights: WeightsPackage | None = None) -> bytes:
     """
     weights = weights or choose_weights(cache_dir)
     stem = _stem(weights)
+
     for path in sorted(cache_dir.glob(f"{stem}-*.onnx")):
         graph = path.read_bytes()
         if path.name == _file_name(stem, graph):
             return graph
+
         log.warning("%s is damaged and will be built again", path)
         path.unlink(missing_ok=True)
+
     graph = build_graph(weights.read())
     write_whole(cache_dir / _file_name(stem, graph), graph)
     return graph
@@ -422,14 +498,17 @@ def build_graph(weights: Weights) -> bytes:
 
     graph = _Graph(weights)
     states = graph.layer_norm(graph.token_states(), "embeddings.LayerNorm")
+
     for layer in range(LAYERS):
         part = f"encoder.layer.{layer}."
         context = graph.attention(states, part + "attention.self.")
         mixed = graph.linear(
-            graph.quantise_signed(context), *graph.dense(part + "attention.output.dense")
+            graph.quantise_signed(context),
+            *graph.dense(part + "attention.output.dense"),
         )
         states = graph.layer_norm(
-            graph.add("Add", mixed, states), part + "attention.output.LayerNorm"
+            graph.add("Add", mixed, states),
+            part + "attention.output.LayerNorm",
         )
         inner = graph.linear_of_states(states, *graph.dense(part + "intermediate.dense"))
         # The tanh form costs half of the exact one; against int8 the difference it makes is
@@ -437,11 +516,30 @@ def build_graph(weights: Weights) -> bytes:
         inner = graph.add("Gelu", inner, approximate="tanh")
         outer = graph.linear(graph.quantise_gelu(inner), *graph.dense(part + "output.dense"))
         states = graph.layer_norm(graph.add("Add", outer, states), part + "output.LayerNorm")
+
     graph.add("Identity", states, into="states")
-    ids = helper.make_tensor_value_info("ids", TensorProto.INT64, ["batch", "length"])
-    output = helper.make_tensor_value_info("states", TensorProto.FLOAT, ["tokens", DIMENSION])
-    onnx_graph = helper.make_graph(graph.nodes, "minilm", [ids], [output], graph.constants)
-    model = helper.make_model(onnx_graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
+    ids = helper.make_tensor_value_info(
+        "ids",
+        TensorProto.INT64,
+        ["batch", "length"],
+    )
+    output = helper.make_tensor_value_info(
+        "states",
+        TensorProto.FLOAT,
+        ["tokens", DIMENSION],
+    )
+    onnx_graph = helper.make_graph(
+        graph.nodes,
+        "minilm",
+        [ids],
+        [output],
+        graph.constants,
+    )
+    model = helper.make_model(
+        onnx_graph,
+        opset_imports=[helper.make_opsetid("", 20)],
+        ir_version=9,
+    )
     return bytes(model.SerializeToString(deterministic=True))
 
 
@@ -471,10 +569,20 @@ class _Graph:
         self.shape = self.add("Shape", "ids")
         self.flat = self.constant(np.array([-1, DIMENSION]))
         self.heads = self.add(
-            "Concat", self.shape, np.array([3, HEADS, DIMENSION // HEADS]), axis=0
+            "Concat",
+            self.shape,
+            np.array([3, HEADS, DIMENSION // HEADS]),
+            axis=0,
         )
         n_tokens = self.add("ReduceProd", self.shape, keepdims=1)
-        self.zeros = {at: self.add("Expand", np.array([at], np.uint8), n_tokens) for at in (0, 128)}
+        self.zeros = {
+            at: self.add(
+                "Expand",
+                np.array([at], np.uint8),
+                n_tokens,
+            )
+            for at in (0, 128)
+        }
 
     def constant(self, value: NDArray[Any]) -> str:
         """Name of a stored array."""
@@ -488,82 +596,186 @@ class _Graph:
         """Append a node with one result and return its name."""
         from onnx import helper
 
-        names = [
-            value if isinstance(value, str) else self.constant(np.asarray(value))
-            for value in inputs
-        ]
+        names = []
+
+        for value in inputs:
+            names.append(value if isinstance(value, str) else self.constant(np.asarray(value)))
+
         result = into or f"n{len(self.nodes)}"
-        self.nodes.append(helper.make_node(kind, names, [result], **attributes))
+        self.nodes.append(
+            helper.make_node(
+                kind,
+                names,
+                [result],
+                **attributes,
+            )
+        )
         return result
 
     def token_states(self) -> str:
         """Word, position and type embeddings, added; words are kept in int8 with a scale for
         each.
         """
-        words, steps = as_integers(self.weights["embeddings.word_embeddings.weight"], axis=1)
+        words, steps = as_integers(
+            self.weights["embeddings.word_embeddings.weight"],
+            axis=1,
+        )
         whole = self.as_float(self.add("Gather", words, "ids"))
-        word_states = self.add("Mul", whole, self.add("Gather", steps, "ids"))
+        word_states = self.add(
+            "Mul",
+            whole,
+            self.add("Gather", steps, "ids"),
+        )
         places = self.weights["embeddings.position_embeddings.weight"][:MAX_TOKENS]
         places = places + self.weights["embeddings.token_type_embeddings.weight"][0]
-        length = self.add("Slice", self.shape, np.array([1]), np.array([2]))
-        position_states = self.add("Slice", places, np.array([0]), length, np.array([0]))
-        return self.add("Reshape", self.add("Add", word_states, position_states), self.flat)
+        length = self.add(
+            "Slice",
+            self.shape,
+            np.array([1]),
+            np.array([2]),
+        )
+        position_states = self.add(
+            "Slice",
+            places,
+            np.array([0]),
+            length,
+            np.array([0]),
+        )
+        return self.add(
+            "Reshape",
+            self.add("Add", word_states, position_states),
+            self.flat,
+        )
 
     def layer_norm(self, states: str, name: str) -> str:
         """LayerNorm in plain steps, which vectorise better than the one operator does."""
-        centred = self.add("Sub", states, self.add("ReduceMean", states, self.last_axis))
+        centred = self.add(
+            "Sub",
+            states,
+            self.add("ReduceMean", states, self.last_axis),
+        )
         squares = self.add("ReduceSumSquare", centred, self.last_axis)
-        spread = self.add("Sqrt", self.add("Add", squares, np.float32(DIMENSION * 1e-12)))
+        spread = self.add(
+            "Sqrt",
+            self.add(
+                "Add",
+                squares,
+                np.float32(DIMENSION * 1e-12),
+            ),
+        )
         gain = self.weights[name + ".weight"] * np.sqrt(np.float32(DIMENSION))
-        scaled = self.add("Mul", self.add("Div", centred, spread), gain)
-        return self.add("Add", scaled, self.weights[name + ".bias"])
+        scaled = self.add(
+            "Mul",
+            self.add("Div", centred, spread),
+            gain,
+        )
+        return self.add(
+            "Add",
+            scaled,
+            self.weights[name + ".bias"],
+        )
 
     def attention(self, states: str, name: str) -> str:
         """Self-attention of each text over its own tokens; no mask, as nothing is padded."""
-        parts = [self.dense(name + part) for part in ("query", "key", "value")]
+        parts = []
+        for part in ("query", "key", "value"):
+            parts.append(self.dense(name + part))
+
         root = np.sqrt(np.float32(DIMENSION // HEADS))
         parts[0] = (parts[0][0] / root, parts[0][1] / root)
         matrix = np.concatenate([weight for weight, _ in parts], axis=1)
-        joint = self.linear_of_states(states, matrix, np.concatenate([bias for _, bias in parts]))
+        joint = self.linear_of_states(
+            states,
+            matrix,
+            np.concatenate([bias for _, bias in parts]),
+        )
         by_head = self.add(
-            "Transpose", self.add("Reshape", joint, self.heads), perm=[2, 0, 3, 1, 4]
+            "Transpose",
+            self.add("Reshape", joint, self.heads),
+            perm=[2, 0, 3, 1, 4],
         )
         query, key, value = (
             self.add("Gather", by_head, np.array(part), axis=0) for part in range(3)
         )
-        scores = self.add("MatMul", query, self.add("Transpose", key, perm=[0, 1, 3, 2]))
-        context = self.add("MatMul", self.add("Softmax", scores, axis=-1), value)
-        return self.add("Reshape", self.add("Transpose", context, perm=[0, 2, 1, 3]), self.flat)
+        scores = self.add(
+            "MatMul",
+            query,
+            self.add("Transpose", key, perm=[0, 1, 3, 2]),
+        )
+        context = self.add(
+            "MatMul",
+            self.add("Softmax", scores, axis=-1),
+            value,
+        )
+        return self.add(
+            "Reshape",
+            self.add("Transpose", context, perm=[0, 2, 1, 3]),
+            self.flat,
+        )
 
     def dense(self, name: str) -> tuple[Singles, Singles]:
         """Matrix (inputs, outputs) and bias of a layer."""
         return self.weights[name + ".weight"].T, self.weights[name + ".bias"]
 
-    def linear_of_states(self, states: str, matrix: Singles, bias: Singles) -> str:
+    def linear_of_states(
+        self,
+        states: str,
+        matrix: Singles,
+        bias: Singles,
+    ) -> str:
         """States times a matrix, with the outlier channel made smaller before its rows are
         quantised.
         """
         relieved = self.add("Mul", states, 1 / RELIEF)
-        return self.linear(self.quantise_signed(relieved), matrix * RELIEF[:, None], bias)
+        return self.linear(
+            self.quantise_signed(relieved),
+            matrix * RELIEF[:, None],
+            bias,
+        )
 
-    def linear(self, states: _Quantised, matrix: Singles, bias: Singles) -> str:
+    def linear(
+        self,
+        states: _Quantised,
+        matrix: Singles,
+        bias: Singles,
+    ) -> str:
         """Quantised rows times a matrix with one scale for each column; the integer product is
         exact.
         """
         whole, column_steps = as_integers(matrix, axis=0)
         steps = column_steps[0]
         product = self.as_float(
-            self.add("MatMulInteger", states.rows, whole, np.uint8(states.zero))
+            self.add(
+                "MatMulInteger",
+                states.rows,
+                whole,
+                np.uint8(states.zero),
+            )
         )
-        scaled = self.add("Mul", self.add("Mul", product, steps), states.scales)
+        scaled = self.add(
+            "Mul",
+            self.add("Mul", product, steps),
+            states.scales,
+        )
         shifted = states.shift * (whole.astype(np.float64) * steps).sum(axis=0)
-        return self.add("Add", scaled, (bias - shifted).astype(np.float32))
+        return self.add(
+            "Add",
+            scaled,
+            (bias - shifted).astype(np.float32),
+        )
 
     def quantise_signed(self, states: str) -> _Quantised:
         """Rows as 128 plus integers up to 127 either way, each row by its own largest value."""
-        largest = self.add("ReduceMax", self.add("Abs", states), self.last_axis)
+        largest = self.add(
+            "ReduceMax",
+            self.add("Abs", states),
+            self.last_axis,
+        )
         return self.quantise(
-            states, self.add("Mul", largest, np.float32(1 / 127)), zero=128, shift=0.0
+            states,
+            self.add("Mul", largest, np.float32(1 / 127)),
+            zero=128,
+            shift=0.0,
         )
 
     def quantise_gelu(self, states: str) -> _Quantised:
@@ -573,12 +785,29 @@ class _Graph:
         raised = self.add("Add", states, self.GELU_FLOOR)
         largest = self.add("ReduceMax", raised, self.last_axis)
         steps = self.add("Mul", largest, np.float32(1 / 255))
-        return self.quantise(raised, steps, zero=0, shift=float(self.GELU_FLOOR))
+        return self.quantise(
+            raised,
+            steps,
+            zero=0,
+            shift=float(self.GELU_FLOOR),
+        )
 
-    def quantise(self, states: str, steps: str, zero: int, shift: float) -> _Quantised:
+    def quantise(
+        self,
+        states: str,
+        steps: str,
+        zero: int,
+        shift: float,
+    ) -> _Quantised:
         """Divide each row by its step and round half to even."""
         by_row = self.add("Reshape", steps, self.last_axis)
-        rows = self.add("QuantizeLinear", states, by_row, self.zeros[zero], axis=0)
+        rows = self.add(
+            "QuantizeLinear",
+            states,
+            by_row,
+            self.zeros[zero],
+            axis=0,
+        )
         return _Quantised(rows, steps, zero, shift)
 
     def as_float(self, states: str) -> str:
@@ -605,7 +834,11 @@ def _open_session(graph: bytes) -> Any:
     # Texts run in parallel, and no sum is split.
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = 3
-    return onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
+    return onnxruntime.InferenceSession(
+        graph,
+        options,
+        providers=["CPUExecutionProvider"],
+    )
 
 
 def _token_ids(texts: Sequence[str]) -> list[list[int]]:
@@ -616,7 +849,9 @@ def _token_ids(texts: Sequence[str]) -> list[list[int]]:
 
 def _cut_ids(ids: list[int]) -> list[int]:
     """What the model reads of a text: its first tokens and, as the last one, [SEP]."""
-    return ids if len(ids) <= MAX_TOKENS else [*ids[: MAX_TOKENS - 1], ids[-1]]
+    if len(ids) <= MAX_TOKENS:
+        return ids
+    return [*ids[: MAX_TOKENS - 1], ids[-1]]
 
 
 def _equal_length_batches(lengths: Sequence[int]) -> list[list[int]]:
@@ -624,8 +859,11 @@ def _equal_length_batches(lengths: Sequence[int]) -> list[list[int]]:
     by_length: dict[int, list[int]] = {}
     for row, length in enumerate(lengths):
         by_length.setdefault(length, []).append(row)
+
     batches = []
     for length in sorted(by_length, reverse=True):
-        rows, size = by_length[length], max(1, BATCH_TOKENS // length)
+        rows = by_length[length]
+        size = max(1, BATCH_TOKENS // length)
         batches += [rows[first : first + size] for first in range(0, len(rows), size)]
+
     return batches

@@ -38,9 +38,18 @@ class GpuEncoder:
         self.device = torch.device(device)
         is_gpu = self.device.type == "cuda"
         self.name = torch.cuda.get_device_name(self.device) if is_gpu else "processor, by torch"
-        kind = torch.float16 if self.device.type == "cuda" else torch.float32
+
+        if self.device.type == "cuda":
+            kind = torch.float16
+        else:
+            kind = torch.float32
+
         self._weights = {
-            name: torch.tensor(array, dtype=kind, device=self.device)
+            name: torch.tensor(
+                array,
+                dtype=kind,
+                device=self.device,
+            )
             for name, array in weights.items()
         }
         self._layers = [self._layer(f"encoder.layer.{layer}.") for layer in range(LAYERS)]
@@ -54,15 +63,27 @@ class GpuEncoder:
     @torch.inference_mode()
     def _embed_batch(self, ids: Sequence[Sequence[int]]) -> Packed:
         lengths = np.fromiter(map(len, ids), np.int64, len(ids))
-        flat_ids = np.fromiter(chain.from_iterable(ids), np.int64, int(lengths.sum()))
+        flat_ids = np.fromiter(
+            chain.from_iterable(ids),
+            np.int64,
+            int(lengths.sum()),
+        )
         states = self._states(flat_ids, lengths)[: len(flat_ids)].float()
-        sums = torch.segment_reduce(states, "sum", lengths=self._to_device(lengths))
+        sums = torch.segment_reduce(
+            states,
+            "sum",
+            lengths=self._to_device(lengths),
+        )
         vectors = functional.normalize(sums).cpu().numpy()
         return vectors, self._signs(states, lengths)
 
     def _states(self, flat_ids: NDArray[np.int64], lengths: NDArray[np.int64]) -> Tensor:
         """The state of each token after the last layer, (places, 384)."""
-        n_places = BATCH_TOKENS if self.device.type == "cuda" else len(flat_ids)
+        if self.device.type == "cuda":
+            n_places = BATCH_TOKENS
+        else:
+            n_places = len(flat_ids)
+
         ends = np.cumsum(lengths)
         places = np.zeros((2, n_places), np.int64)
         places[0, : len(flat_ids)] = flat_ids
@@ -73,33 +94,63 @@ class GpuEncoder:
         turns = self._weights["embeddings.position_embeddings.weight"][positions]
         kind = self._weights["embeddings.token_type_embeddings.weight"][0]
         states = self._norm(words + turns + kind, "embeddings.LayerNorm")
+
         for layer in self._layers:
             states = self._apply(layer, states, starts)
+
         return states
 
-    def _apply(self, layer: dict[str, Any], states: Tensor, starts: Tensor) -> Tensor:
+    def _apply(
+        self,
+        layer: dict[str, Any],
+        states: Tensor,
+        starts: Tensor,
+    ) -> Tensor:
         """One layer of the encoder: attention inside each text, then the two dense layers."""
         joint = functional.linear(states, *layer["joint"])
         query, key, value = joint.view(len(states), 3, HEADS, -1).unbind(1)
         context = self._attend(query, key, value, starts).reshape(len(states), DIMENSION)
         mixed = functional.linear(context, *layer["mix"])
         states = self._norm(mixed + states, layer["name"] + "attention.output.LayerNorm")
-        inner = functional.gelu(functional.linear(states, *layer["inner"]), approximate="tanh")
+        inner = functional.gelu(
+            functional.linear(states, *layer["inner"]),
+            approximate="tanh",
+        )
         outer = functional.linear(inner, *layer["outer"])
         return self._norm(outer + states, layer["name"] + "output.LayerNorm")
 
-    def _attend(self, query: Tensor, key: Tensor, value: Tensor, starts: Tensor) -> Tensor:
+    def _attend(
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        starts: Tensor,
+    ) -> Tensor:
         """Attention of each text over its own tokens."""
         if self.device.type == "cuda":
-            attended = varlen_attn(query, key, value, starts, starts, MAX_TOKENS, MAX_TOKENS)
-            return attended if isinstance(attended, Tensor) else attended[0]
+            attended = varlen_attn(
+                query,
+                key,
+                value,
+                starts,
+                starts,
+                MAX_TOKENS,
+                MAX_TOKENS,
+            )
+            if isinstance(attended, Tensor):
+                return attended
+            return attended[0]
+
         context = torch.empty_like(query)
         for start, end in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True):
             rows = slice(start, end)
             attended = functional.scaled_dot_product_attention(
-                query[rows].transpose(0, 1), key[rows].transpose(0, 1), value[rows].transpose(0, 1)
+                query[rows].transpose(0, 1),
+                key[rows].transpose(0, 1),
+                value[rows].transpose(0, 1),
             )
             context[rows] = attended.transpose(0, 1)
+
         return context
 
     def _signs(self, states: Tensor, lengths: NDArray[np.int64]) -> list[str]:
@@ -114,18 +165,31 @@ class GpuEncoder:
         group_ends = np.cumsum(group_counts)
         group_lengths[group_ends - 1] = last_lengths
         rows = functional.normalize(states[self._to_device(is_inner)])
-        sums = torch.segment_reduce(rows, "sum", lengths=self._to_device(group_lengths))
+        sums = torch.segment_reduce(
+            rows,
+            "sum",
+            lengths=self._to_device(group_lengths),
+        )
         bits = (sums > 0.0).view(len(sums), DIMENSION // 8, 8)
-        weights = torch.tensor(_BITS, dtype=torch.uint8, device=self.device)
+        weights = torch.tensor(
+            _BITS,
+            dtype=torch.uint8,
+            device=self.device,
+        )
         packed = (bits * weights).sum(dim=2, dtype=torch.uint8).cpu().numpy()
+
         signs: list[str] = []
         for end, count in zip(group_ends.tolist(), group_counts.tolist(), strict=True):
             signs.append(base64.b64encode(packed[end - count : end].tobytes()).decode("ascii"))
+
         return signs
 
     def _layer(self, name: str) -> dict[str, Any]:
         """Matrices and biases of a layer; query, key and value as one product."""
-        own = [name + f"attention.self.{part}" for part in ("query", "key", "value")]
+        own = []
+        for part in ("query", "key", "value"):
+            own.append(name + f"attention.self.{part}")
+
         joint = (
             torch.cat([self._weights[part + ".weight"] for part in own]),
             torch.cat([self._weights[part + ".bias"] for part in own]),
@@ -142,7 +206,12 @@ class GpuEncoder:
         return self._weights[name + ".weight"], self._weights[name + ".bias"]
 
     def _norm(self, states: Tensor, name: str) -> Tensor:
-        return functional.layer_norm(states, (DIMENSION,), *self._dense(name), EPSILON)
+        return functional.layer_norm(
+            states,
+            (DIMENSION,),
+            *self._dense(name),
+            EPSILON,
+        )
 
     def _to_device(self, array: NDArray[Any]) -> Tensor:
         return torch.from_numpy(array).to(self.device, non_blocking=True)
@@ -152,18 +221,25 @@ def why_no_gpu() -> str:
     """Why torch can use no GPU here; empty where it can."""
     if torch.version.cuda is None:
         return f"torch {torch.__version__} is built without CUDA"
-    return "" if torch.cuda.is_available() else "torch sees no CUDA device"
+    if torch.cuda.is_available():
+        return ""
+
+    return "torch sees no CUDA device"
 
 
 def _batches(ids: Iterable[list[int]]) -> Iterator[list[list[int]]]:
     """Texts in order, as many as have room in one batch."""
     batch: list[list[int]] = []
+
     tokens = 0
     for text_ids in ids:
         if tokens + len(text_ids) > BATCH_TOKENS:
             yield batch
-            batch, tokens = [], 0
+            batch = []
+            tokens = 0
+
         batch.append(text_ids)
         tokens += len(text_ids)
+
     if batch:
         yield batch

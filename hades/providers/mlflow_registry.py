@@ -103,7 +103,11 @@ class MlflowTracker(Tracker):
     """
 
     def __init__(
-        self, uri: str, lock: Path, artifacts: Path | None = None, tenant: str | None = None
+        self,
+        uri: str,
+        lock: Path,
+        artifacts: Path | None = None,
+        tenant: str | None = None,
     ) -> None:
         self._uri, self._lock, self._artifacts = uri, lock, artifacts
         self._tags = {} if tenant is None else {"tenant": tenant}
@@ -122,20 +126,36 @@ class MlflowTracker(Tracker):
                 f"run {record.name!r} of {experiment!r} has no tag {DATA_HASH!r}; give the hash of "
                 "its data"
             )
+
         with hold_lock(self._lock):
             where = self._experiment(self._prefix + experiment)
             # Whoever holds the lock knows that nobody is at work on runs that a killed process left
             # open.
             open_runs = f"attributes.status = 'RUNNING' and tags.`{WRITER}` = '{self._writer}'"
-            for run in self._client.search_runs([where], open_runs, max_results=_PAGE):
+            for run in self._client.search_runs(
+                [where],
+                open_runs,
+                max_results=_PAGE,
+            ):
                 self._client.set_terminated(run.info.run_id, status="KILLED")
+
             same = f"attributes.status = 'FINISHED' and {_equals(f'tags.{DATA_HASH}', data_hash)}"
-            runs = self._client.search_runs([where], same, max_results=_PAGE)
+            runs = self._client.search_runs(
+                [where],
+                same,
+                max_results=_PAGE,
+            )
             known = (str(run.info.run_id) for run in runs if RETIRED not in run.data.tags)
             return next(known, None) or self._log_whole(where, record)
 
     @_tell_failure
-    def register(self, name: str, run: str, artifact: str, about: str = "") -> str:
+    def register(
+        self,
+        name: str,
+        run: str,
+        artifact: str,
+        about: str = "",
+    ) -> str:
         with hold_lock(self._lock):
             tags = {
                 key: value
@@ -146,15 +166,20 @@ class MlflowTracker(Tracker):
                 raise TrackingError(
                     f"run {run} has no file {artifact!r}; log it with the run before registering it"
                 )
+
             same = version_with_hash(self.versions(name), tags[DATA_HASH])
             if same is not None:
                 return same
+
             full = self._prefix + name
             self._describe_model(full, about)
             # Where MLflow looks for the signature.
             folder = self._client.get_run(run).info.artifact_uri
             model_version = self._client.create_model_version(
-                full, folder, run, tags={**tags, ARTIFACT: artifact}
+                full,
+                folder,
+                run,
+                tags={**tags, ARTIFACT: artifact},
             )
             return str(model_version.version)
 
@@ -162,7 +187,10 @@ class MlflowTracker(Tracker):
         """Make the registered model where there is none; what a person wrote about it stays."""
         known = self._client.search_registered_models(_equals("name", name))
         if not known:
-            self._client.create_registered_model(name, description=about or None)
+            self._client.create_registered_model(
+                name,
+                description=about or None,
+            )
         elif about and not known[0].description:
             self._client.update_registered_model(name, about)
 
@@ -172,29 +200,56 @@ class MlflowTracker(Tracker):
         models = self._client.search_registered_models(where)
         if not models:
             return []
+
         aliases: dict[str, list[str]] = {}
         for alias, version in sorted(models[0].aliases.items()):
             aliases.setdefault(str(version), []).append(str(alias))
-        versions, token = [], None
+
+        versions = []
+        token = None
         while True:
-            page = self._client.search_model_versions(where, max_results=_PAGE, page_token=token)
+            page = self._client.search_model_versions(
+                where,
+                max_results=_PAGE,
+                page_token=token,
+            )
             versions += [
-                _version(name, version, aliases.get(str(version.version), ())) for version in page
+                _version(
+                    name,
+                    version,
+                    aliases.get(str(version.version), ()),
+                )
+                for version in page
             ]
             token = page.token
+
             if not token:
                 return sorted(versions, key=lambda version: -int(version.version))
 
     @_tell_failure
-    def tag(self, name: str, version: str, tags: Mapping[str, str]) -> None:
+    def tag(
+        self,
+        name: str,
+        version: str,
+        tags: Mapping[str, str],
+    ) -> None:
         self.known(name, version)
         for key, value in tags.items():
-            self._client.set_model_version_tag(self._prefix + name, version, key, value)
+            self._client.set_model_version_tag(
+                self._prefix + name,
+                version,
+                key,
+                value,
+            )
 
     @_tell_failure
     def set_alias(self, name: str, alias: str, version: str) -> None:
         self.known(name, version)
-        self._client.set_registered_model_alias(self._prefix + name, alias, version)
+        self._client.set_registered_model_alias(
+            self._prefix + name,
+            alias,
+            version,
+        )
 
     @_tell_failure
     def delete_alias(self, name: str, alias: str) -> None:
@@ -205,7 +260,11 @@ class MlflowTracker(Tracker):
     def fetch(self, name: str, version: str) -> Path:
         known = self.known(name, version)
         artifact = known.tags[ARTIFACT]
-        return check_file(known, self._path(known.run, artifact), known.tags[_hash_tag(artifact)])
+        return check_file(
+            known,
+            self._path(known.run, artifact),
+            known.tags[_hash_tag(artifact)],
+        )
 
     @_tell_failure
     def delete_version(self, name: str, version: str) -> None:
@@ -214,14 +273,24 @@ class MlflowTracker(Tracker):
         """
         with hold_lock(self._lock):
             known = self.unnamed(name, version)
-            self._client.set_tag(known.run, RETIRED, known.version)  # its data may be logged again
+            self._client.set_tag(
+                known.run,
+                RETIRED,
+                known.version,
+            )  # its data may be logged again
             self._client.delete_model_version(self._prefix + name, version)
+
             if self._artifacts is not None:
                 self._path(known.run, known.tags[ARTIFACT]).unlink(missing_ok=True)
 
     @_tell_failure
     def trim_runs(
-        self, experiment: str, keep: int, *, needed: Collection[str], models: Sequence[str]
+        self,
+        experiment: str,
+        keep: int,
+        *,
+        needed: Collection[str],
+        models: Sequence[str],
     ) -> None:
         """See `Tracker.trim_runs`. On a server they are deleted for its own garbage collection."""
         with hold_lock(self._lock):
@@ -229,13 +298,22 @@ class MlflowTracker(Tracker):
             runs = self._search([where], f"tags.`{PARENT}` IS NULL")
             if len(runs) <= keep:
                 return
+
             oldest = runs[keep - 1].info.start_time
             for run in runs[keep:]:
                 if run.data.params.get("snapshot") not in needed:
                     parts = self._search([where], _equals(f"tags.`{PARENT}`", run.info.run_id))
                     self._remove([*parts, run])
-            known = [model for model in models if self.versions(model)]
-            places = [self._experiment(self._prefix + model) for model in known]
+
+            known = []
+            for model in models:
+                if self.versions(model):
+                    known.append(model)
+
+            places = []
+            for model in known:
+                places.append(self._experiment(self._prefix + model))
+
             retired = f"tags.`{RETIRED}` != '' and attributes.start_time < {oldest}"
             self._remove(self._search(places, retired))
 
@@ -243,6 +321,7 @@ class MlflowTracker(Tracker):
         """Every run of these experiments that meets a condition, the newest first."""
         runs: list[Run] = []
         token = None
+
         while True:
             page = self._client.search_runs(
                 experiments,
@@ -253,6 +332,7 @@ class MlflowTracker(Tracker):
             )
             runs += page
             token = page.token
+
             if not token:
                 return runs
 
@@ -264,6 +344,7 @@ class MlflowTracker(Tracker):
             if self._artifacts is not None:
                 self._client._tracking_client.store._hard_delete_run(identifier)
                 shutil.rmtree(self._artifacts / identifier, ignore_errors=True)
+
         if runs and self._artifacts is not None:
             self._remove_unread_inputs()
 
@@ -295,38 +376,71 @@ class MlflowTracker(Tracker):
         """The experiment of that name; one whose files belong to a folder that was moved or copied
         is left alone.
         """
-        place = None if self._artifacts is None else self._artifacts.resolve().as_uri()
+        if self._artifacts is None:
+            place = None
+        else:
+            place = self._artifacts.resolve().as_uri()
+
         for candidate in (name, f"{name} in {place}"):
             experiment: Experiment | None = self._client.get_experiment_by_name(candidate)
             if experiment is None:
-                return str(self._client.create_experiment(candidate, artifact_location=place))
+                return str(
+                    self._client.create_experiment(
+                        candidate,
+                        artifact_location=place,
+                    )
+                )
             if place is None or experiment.artifact_location == place:
                 return str(experiment.experiment_id)
+
         raise TrackingError(
             f"experiment {name!r} keeps its files elsewhere than {place}; rename it in MLflow"
         )
 
     def _log_whole(
-        self, experiment: str, record: RunRecord, parent: Mapping[str, str] = _NO_PARENT
+        self,
+        experiment: str,
+        record: RunRecord,
+        parent: Mapping[str, str] = _NO_PARENT,
     ) -> str:
         """The run and its parts, each with its own times; one that fails half-way is deleted."""
-        hashes = {_hash_tag(path.name): sha256_of(path) for path in record.artifacts}
-        tags = {**record.tags, **hashes, **parent, **self._tags, WRITER: self._writer}
+        hashes = {}
+        for path in record.artifacts:
+            hashes[_hash_tag(path.name)] = sha256_of(path)
+
+        tags = {
+            **record.tags,
+            **hashes,
+            **parent,
+            **self._tags,
+            WRITER: self._writer,
+        }
         created = self._client.create_run(
-            experiment, _milliseconds(record.began), tags=tags, run_name=record.name
+            experiment,
+            _milliseconds(record.began),
+            tags=tags,
+            run_name=record.name,
         )
         run = str(created.info.run_id)
+
         try:
             self._log_contents(run, record)
             for part in record.parts:
                 self._log_whole(experiment, part, {PARENT: run})
-            self._client.set_terminated(run, record.status, _milliseconds(record.ended))
+
+            self._client.set_terminated(
+                run,
+                record.status,
+                _milliseconds(record.ended),
+            )
         except BaseException:
             self._discard(experiment, run)
             raise
+
         for child in record.children:
             if PARENT not in self._client.get_run(child).data.tags:
                 self._client.set_tag(child, PARENT, run)
+
         return run
 
     def _discard(self, experiment: str, run: str) -> None:
@@ -337,6 +451,7 @@ class MlflowTracker(Tracker):
             parts = self._client.search_runs([experiment], _equals(f"tags.`{PARENT}`", run))
             for part in parts:
                 self._client.delete_run(part.info.run_id)
+
             self._client.delete_run(run)
 
     def _log_contents(self, run: str, record: RunRecord) -> None:
@@ -352,18 +467,31 @@ class MlflowTracker(Tracker):
             Param(valid_name(key), str(value)[:_LONGEST_PARAM])
             for key, value in sorted(record.params.items())
         ]
-        self._client.log_batch(run, metrics=metrics, params=params)
+        self._client.log_batch(
+            run,
+            metrics=metrics,
+            params=params,
+        )
+
         if record.inputs:
             self._client.log_inputs(run, [_dataset(dataset) for dataset in record.inputs])
+
         for path in record.artifacts:
             self._client.log_artifact(run, str(path))
+
         if record.signature is not None:
             self._client.log_text(
-                run, _signature(record.artifacts[0].name, *record.signature), SIGNATURE_FILE
+                run,
+                _signature(record.artifacts[0].name, *record.signature),
+                SIGNATURE_FILE,
             )
+
         for name, rows in record.tables.items():
             if rows:
-                columns = {column: _values_of(column, rows) for column in rows[0]}
+                columns = {}
+                for column in rows[0]:
+                    columns[column] = _values_of(column, rows)
+
                 with warnings.catch_warnings(action="ignore"):  # MLflow asks pandas in an older way
                     self._client.log_table(run, columns, f"{name}.json")
 
@@ -380,7 +508,12 @@ def _values_of(column: str, rows: Sequence[Mapping[str, object]]) -> list[object
     return [row.get(column) for row in rows]
 
 
-def log_feedback(uri: str, query_id: str, judged: Mapping[str, Any], who: str) -> None:
+def log_feedback(
+    uri: str,
+    query_id: str,
+    judged: Mapping[str, Any],
+    who: str,
+) -> None:
     """Judgements as assessments of the trace of a turn; a warning where the server has no such
     trace or is down.
     """
@@ -393,17 +526,33 @@ def log_feedback(uri: str, query_id: str, judged: Mapping[str, Any], who: str) -
     try:
         # The client would try for minutes.
         httpx.get(f"{uri}/health", timeout=_HEALTH_SECONDS).raise_for_status()
-        places = [experiment.experiment_id for experiment in client.search_experiments()]
+        places = []
+        for experiment in client.search_experiments():
+            places.append(experiment.experiment_id)
+
         where = f"span.attributes.hades.query_id LIKE '%{query_id}%'"
         traces = client.search_traces(
-            locations=places, filter_string=where, max_results=1, include_spans=False
+            locations=places,
+            filter_string=where,
+            max_results=1,
+            include_spans=False,
         )
         for name, ranks in judged.items() if traces else ():
-            feedback = Feedback(name=name, value=ranks, source=AssessmentSource("HUMAN", who))
+            feedback = Feedback(
+                name=name,
+                value=ranks,
+                source=AssessmentSource("HUMAN", who),
+            )
             TracingClient(uri).log_assessment(traces[0].info.trace_id, feedback)
     except (MlflowException, httpx.HTTPError) as error:
-        logger.warning("the judgement of %s was not sent to %s: %s", query_id, uri, error)
+        logger.warning(
+            "the judgement of %s was not sent to %s: %s",
+            query_id,
+            uri,
+            error,
+        )
         return
+
     if not traces:
         logger.warning(
             "MLflow at %s has no trace of %s; the judgement is kept in the store alone",
@@ -423,14 +572,20 @@ def _quiet_client(uri: str, artifacts: Path | None = None) -> MlflowClient:
 
     for name in ("mlflow", "alembic"):
         logging.getLogger(name).setLevel(logging.ERROR)
+
     if artifacts is not None:
         from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
 
         SqlAlchemyStore(uri, artifacts.resolve().as_uri())  # type: ignore[no-untyped-call]
+
     return MlflowClient(tracking_uri=uri, registry_uri=uri)
 
 
-def _version(name: str, model_version: ModelVersion, aliases: Sequence[str]) -> Version:
+def _version(
+    name: str,
+    model_version: ModelVersion,
+    aliases: Sequence[str],
+) -> Version:
     created = datetime.fromtimestamp(model_version.creation_timestamp / 1000, UTC)
     tags = {str(key): str(value) for key, value in model_version.tags.items()}
     return Version(
@@ -470,7 +625,11 @@ def _dataset(dataset: Dataset) -> DatasetInput:
 SIGNATURE_FILE = "MLmodel"
 
 
-def _signature(artifact: str, inputs: Sequence[pa.Field], outputs: Sequence[pa.Field]) -> str:
+def _signature(
+    artifact: str,
+    inputs: Sequence[pa.Field],
+    outputs: Sequence[pa.Field],
+) -> str:
     document = {
         "flavors": {"hades": {"file": artifact}},
         "signature": {
@@ -483,23 +642,36 @@ def _signature(artifact: str, inputs: Sequence[pa.Field], outputs: Sequence[pa.F
 
 
 def _columns(fields: Sequence[pa.Field]) -> list[dict[str, object]]:
-    return [
-        {"name": field.name, "required": not field.nullable, **_type_of(field.type)}
-        for field in fields
-    ]
+    columns = []
+    for field in fields:
+        columns.append(
+            {
+                "name": field.name,
+                "required": not field.nullable,
+                **_type_of(field.type),
+            }
+        )
+
+    return columns
 
 
 def _type_of(kind: pa.DataType) -> dict[str, object]:
     """The type of a column in the words of MLflow."""
     if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
-        return {"type": "array", "items": _type_of(kind.value_type)}
+        return {
+            "type": "array",
+            "items": _type_of(kind.value_type),
+        }
     if pa.types.is_boolean(kind):
         return {"type": "boolean"}
     if pa.types.is_integer(kind):
         return {"type": "long"}
     if pa.types.is_float32(kind):
         return {"type": "float"}
-    return {"type": "double"} if pa.types.is_floating(kind) else {"type": "string"}
+    if pa.types.is_floating(kind):
+        return {"type": "double"}
+
+    return {"type": "string"}
 
 
 def _equals(column: str, value: str) -> str:
@@ -507,4 +679,5 @@ def _equals(column: str, value: str) -> str:
         raise TrackingError(
             f"{value!r} holds a quote, which the registry cannot search for; choose another name"
         )
+
     return f"{column} = '{value}'"

@@ -68,58 +68,77 @@ class OpenAIEmbedder:
         """The model; where nothing was embedded yet, one short text is."""
         if self._dimension is None:
             self._embed_batch(["dimension"])
+
         assert self._dimension is not None
-        return EmbeddingModel(self._model_id, self._version, self._dimension)
+        return EmbeddingModel(
+            self._model_id,
+            self._version,
+            self._dimension,
+        )
 
     def embed(self, texts: Sequence[str], *, progress: Progress | None = None) -> Vectors:
         """(n_texts, dimension) float32, rows unit length."""
         check_texts(texts)
+
         batches = []
         for first in range(0, len(texts), self._batch_texts):
             batch = list(texts[first : first + self._batch_texts])
             batches.append(self._embed_batch(batch))
             if progress:
                 progress(first + len(batch), len(texts))
+
         if not batches:
             return np.empty((0, self.model.dimension), np.float32)
+
         return np.concatenate(batches)
 
     def _embed_batch(self, texts: list[str]) -> Vectors:
         readable = [encodable(text) for text in texts]
         with self._endpoint.errors("embeddings"):
             answer = self._endpoint.client.embeddings.create(
-                model=self._model_id, input=readable, encoding_format="float"
+                model=self._model_id,
+                input=readable,
+                encoding_format="float",
             )
+
         try:
-            rows = [
-                row.index if isinstance(row.index, int) else place
-                for place, row in enumerate(answer.data)
-            ]
+            rows = []
+            for place, row in enumerate(answer.data):
+                rows.append(row.index if isinstance(row.index, int) else place)
+
             vectors = np.array([row.embedding for row in answer.data], np.float64)
         except (AttributeError, TypeError, ValueError):
             raise self._bad_answer(
                 "an answer without one list of numbers of equal length for each text"
             ) from None
+
         if sorted(rows) != list(range(len(texts))):
             raise self._bad_answer(
                 f"{len(rows)} vectors for {len(texts)} texts, or not one for each"
             )
+
         return self._check_vectors(vectors[np.argsort(rows)])
 
     def _check_vectors(self, vectors: NDArray[np.float64]) -> Vectors:
         if vectors.ndim != 2:
             raise self._bad_answer("vectors that are not lists of numbers")
+
         if self._dimension is not None and vectors.shape[1] != self._dimension:
             raise self._bad_answer(
                 f"vectors of dimension {vectors.shape[1]}, expected {self._dimension}"
             )
+
         usable = np.isfinite(vectors).all(axis=1) & vectors.any(axis=1)
         if not usable.all():
             raise self._bad_answer(
                 f"a vector for row {int(np.argmin(usable))} that is zero or not finite"
             )
+
         self._dimension = vectors.shape[1]
-        return np.asarray(vectors / np.linalg.norm(vectors, axis=1, keepdims=True), np.float32)
+        return np.asarray(
+            vectors / np.linalg.norm(vectors, axis=1, keepdims=True),
+            np.float32,
+        )
 
     def _bad_answer(self, problem: str) -> ProviderError:
         where = f"{self._endpoint.url}/embeddings"
@@ -151,6 +170,7 @@ class OpenAILanguageModel:
     def allows(self, calls: int, tokens: int) -> bool:
         if self._max_calls is None or calls <= self._max_calls:
             return True
+
         cost = (
             f"{calls:,} calls of {self.model} of up to {tokens:,} tokens in all; "
             f"HADES_LLM_MAX_CALLS={self._max_calls}"
@@ -159,6 +179,7 @@ class OpenAILanguageModel:
             raise CallsAboveCap(
                 f"{cost}: raise it, or set HADES_APPROVAL_MINUTES=0 to go on without the model"
             )
+
         logger.warning("%s: texts are quoted instead", cost)
         return False
 
@@ -167,11 +188,13 @@ class OpenAILanguageModel:
         question = self._question(prompt, max_tokens)
         with self._endpoint.errors("chat/completions"):
             answer = self._endpoint.client.chat.completions.create(**question)
+
         text = _text_of(answer, "message")
         if text is None:
             raise ProviderError(
                 f"{self._endpoint.url}/chat/completions sent no text (model {self.model})"
             )
+
         used = getattr(answer, "usage", None)
         return Completion(
             text,
@@ -191,6 +214,7 @@ class OpenAILanguageModel:
         once = self._endpoint.client.with_options(
             max_retries=0
         ).chat.completions.with_streaming_response
+
         with (
             self._endpoint.errors("chat/completions"),
             once.create(**question, stream=True) as response,
@@ -199,9 +223,11 @@ class OpenAILanguageModel:
                 pieces = iter([_whole_text(response.json())])
             else:
                 pieces = (_text_of(chunk, "delta") or "" for chunk in response.parse())
+
             for piece in pieces:
                 if piece:
                     yield piece[:room]
+
                 room -= len(piece)
                 if room <= 0:
                     return
@@ -211,7 +237,12 @@ class OpenAILanguageModel:
             raise ValueError(f"max_tokens is {max_tokens}; expected 1 or more")
         return {
             "model": self.model,
-            "messages": [{"role": "user", "content": encodable(prompt)}],
+            "messages": [
+                {
+                    "role": "user",
+                    "content": encodable(prompt),
+                }
+            ],
             "max_tokens": max_tokens,
             "temperature": 0,
         }
@@ -220,19 +251,27 @@ class OpenAILanguageModel:
 class Endpoint:
     """One base URL and its key: the client, and errors that say what went wrong without the key."""
 
-    def __init__(self, base_url: str, api_key: str | None, timeout_seconds: float) -> None:
+    def __init__(
+        self,
+        base_url: str,
+        api_key: str | None,
+        timeout_seconds: float,
+    ) -> None:
         parts = urlsplit(base_url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ProviderError("the endpoint's base URL must look like https://host/v1")
+
         if "@" in parts.netloc or parts.query:
             raise ProviderError(
                 f"the base URL of {parts.hostname} carries a credential; use the API key"
             )
+
         key = (api_key or "").strip()
         if not key.isascii() or not key.isprintable():
             raise ProviderError(
                 f"the API key for {parts.hostname} holds characters that no header can carry"
             )
+
         self.url, self.host = base_url.rstrip("/"), parts.netloc
         self._key, self._timeout_seconds = key, timeout_seconds
 
@@ -272,7 +311,10 @@ class Endpoint:
             timeout=self._timeout_seconds,
             max_retries=MAX_RETRIES,
             http_client=openai.DefaultHttpxClient(
-                event_hooks={"request": [drop_placeholder], "response": [bound]}
+                event_hooks={
+                    "request": [drop_placeholder],
+                    "response": [bound],
+                }
             ),
         )
 
@@ -294,6 +336,7 @@ class Endpoint:
             failure = f"not JSON: {error}"
         else:
             return
+
         # Servers echo keys; the key goes before the cut, which could leave half of it.
         shown = (failure.replace(self._key, "***") if self._key else failure)[:MAX_SHOWN]
         raise ProviderError(f"{self.url}/{path} failed: {shown}; check endpoint, model and key")
@@ -304,11 +347,11 @@ def _text_of(answer: Any, part: str) -> str | None:
     was sent.
     """
     choices = getattr(answer, "choices", None)
-    text = (
-        getattr(getattr(choices[0], part, None), "content", None)
-        if isinstance(choices, list) and choices
-        else None
-    )
+    if isinstance(choices, list) and choices:
+        text = getattr(getattr(choices[0], part, None), "content", None)
+    else:
+        text = None
+
     return text if isinstance(text, str) else None
 
 
@@ -317,6 +360,7 @@ def _whole_text(answer: Any) -> str:
         text = answer["choices"][0]["message"]["content"]
     except (KeyError, TypeError, IndexError):
         text = None
+
     if not isinstance(text, str):
         raise ValueError("no text in the answer")
     return text
@@ -324,8 +368,6 @@ def _whole_text(answer: Any) -> str:
 
 def _tokens(reported: object, text: str) -> int:
     """What the endpoint counted, or a conservative count where it does not say."""
-    return (
-        reported
-        if isinstance(reported, int) and reported >= 0
-        else -(-len(text.encode("utf-8", "replace")) // BYTES_PER_TOKEN)
-    )
+    if isinstance(reported, int) and reported >= 0:
+        return reported
+    return -(-len(text.encode("utf-8", "replace")) // BYTES_PER_TOKEN)

@@ -37,9 +37,13 @@ class MiniLmTokenizer:
         spans = self.spans(text)
         if len(spans) <= tokens:
             return text
+
         # Cutting between pieces keeps the earlier ones: WordPiece takes the longest match from the
         # left. A character that is several pieces, as a Korean syllable, stays whole or goes.
-        return text[: min(spans[tokens - 1][1], spans[tokens][0])] if tokens > 0 else ""
+        if tokens > 0:
+            return text[: min(spans[tokens - 1][1], spans[tokens][0])]
+
+        return ""
 
     def spans(self, text: str) -> list[tuple[int, int]]:
         """Character offsets of each word piece."""
@@ -52,9 +56,14 @@ class MiniLmTokenizer:
         needed = text
         if most is not None:  # a word is a piece or more
             needed = "".join(_WORD_AND_SPACE.findall(text)[:most])
-        encoding = word_pieces().encode(encodable(needed), add_special_tokens=False)
+
+        encoding = word_pieces().encode(
+            encodable(needed),
+            add_special_tokens=False,
+        )
         ends = [end for _, end in encoding.offsets]
         last = list(range(len(ends)))
+
         if text.isascii() and _CONTROL.search(text) is None:
             words = encoding.word_ids
             last = [
@@ -62,6 +71,7 @@ class MiniLmTokenizer:
                 for place in last
                 if place + 1 == len(words) or words[place] != words[place + 1]
             ]
+
         last = last[:most]
         return [ends[place] for place in last], [place + 1 for place in last]
 
@@ -75,21 +85,38 @@ def _count_pieces(word: str) -> int:
     """Number of pieces of a word: a turn counts some twenty thousand characters, mostly in words it
     has met before.
     """
-    return len(word_pieces().encode_batch_fast([encodable(word)], add_special_tokens=False)[0].ids)
+    return len(
+        word_pieces()
+        .encode_batch_fast(
+            [encodable(word)],
+            add_special_tokens=False,
+        )[0]
+        .ids
+    )
 
 
 @cache
 def word_pieces() -> WordPieces:
     """MiniLM's tokenizer, unpadded and without a limit, once a process."""
     text = (Path(__file__).parent / "data" / "minilm_tokenizer.json").read_bytes()
-    check_pin("tokenizer.json", text, TOKENIZER_SHA256, "hades-graphrag")
+    check_pin(
+        "tokenizer.json",
+        text,
+        TOKENIZER_SHA256,
+        "hades-graphrag",
+    )
     pieces = WordPieces.from_str(text.decode())
     pieces.no_padding()
     pieces.no_truncation()
     return pieces
 
 
-def check_pin(name: str, content: bytes, expected: str, requirement: str) -> None:
+def check_pin(
+    name: str,
+    content: bytes,
+    expected: str,
+    requirement: str,
+) -> None:
     """Refuse a model file that is not the one HADES was built with: its vectors would not be
     comparable.
     """

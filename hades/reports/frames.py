@@ -67,16 +67,24 @@ def read_frame(store: RowStore, name: str) -> pa.Table:
     else:
         known = ", ".join((*FRAMES, *(other for other in NAMES if other not in FRAMES)))
         raise HadesError(f"there is no frame {name!r}; use one of {known}")
+
     fields = dict(map(_read_field, columns.split()))
     stored = {path.partition(".")[0] for path, _ in fields.values()}
     name_of = cache(partial(_read_names, store))
+
     rows = []
-    for row in scan_rows(store, collection, columns=["_key", *sorted(stored)]):
+    for row in scan_rows(
+        store,
+        collection,
+        columns=["_key", *sorted(stored)],
+    ):
         cells: Row = {"id": node_id(collection, row["_key"])}
         for field, (path, target) in fields.items():
             value = _value(row, path)
             cells[field] = name_of(target).get(_key(value)) if target else value
+
         rows.append(cells)
+
     return pa.Table.from_pylist(rows, schema=_schema(collection, fields))
 
 
@@ -90,7 +98,11 @@ def _read_field(spelled: str) -> tuple[str, tuple[str, str]]:
 def _read_names(store: RowStore, target: str) -> Mapping[str, str]:
     """A column of a collection by key."""
     collection, _, column = target.partition(".")
-    rows = scan_rows(store, collection, columns=["_key", column])
+    rows = scan_rows(
+        store,
+        collection,
+        columns=["_key", column],
+    )
     return {row["_key"]: row[column] for row in rows}
 
 
@@ -103,6 +115,7 @@ def _value(row: Row, path: str) -> Any:
     value = row[column]
     if part:
         return None if value is None else value[part]
+
     return " › ".join(value) if column in _TITLES else value
 
 
@@ -110,10 +123,13 @@ def _schema(collection: str, fields: Mapping[str, tuple[str, str]]) -> pa.Schema
     """The types of a frame's columns: names and headings are texts, the others as stored."""
     stored = declared(collection).schema
     columns = [("id", pa.string())]
+
     for name, (path, target) in fields.items():
         column, _, part = path.partition(".")
         kind = stored.field(column).type
         if part:
             kind = kind.field(part).type
+
         columns.append((name, pa.string() if target or column in _TITLES else kind))
+
     return pa.schema(columns)

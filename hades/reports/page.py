@@ -23,7 +23,10 @@ class Bar(NamedTuple):
 
 def write(path: Path, template: str, title: str, **values: Any) -> Path:
     """Put the page of a template on the disk in one step, so that nobody reads half of it."""
-    return write_whole(path, templates().get_template(template).render(title=title, **values))
+    return write_whole(
+        path,
+        templates().get_template(template).render(title=title, **values),
+    )
 
 
 @cache
@@ -42,8 +45,17 @@ def templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"number": number, "seconds": seconds, "clip": _clip, "pick": _pick}
-    environment.globals |= {"number": number, "seconds": seconds, "percent": "{:.0%}".format}
+    environment.filters |= {
+        "number": number,
+        "seconds": seconds,
+        "clip": _clip,
+        "pick": _pick,
+    }
+    environment.globals |= {
+        "number": number,
+        "seconds": seconds,
+        "percent": "{:.0%}".format,
+    }
     return environment
 
 
@@ -55,7 +67,10 @@ def _pick(row: Mapping[str, Any], names: Sequence[str]) -> list[Any]:
 def _clip(text: str, room: float) -> str:
     """As much of a text as fits into a width."""
     fitting = max(6, int(room / 7.0))
-    return text if len(text) <= fitting else f"{text[: fitting - 1].rstrip()}…"
+    if len(text) <= fitting:
+        return text
+
+    return f"{text[: fitting - 1].rstrip()}…"
 
 
 def number(value: float) -> str:
@@ -67,9 +82,17 @@ def seconds(value: float) -> str:
     """A duration a person reads."""
     if value >= 90:
         return f"{int(value // 60)}m {int(value % 60):02d}s"
-    return f"{value:.1f} s" if value >= 1 else f"{value * 1000:.0f} ms"
+    if value >= 1:
+        return f"{value:.1f} s"
+
+    return f"{value * 1000:.0f} ms"
 
 
 def write_comparison_page(path: Path, comparison: Mapping[str, Any]) -> Path:
     """Write the page of two published graphs beside each other and say where it is."""
-    return write(path, "comparison.html", "Two graphs compared", comparison=comparison)
+    return write(
+        path,
+        "comparison.html",
+        "Two graphs compared",
+        comparison=comparison,
+    )

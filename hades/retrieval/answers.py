@@ -106,9 +106,12 @@ class Answers:
         """
         if not self._lock.acquire(blocking=False):
             return None
+
         try:
             newest = self._opened
-            return newest[1].info if newest is not None and newest[0] == self._version() else None
+            if newest is not None and newest[0] == self._version():
+                return newest[1].info
+            return None
         finally:
             self._lock.release()
 
@@ -117,6 +120,7 @@ class Answers:
         version = self._version()
         if self._opened is None or self._opened[0] != version:
             self._opened = version, self._open_view()
+
         return self._opened[1]
 
     def retrieve(
@@ -144,17 +148,21 @@ class Answers:
         """
         if plan is None and recipe == NEXUS and "mode" in options:
             plan = plan_for_mode(self.plan, options["mode"])
+
         if plan is None:
             plan = self.plan
         elif not isinstance(plan, Plan):
             plan = clamp(plan)
+
         mask = Mask(_read_moment(as_of, "as_of"), _read_moment(known_at, "known_at"))
         if only is None and domain is not None:
             only = DocumentFilter(domain)
+
         only = within_rights(self.rights, only, asker)
         is_limited = only is not None and only.within is not None
         if is_limited:
             near = ()  # what is near a hidden text tells of it
+
         if self._unbuilt is not None and only is None and self._is_unbuilt(recipe, text, mask):
             index = self._unbuilt()
             if index is not None:
@@ -168,9 +176,14 @@ class Answers:
                     level=level,
                 )
                 return answer_from_files(index, question, self.tools)
+
         with (
             self.lease() as view,
-            span("hades.turn", recipe=recipe, snapshot=view.info.snapshot) as mark,
+            span(
+                "hades.turn",
+                recipe=recipe,
+                snapshot=view.info.snapshot,
+            ) as mark,
         ):
             _require_rights(view, only)
             answer = retrieve(
@@ -191,6 +204,7 @@ class Answers:
                 reads=answer.telemetry.reads,
                 reasons=list(map(str, answer.reasons)),
             )
+
         logger.info("answered", extra=turn_fields(answer))
         return without_whole(answer) if is_limited else answer
 
@@ -202,11 +216,13 @@ class Answers:
             return False
         if not text.strip() or not mask.is_open:
             return False
+
         try:
             with self._lock:
                 self._newest()
         except NothingPublished:
             return True
+
         return False
 
     def as_published(self, snapshot: str) -> Answers:
@@ -215,9 +231,15 @@ class Answers:
             raise HadesError(
                 f"this view reads the graph as it is now, so snapshot {snapshot} cannot be asked"
             )
+
         opened = self._open_version(snapshot)
         return Answers(
-            lambda: opened, lambda: snapshot, self.tools, self.plan, self._now, rights=self.rights
+            lambda: opened,
+            lambda: snapshot,
+            self.tools,
+            self.plan,
+            self._now,
+            rights=self.rights,
         )
 
     def close(self) -> None:
@@ -249,7 +271,12 @@ def without_whole(answer: Retrieval) -> Retrieval:
     stage stays by which a cache knows that the question was embedded.
     """
     passages = [passage.model_copy(update={"no_path": ""}) for passage in answer.passages]
-    embedded = [stage for stage in answer.telemetry.stages if stage.name == "embed"]
+
+    embedded = []
+    for stage in answer.telemetry.stages:
+        if stage.name == "embed":
+            embedded.append(stage)
+
     parts = {
         "excluded": None,
         "hierarchy": (),
@@ -268,6 +295,7 @@ def plan_for_mode(plan: Plan, mode: str) -> Plan:
         return plan
     if results <= HARD_CAPS[Profile(plan.profile)].final_context:
         return plan.model_copy(update={"final_context": results})
+
     return Plan(profile=Profile.LONG, final_context=results)
 
 
@@ -297,12 +325,19 @@ def retrieve_version(
     """The answer of the version that was asked for; `options` are those of `Answers.retrieve`."""
     as_of = _read_moment(as_of, "as_of")
     then = None if version is None else _read_time(version)
+
     if then is not None and as_of is not None and then != as_of:
         raise BadQuestion(
             f"as_of_version says {version} and as_of {as_of.isoformat()}; give one of them"
         )
+
     if version is None or then is not None:
-        return answers.retrieve(query, as_of=then or as_of, **options)
+        return answers.retrieve(
+            query,
+            as_of=then or as_of,
+            **options,
+        )
+
     with answers.as_published(version) as published:
         return published.retrieve(query, as_of=as_of, **options)
 
@@ -313,31 +348,50 @@ def _read_time(version: str) -> datetime | None:
     """
     if is_snapshot_id(version):
         return None
+
     if (moment := parse_moment(version)) is None:
         raise BadQuestion(
             f"as_of_version is {version!r}; give the id of a snapshot, which `hades snapshots` "
             "lists, or a time such "
             "as 2026-01-31T12:00Z"
         )
+
     return moment
 
 
-def answer_from_files(index: CodeIndex, question: AskedQuestion, tools: Tools) -> Retrieval:
+def answer_from_files(
+    index: CodeIndex,
+    question: AskedQuestion,
+    tools: Tools,
+) -> Retrieval:
     """Files, symbols and units by words, names and history; without paths, topics and vectors, and
     it says so.
     """
     plan = question.plan
     turn = Turn(caps_of(plan), tools.clock)
     turn.because(Reason.NOT_BUILT)
+
     with turn.stage("code") as stage:
-        hits = search_code(index, question.text, max(plan.reranker.m, RANKED))
+        hits = search_code(
+            index,
+            question.text,
+            max(plan.reranker.m, RANKED),
+        )
         stage.taken = len(index.units)
         stage.given = len(hits.units)
         stage.coverage = float(bool(hits.units))
+
     with turn.stage("pack") as stage:
         passages = tuple(_cite(index, hits, plan.final_context))
         count = len(passages)
-        shown = AnswerParts((), passages, (), facts=count, cited=count, verified=count)
+        shown = AnswerParts(
+            (),
+            passages,
+            (),
+            facts=count,
+            cited=count,
+            verified=count,
+        )
         packed = pack(
             QuickCounts(tools.tokenizer),
             (),
@@ -348,6 +402,7 @@ def answer_from_files(index: CodeIndex, question: AskedQuestion, tools: Tools) -
         )
         stage.taken = count
         stage.given = len(packed.passages)
+
     turn_result = TurnResult(
         question.text,
         seeds=(),
@@ -357,10 +412,20 @@ def answer_from_files(index: CodeIndex, question: AskedQuestion, tools: Tools) -
         shown=shown,
         packed=packed,
     )
-    return report(question, turn, "", turn_result, rank_level(question.level, hits, passages))
+    return report(
+        question,
+        turn,
+        "",
+        turn_result,
+        rank_level(question.level, hits, passages),
+    )
 
 
-def _cite(index: CodeIndex, hits: CodeHits, limit: int) -> Iterator[CitedPassage]:
+def _cite(
+    index: CodeIndex,
+    hits: CodeHits,
+    limit: int,
+) -> Iterator[CitedPassage]:
     for rank, (row, score) in enumerate(hits.units[:limit], 1):
         unit = index.units[row]
         yield CitedPassage(

@@ -101,13 +101,16 @@ class CachedAnswers:
         """
         hit = self._look_up(text, version, options)
         entry = hit.value
+
         if isinstance(text, str):
             self.recent_queries.append(text)
+
         log = QueryLog.model_validate(entry["log"])
         body = entry["answer"].encode()
         if hit.tier is MemoryTier.RAID5:
             self._log(log)
             return CachedTurn(body, log.key, hit.tier)
+
         at = utc_now()
         query_id = content_key("q", log.key, iso(at))
         self._log(log.model_copy(update={"key": query_id, "at": at}))
@@ -116,26 +119,47 @@ class CachedAnswers:
 
     def report(self) -> CacheReport | None:
         """Hit rate and bytes of every tier; None without a cache."""
-        return None if self.memory_manager is None else self.memory_manager.report()
+        if self.memory_manager is None:
+            return None
+        return self.memory_manager.report()
 
     def close(self) -> None:
         """Write what is in memory to disk and close the tiers; the answers stay open."""
         if self.memory_manager is not None:
             self.memory_manager.close()
 
-    def _look_up(self, text: str, version: str | None, options: dict[str, Any]) -> TierHit:
+    def _look_up(
+        self,
+        text: str,
+        version: str | None,
+        options: dict[str, Any],
+    ) -> TierHit:
         """The entry from a tier, else computed. A live graph has no version to key on and is always
         asked.
         """
         memory = self.memory_manager
         compute = partial(self._compute, text, version, options)
-        snapshot = version if is_snapshot_id(version) else self.answers.view.info.snapshot
+
+        if is_snapshot_id(version):
+            snapshot = version
+        else:
+            snapshot = self.answers.view.info.snapshot
+
         if memory is None or not isinstance(text, str) or not is_snapshot_id(snapshot):
             return TierHit(compute(), MemoryTier.RAID5)
+
         assert snapshot is not None
         rights = self._rights_version()
-        scope = Scope(snapshot, memory.place.generation(), self._tenant)
-        key = path_key(text, self._params(version, options), scope)
+        scope = Scope(
+            snapshot,
+            memory.place.generation(),
+            self._tenant,
+        )
+        key = path_key(
+            text,
+            self._params(version, options),
+            scope,
+        )
         return memory.get_or_compute(
             key,
             compute,
@@ -156,9 +180,21 @@ class CachedAnswers:
     def _params(self, version: str | None, options: dict[str, Any]) -> dict[str, Any]:
         """Everything beside the question and the graph that the answer depends on."""
         tools = self.answers.tools
-        params = {"recipe": DEFAULT, **options, "plan": options.get("plan") or self.answers.plan}
-        plain = {name: to_jsonable_python(value) for name, value in params.items()}
-        set_params = {name: value for name, value in plain.items() if value not in (None, [])}
+        params = {
+            "recipe": DEFAULT,
+            **options,
+            "plan": options.get("plan") or self.answers.plan,
+        }
+
+        plain = {}
+        for name, value in params.items():
+            plain[name] = to_jsonable_python(value)
+
+        set_params = {}
+        for name, value in plain.items():
+            if value not in (None, []):
+                set_params[name] = value
+
         state = {
             "format": FORMAT,
             "version": version,
@@ -170,8 +206,18 @@ class CachedAnswers:
         }
         return set_params | state
 
-    def _compute(self, text: str, version: str | None, options: dict[str, Any]) -> dict[str, Any]:
-        answer = retrieve_version(self.answers, text, version, **options)
+    def _compute(
+        self,
+        text: str,
+        version: str | None,
+        options: dict[str, Any],
+    ) -> dict[str, Any]:
+        answer = retrieve_version(
+            self.answers,
+            text,
+            version,
+            **options,
+        )
         self._on_answer(answer)
         return {
             "answer": answer.model_dump_json(),
@@ -197,6 +243,8 @@ class CachedAnswers:
         """Whether the embedder failed, so that only words were searched where vectors exist."""
         embedder = self.answers.tools.embedder
         stages = [stage for stage in answer.telemetry.stages if stage.name == "embed"]
+
         if not stages or stages[0].given or embedder is None:
             return False
+
         return any(embedder.model.tag in tags for tags in self.answers.view.info.models.values())

@@ -39,7 +39,9 @@ class UnknownSource(HadesError):
 
 
 def weigh_sources(
-    answer: Retrieval, sentences: Sequence[AnswerSentence], replay: Replay
+    answer: Retrieval,
+    sentences: Sequence[AnswerSentence],
+    replay: Replay,
 ) -> dict[int, dict[str, Any]]:
     """The need of each passage of an answer by its rank, from one replay without all of them.
 
@@ -50,70 +52,101 @@ def weigh_sources(
     """
     if not answer.passages:
         return {}
+
     replayed = replay(tuple(passage.id for passage in answer.passages))
     odds = np.array([passage.score / max(2.0 - passage.score, 1e-9) for passage in answer.passages])
     shares = odds / odds.sum() if odds.sum() else odds
     cited = _cited_texts(answer, sentences)
+
     needs: dict[int, dict[str, Any]] = {}
     for passage, share in zip(answer.passages, shares.tolist(), strict=True):
         text = cited.get(passage.rank, "")
         covered = 0.0
         instead = ""
+
         for candidate in (*answer.passages, *replayed.passages):
             if not text or candidate.id == passage.id:
                 continue
-            held = share_held(text, f"{candidate.title} {candidate.text}", answer.query)
+
+            held = share_held(
+                text,
+                f"{candidate.title} {candidate.text}",
+                answer.query,
+            )
             if held >= MIN_SHARE and held > covered:
                 covered = held
                 instead = candidate.id
+
         needs[passage.rank] = {
             "needed": round(share * (1.0 - covered), 4),
             "carries": bool(text) and not instead,
             "instead": instead,
         }
+
     return needs
 
 
-def _cited_texts(answer: Retrieval, sentences: Sequence[AnswerSentence]) -> dict[int, str]:
+def _cited_texts(
+    answer: Retrieval,
+    sentences: Sequence[AnswerSentence],
+) -> dict[int, str]:
     """What an answer cites of each passage, by its rank: the words that decide, else the whole
     sentence.
     """
     passages = passages_by_number(answer)
+
     texts: dict[int, list[str]] = {}
     for sentence in sentences:
         for number in sentence.citations:
             if number in passages:
                 cited = texts.setdefault(passages[number].rank, [])
                 cited += sentence.marks or (sentence.text,)
+
     return {rank: " ".join(cited) for rank, cited in texts.items()}
 
 
 def passages_by_number(answer: Retrieval) -> dict[int, CitedPassage]:
     """The passages of an answer by the number under which it cites them."""
-    by_rank = {passage.rank: passage for passage in answer.passages}
+    by_rank = {}
+    for passage in answer.passages:
+        by_rank[passage.rank] = passage
+
     sources = number_sources(answer, _MOST_SOURCES)
     return {source.number: by_rank[source.rank] for source in sources if source.kind == "passage"}
 
 
 def mark_sources(
-    sources: Sequence[AnswerSource], needs: Mapping[int, dict[str, Any]]
+    sources: Sequence[AnswerSource],
+    needs: Mapping[int, dict[str, Any]],
 ) -> tuple[AnswerSource, ...]:
     """The sources with their needs; a path has none."""
     marked = []
     for source in sources:
-        need = needs.get(source.rank) if source.kind == "passage" else None
+        if source.kind == "passage":
+            need = needs.get(source.rank)
+        else:
+            need = None
+
         marked.append(source.model_copy(update=need))
+
     return tuple(marked)
 
 
-def replay_of(view: OpenView, tools: Tools, log: QueryLog, latency_ms: int | None = None) -> Replay:
+def replay_of(
+    view: OpenView,
+    tools: Tools,
+    log: QueryLog,
+    latency_ms: int | None = None,
+) -> Replay:
     """Ask a logged question again of the same graph without some documents or passages; with none,
     as it was.
     """
     shown = ShownResults.model_validate(log.results)
     plan = Plan.model_validate(log.plan)
+
     if latency_ms is not None:
         plan = limit_time(plan, latency_ms)
+
     only, near = read_filters(shown.filters)
     return replay_on(
         view,
@@ -143,7 +176,14 @@ def replay_on(
 
     def replay(without: tuple[str, ...]) -> Retrieval:
         documents = replace(only or DocumentFilter(), without=without) if without else only
-        return retrieve(view, text, tools, plan=plan, only=documents, **options)
+        return retrieve(
+            view,
+            text,
+            tools,
+            plan=plan,
+            only=documents,
+            **options,
+        )
 
     return replay
 
@@ -153,28 +193,47 @@ def limit_time(plan: Plan, latency_ms: int) -> Plan:
     share = min(1.0, latency_ms / plan.budget.latency_ms)
     latency = int(share * plan.budget.latency_ms)
     parts: dict[str, Any] = {"budget": plan.budget.model_copy(update={"latency_ms": latency})}
+
     for name in ("retriever", "graph", "reranker"):
         stage = getattr(plan, name)
         timeout = int(share * stage.timeout_ms)
         parts[name] = stage.model_copy(update={"timeout_ms": timeout})
+
     return plan.model_copy(update=parts)
 
 
 def read_filters(filters: Mapping[str, Any]) -> tuple[DocumentFilter | None, tuple[str, ...]]:
     """The filters of a logged question, and where it was asked from."""
     near = tuple(filters.get("near", ()))
-    limits = {name: value for name, value in filters.items() if name != "near"}
+
+    limits = {}
+    for name, value in filters.items():
+        if name != "near":
+            limits[name] = value
+
     return _FILTER.validate_python(limits) if limits else None, near
 
 
-def explain_needs(view: OpenView, tools: Tools, log: QueryLog) -> list[dict[str, Any]]:
+def explain_needs(
+    view: OpenView,
+    tools: Tools,
+    log: QueryLog,
+) -> list[dict[str, Any]]:
     """The passages of a logged turn, each with its need, and the `number` under which an answer
     cites it.
     """
     answer = replay_of(view, tools, log)(())
     sentences = quote(answer, tools.embedder)
-    needs = weigh_sources(answer, sentences, replay_of(view, tools, log, CHECK_MS))
-    numbers = {passage.rank: number for number, passage in passages_by_number(answer).items()}
+    needs = weigh_sources(
+        answer,
+        sentences,
+        replay_of(view, tools, log, CHECK_MS),
+    )
+
+    numbers = {}
+    for number, passage in passages_by_number(answer).items():
+        numbers[passage.rank] = number
+
     return [
         passage.model_dump(include=_NAMED)
         | needs[passage.rank]
@@ -183,7 +242,12 @@ def explain_needs(view: OpenView, tools: Tools, log: QueryLog) -> list[dict[str,
     ]
 
 
-def explain_without(view: OpenView, tools: Tools, log: QueryLog, source: str) -> dict[str, Any]:
+def explain_without(
+    view: OpenView,
+    tools: Tools,
+    log: QueryLog,
+    source: str,
+) -> dict[str, Any]:
     """What a logged turn says without a source: the rank or id of a passage, or a document; whether
     it still stands.
     """
@@ -193,7 +257,11 @@ def explain_without(view: OpenView, tools: Tools, log: QueryLog, source: str) ->
     reduced_answer = replay(masked)
     full_sentences = quote(full_answer, tools.embedder)
     reduced_sentences = quote(reduced_answer, tools.embedder)
-    texts = [f"{passage.title} {passage.text}" for passage in reduced_answer.passages]
+
+    texts = []
+    for passage in reduced_answer.passages:
+        texts.append(f"{passage.title} {passage.text}")
+
     reduced_text = " ".join(texts)
     claims = chain.from_iterable(sentence.marks or (sentence.text,) for sentence in full_sentences)
     stands = reduced_answer.is_answered and all(
@@ -201,7 +269,12 @@ def explain_without(view: OpenView, tools: Tools, log: QueryLog, source: str) ->
     )
     full_ids = {passage.id for passage in full_answer.passages}
     reduced_ids = {passage.id for passage in reduced_answer.passages}
-    new = [passage for passage in reduced_answer.passages if passage.id not in full_ids]
+
+    new = []
+    for passage in reduced_answer.passages:
+        if passage.id not in full_ids:
+            new.append(passage)
+
     return {
         "source": source,
         "masked": list(masked),
@@ -220,7 +293,11 @@ def _texts_of(sentences: Sequence[AnswerSentence]) -> list[str]:
 
 def quote(answer: Retrieval, embedder: Embedder | None) -> tuple[AnswerSentence, ...]:
     """The quoted answer of a turn; none where it abstains."""
-    return quote_sources(answer, number_sources(answer, _MOST_SOURCES), embedder)
+    return quote_sources(
+        answer,
+        number_sources(answer, _MOST_SOURCES),
+        embedder,
+    )
 
 
 def _ids_of(answer: Retrieval, source: str) -> tuple[str, ...]:
@@ -232,6 +309,7 @@ def _ids_of(answer: Retrieval, source: str) -> tuple[str, ...]:
             return (passage.id,)
         if source in (passage.document, passage.document_id, passage.path, passage.title):
             return (passage.document_id or passage.id,)
+
     shown = ", ".join(dict.fromkeys(passage.document for passage in answer.passages))
     raise UnknownSource(
         f"{source!r} is no source of this answer; give a rank, or one of {shown or 'none'}"
@@ -240,7 +318,8 @@ def _ids_of(answer: Retrieval, source: str) -> tuple[str, ...]:
 
 _MOST_WORDS = 12  # the newest stand first, so that a long conversation forgets its beginning
 _GOES_ON = re.compile(
-    r"\s*(?:and|or|but|what about|how about|what if|also|same|und|oder|et|ou|y|e|и|а)\b", re.I
+    r"\s*(?:and|or|but|what about|how about|what if|also|same|und|oder|et|ou|y|e|и|а)\b",
+    re.I,
 )
 _REFERS = re.compile(
     r"\b(?:it|its|they|them|their|this|these|those|he|she|him|her)\b"
@@ -251,7 +330,8 @@ _REFERS = re.compile(
 )
 _POSSESSIVES = ("its", "their")
 _CLAUSE = re.compile(
-    r",|\b(?:when|if|while|because|before|after|once|unless|until|and|but)\b", re.I
+    r",|\b(?:when|if|while|because|before|after|once|unless|until|and|but)\b",
+    re.I,
 )
 _NOUN_PHRASE = re.compile(r"\b(?:an?|the|each|every|my|our)\s+([\w-]+)", re.I)
 _NO_SUBJECT = frozenset(map(stem, TERM_BREAKERS | RELATIONAL_WORDS))
@@ -267,7 +347,10 @@ _FIELDS = {
 
 
 def follow_up(
-    text: str, last: QueryLog, only: DocumentFilter | None, drop: Collection[str] = ()
+    text: str,
+    last: QueryLog,
+    only: DocumentFilter | None,
+    drop: Collection[str] = (),
 ) -> tuple[str, DocumentFilter | None, Carried]:
     """The question as it is asked, what it is limited to, and what both have from the last one.
 
@@ -281,16 +364,25 @@ def follow_up(
     shown.pop("within", None)
     last_filters = written_filters(read_filters(shown)[0])
     own_filters = written_filters(only)
-    carried_filters = {
-        name: value
-        for name, value in last_filters.items()
-        if name not in own_filters and _FIELDS.get(name, name) not in left_out
-    }
+
+    carried_filters = {}
+    for name, value in last_filters.items():
+        if name not in own_filters and _FIELDS.get(name, name) not in left_out:
+            carried_filters[name] = value
+
     earlier = read_filters(carried_filters)[0]
     if earlier is not None and only is not None:
         earlier = replace(earlier, **{name: getattr(only, name) for name in own_filters})
-    filters = {_FIELDS.get(name, name): value for name, value in carried_filters.items()}
-    carried = Carried(follows=last.key, words=tuple(words), filters=filters)
+
+    filters = {}
+    for name, value in carried_filters.items():
+        filters[_FIELDS.get(name, name)] = value
+
+    carried = Carried(
+        follows=last.key,
+        words=tuple(words),
+        filters=filters,
+    )
     return " ".join([text, *words]), earlier or only, carried
 
 
@@ -301,6 +393,7 @@ def _leans(text: str) -> bool:
     """
     if _GOES_ON.match(text) or not _names_subject(text):
         return True
+
     reference = _REFERS.search(text)
     return reference is not None and not _is_resolved(text[: reference.start()], reference[0])
 
@@ -315,8 +408,10 @@ def _is_resolved(preceding: str, reference: str) -> bool:
     """
     *clauses, last_clause = _CLAUSE.split(preceding)
     resolvable = " ".join(clauses)
+
     if reference.casefold() in _POSSESSIVES:
         resolvable += f" {last_clause}"
+
     return any(_names_subject(noun) for noun in _NOUN_PHRASE.findall(resolvable))
 
 
@@ -325,9 +420,15 @@ def _words_of(last: str, text: str) -> list[str]:
     written.
     """
     said_stems = set(map(stem, content_words(text)))
+
     words: dict[str, str] = {}
     for word in _WORD.findall(last):
-        terms = [term for term in content_words(word) if term not in FUNCTION_WORDS]
+        terms = []
+        for term in content_words(word):
+            if term not in FUNCTION_WORDS:
+                terms.append(term)
+
         if terms and not said_stems.issuperset(map(stem, terms)):
             words.setdefault(word.casefold(), word)
+
     return list(words.values())[:_MOST_WORDS]

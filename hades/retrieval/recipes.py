@@ -81,7 +81,11 @@ class Start:
 Step = Callable[["MeteredView", Question, Start], StepResult]
 
 
-def _beam(view: MeteredView, question: Question, start: Start) -> StepResult:
+def _beam(
+    view: MeteredView,
+    question: Question,
+    start: Start,
+) -> StepResult:
     """Paths that join seeds inside the candidate graph, precomputed bridges first, then a beam in
     the room left.
 
@@ -91,11 +95,22 @@ def _beam(view: MeteredView, question: Question, start: Start) -> StepResult:
     joining = _join_seeds(view, question, start)
     room = graph.beam - len(joining.paths)
     rules = BeamRules(
-        hops=graph.hops, fanout=graph.fanout, beam=room, weights=start.rules.beam_terms
+        hops=graph.hops,
+        fanout=graph.fanout,
+        beam=room,
+        weights=start.rules.beam_terms,
     )
     grown = StepResult()
+
     if room:
-        grown = search_beam(view, question, start.starts, rules, candidate_graph=start.candidates)
+        grown = search_beam(
+            view,
+            question,
+            start.starts,
+            rules,
+            candidate_graph=start.candidates,
+        )
+
     candidates = (*joining.paths, *grown.paths)
     ranked = distinct_paths(sorted(candidates, key=lambda path: (-path.score, path.edges)))
     paths = within_fanout(view, ranked, graph.fanout)
@@ -108,7 +123,11 @@ def _beam(view: MeteredView, question: Question, start: Start) -> StepResult:
     )
 
 
-def _join_seeds(view: MeteredView, question: Question, start: Start) -> StepResult:
+def _join_seeds(
+    view: MeteredView,
+    question: Question,
+    start: Start,
+) -> StepResult:
     """Paths between seeds, for which at most half of the beam's room is.
 
     Their score, a mean of logarithms, is taken back to [0, 1], where those of the beam lie.
@@ -116,6 +135,7 @@ def _join_seeds(view: MeteredView, question: Question, start: Start) -> StepResu
     graph = start.plan.graph
     if start.candidates is None or len(start.starts) < 2 or graph.beam < 2 or view.turn.expired():
         return StepResult()
+
     best = get_best_paths(
         view,
         start.candidates,
@@ -129,31 +149,55 @@ def _join_seeds(view: MeteredView, question: Question, start: Start) -> StepResu
     return replace(best, paths=tuple(paths))
 
 
-def _neighbourhood(view: MeteredView, question: Question, start: Start) -> StepResult:
+def _neighbourhood(
+    view: MeteredView,
+    question: Question,
+    start: Start,
+) -> StepResult:
     m = start.plan.reranker.m
     around = neighbourhood(
-        view, question, start.seed_hits.seeds, limit=m, hops=start.plan.graph.hops
+        view,
+        question,
+        start.seed_hits.seeds,
+        limit=m,
+        hops=start.plan.graph.hops,
     )
     return StepResult(
-        passages=blend(view, start.seed_hits.passages, around, m), candidates=len(around)
+        passages=blend(view, start.seed_hits.passages, around, m),
+        candidates=len(around),
     )
 
 
-def _topics(view: MeteredView, question: Question, start: Start) -> StepResult:
+def _topics(
+    view: MeteredView,
+    question: Question,
+    start: Start,
+) -> StepResult:
     if start.candidates is None:
         return StepResult()
+
     m = start.plan.reranker.m
     nodes = start.candidates.nodes[:TOPIC_MEMBERS].tolist()
     scores = start.candidates.hscore[:TOPIC_MEMBERS].tolist()
     members = dict(zip(nodes, scores, strict=True))
     chunks = passages_of(view, question, members, limit=m)
     return StepResult(
-        passages=blend(view, start.seed_hits.passages, chunks, m), candidates=len(members)
+        passages=blend(view, start.seed_hits.passages, chunks, m),
+        candidates=len(members),
     )
 
 
-def _flow(view: MeteredView, question: Question, start: Start) -> StepResult:
-    flow = flow_paths(view, question, start.starts, flow_rules(start.plan, start.rules))
+def _flow(
+    view: MeteredView,
+    question: Question,
+    start: Start,
+) -> StepResult:
+    flow = flow_paths(
+        view,
+        question,
+        start.starts,
+        flow_rules(start.plan, start.rules),
+    )
     return replace(flow, coverage=join(flow.paths, start.starts))
 
 
@@ -161,56 +205,106 @@ def flow_rules(plan: Plan, rules: HiragPathrag) -> FlowRules:
     """How flow spreads by a plan; types of code, which have no factor of their own, count fully."""
     graph = plan.graph
     boosts = dict.fromkeys(PATH_TYPES, 1.0)
+
     for name, boost in rules.path.relation_boost.items():
         boosts[str(name)] = boost
-    return FlowRules(graph.hops, max_paths=graph.beam, fanout=graph.fanout, boosts=boosts)
+
+    return FlowRules(
+        graph.hops,
+        max_paths=graph.beam,
+        fanout=graph.fanout,
+        boosts=boosts,
+    )
 
 
 def _pagerank(
-    view: MeteredView, question: Question, start: Start, rules: HippoRules = HippoRules()
+    view: MeteredView,
+    question: Question,
+    start: Start,
+    rules: HippoRules = HippoRules(),
 ) -> StepResult:
     return _judge(*hippo_search(view, question, _cap(rules, start)), start)
 
 
 def _cap(rules: HippoRules, start: Start) -> HippoRules:
     return replace(
-        rules, walk=start.walk, limit=start.plan.reranker.m, caps=WalkCaps.of(start.plan)
+        rules,
+        walk=start.walk,
+        limit=start.plan.reranker.m,
+        caps=WalkCaps.of(start.plan),
     )
 
 
-def _judge(passages: Sequence[FoundPassage], entities: Sequence[Seed], start: Start) -> StepResult:
+def _judge(
+    passages: Sequence[FoundPassage],
+    entities: Sequence[Seed],
+    start: Start,
+) -> StepResult:
     """Passages that a walk has read and judged; what it did not reach keeps the seeds' own."""
     if not passages:
         return StepResult()
+
     coverage = _share_among(entities, {seed.node for seed in start.starts})
     return StepResult(
-        passages=passages, is_ranked=True, coverage=coverage, candidates=len(passages)
+        passages=passages,
+        is_ranked=True,
+        coverage=coverage,
+        candidates=len(passages),
     )
 
 
 def _share_among(seeds: Sequence[Seed], nodes: Collection[int]) -> float:
-    return sum(seed.node in nodes for seed in seeds) / len(seeds) if seeds else 0.0
+    if seeds:
+        return sum(seed.node in nodes for seed in seeds) / len(seeds)
+    return 0.0
 
 
-def _fusion(view: MeteredView, question: Question, start: Start) -> StepResult:
+def _fusion(
+    view: MeteredView,
+    question: Question,
+    start: Start,
+) -> StepResult:
     mode = MODES[start.mode]
-    beliefs = start.beliefs() if Tier.BAYES in mode.tiers else Beliefs()
-    passages = nexus(view, question, start.mode, beliefs, start.walk, WalkCaps.of(start.plan))
+    if Tier.BAYES in mode.tiers:
+        beliefs = start.beliefs()
+    else:
+        beliefs = Beliefs()
+
+    passages = nexus(
+        view,
+        question,
+        start.mode,
+        beliefs,
+        start.walk,
+        WalkCaps.of(start.plan),
+    )
     # The mode may ask for more passages than the plan lets an answer hold.
     if len(passages) > start.plan.final_context:
         view.turn.because(Reason.CAP_EXCEEDED)
+
     return _judge(passages[: start.plan.reranker.m], (), start)
 
 
-def _recollection(view: MeteredView, question: Question, start: Start) -> StepResult:
+def _recollection(
+    view: MeteredView,
+    question: Question,
+    start: Start,
+) -> StepResult:
     """What was read at a moment is all there is: passages of the seeds may be of a later one."""
     passages = recollect(view, question, start.plan.reranker.m)
     return StepResult(
-        passages=passages, is_ranked=True, coverage=float(bool(passages)), candidates=len(passages)
+        passages=passages,
+        is_ranked=True,
+        coverage=float(bool(passages)),
+        candidates=len(passages),
     )
 
 
-def _every_channel(view: MeteredView, question: Question, start: Start) -> StepResult:
+def _every_channel(
+    view: MeteredView,
+    question: Question,
+    start: Start,
+) -> StepResult:
     """Candidates of every channel, ranked once, and the paths that explain the first of them.
 
     A question that is asked from somewhere is answered from there.
@@ -223,21 +317,42 @@ def _every_channel(view: MeteredView, question: Question, start: Start) -> StepR
         why = "asked from a place in the graph"
     else:
         walk = _cap(HippoRules(), start)
-        evidence = search_evidence(view, start.parts or (question,), m, pick_candidates, walk)
+        evidence = search_evidence(
+            view,
+            start.parts or (question,),
+            m,
+            pick_candidates,
+            walk,
+        )
         with view.turn.limit(start.plan.reranker.timeout_ms):
             ranked = rank_evidence(question, evidence, start.judge, m)
+
         sources = evidence.entities
         seeds = tuple(evidence.starts)
         why = evidence.why
+
     if not ranked:
         return StepResult(why=why)
+
     ranking = StepResult(
-        (), ranked, is_ranked=True, candidates=len(ranked), why=why, sources=sources, seeds=seeds
+        (),
+        ranked,
+        is_ranked=True,
+        candidates=len(ranked),
+        why=why,
+        sources=sources,
+        seeds=seeds,
     )
     if not start.explains:
         return ranking
+
     return explain_first(
-        view, question, ranking, start.plan, start.rules, least_paths=start.least_paths
+        view,
+        question,
+        ranking,
+        start.plan,
+        start.rules,
+        least_paths=start.least_paths,
     )
 
 
@@ -256,15 +371,27 @@ def explain_first(
     """
     ranked = result.passages or ()
     first = list(ranked[: min(plan.graph.beam, plan.final_context)])
+
     if len(first) < min(len(ranked), plan.final_context):
         view.turn.trimmed(Reason.CAP_EXCEEDED)
+
     read_passages = view.passages(np.array([passage.node for passage in first], np.int64))
     flow = flow_rules(plan, rules)
     k = plan.retriever.k
     named_seeds, places = _named_seeds(view, question, result.sources)
-    joins = join_named(view, question, named_seeds[:k], flow, places)
+    joins = join_named(
+        view,
+        question,
+        named_seeds[:k],
+        flow,
+        places,
+    )
     joining_limit = max(1, plan.graph.beam // 2)
-    joining = [replace(path, score=ranked[0].score) for path in joins[:joining_limit]]
+
+    joining = []
+    for path in joins[:joining_limit]:
+        joining.append(replace(path, score=ranked[0].score))
+
     paths, passages = explain_passages(
         view,
         question,
@@ -278,11 +405,18 @@ def explain_first(
     )
     joined = set().union(*(path.nodes for path in paths))
     coverage = _share_among(result.sources, joined)
-    return replace(result, paths=paths, passages=passages, coverage=coverage)
+    return replace(
+        result,
+        paths=paths,
+        passages=passages,
+        coverage=coverage,
+    )
 
 
 def _named_seeds(
-    view: MeteredView, question: Question, sources: Sequence[Seed]
+    view: MeteredView,
+    question: Question,
+    sources: Sequence[Seed],
 ) -> tuple[list[Seed], dict[int, Span]]:
     """What the question names, and where it spells each: also what no passage mentions, such as the
     author of a paper.
@@ -292,14 +426,25 @@ def _named_seeds(
     """
     if question.near:
         return [], {}
+
     known = {seed.node: seed for seed in sources}
     spelled = view.match_names(question.text)
     spans = zip(spelled.starts.tolist(), spelled.ends.tolist(), strict=True)
     places = dict(zip(spelled.numbers.tolist(), spans, strict=True))
-    capitals = {node for node, span in places.items() if not question.text[span[0]].islower()}
+
+    capitals = set()
+    for node, span in places.items():
+        if not question.text[span[0]].islower():
+            capitals.add(node)
+
     if len({places[node] for node in capitals}) > 1:
         places = {node: places[node] for node in capitals}
-    seeds = [seed for seed in sources if seed.node in places]
+
+    seeds = []
+    for seed in sources:
+        if seed.node in places:
+            seeds.append(seed)
+
     seeds += [Seed(node, 1.0, {NAMES: 1.0}) for node in places if node not in known]
     return seeds, places
 

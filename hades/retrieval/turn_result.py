@@ -102,8 +102,10 @@ class TurnResult:
         path_texts = " ".join(path.text for path in self.shown.paths)
         question_stems = set(map(stem, content_words(self.question)))
         answer_stems = set(map(stem, content_words(path_texts)))
+
         for passage in self.shown.passages:
             answer_stems |= passage_body(passage.title, passage.text).content_stems
+
         return len(question_stems & answer_stems), len(question_stems)
 
 
@@ -134,8 +136,10 @@ def report(
         reach=[path.reliability for path in shown.paths],
     )
     filters = written_filters(question.only)
+
     if question.near:
         filters = filters | {"near": list(question.near)}
+
     return Retrieval(
         **judged,
         query_id=query_id_of(question, snapshot),
@@ -168,15 +172,24 @@ def number_results(shown: AnswerParts, packed: PackedPrompt) -> AnswerParts:
     """
     paths = tuple(_number(shown.paths, 0, packed.paths))
     passages = tuple(_number(shown.passages, len(paths), packed.passages))
-    return replace(shown, paths=paths, passages=passages)
+    return replace(
+        shown,
+        paths=paths,
+        passages=passages,
+    )
 
 
 def _number(
-    results: Sequence[Result], preceding: int, in_prompt: Sequence[Result]
+    results: Sequence[Result],
+    preceding: int,
+    in_prompt: Sequence[Result],
 ) -> Iterator[Result]:
     ranks = set(map(attrgetter("rank"), in_prompt))
     for result in results:
-        place = {"number": preceding + result.rank, "in_prompt": result.rank in ranks}
+        place = {
+            "number": preceding + result.rank,
+            "in_prompt": result.rank in ranks,
+        }
         yield result.model_copy(update=place)
 
 
@@ -185,7 +198,11 @@ def query_id_of(question: AskedQuestion, snapshot: str) -> str:
     turn.
     """
     moments = (question.mask.as_of, question.mask.known_at)
-    mask = ["" if moment is None else iso(moment) for moment in moments]
+
+    mask = []
+    for moment in moments:
+        mask.append("" if moment is None else iso(moment))
+
     plan = question.plan.model_dump_json()
     return content_key(
         "q",
@@ -202,7 +219,10 @@ def query_id_of(question: AskedQuestion, snapshot: str) -> str:
 def telemetry_of(turn: Turn, counters: dict[str, int]) -> Telemetry:
     """The account of the turn, stage by stage."""
     stages = tuple(_stage_report(stage) for stage in turn.stages)
-    more = {"round_trips": turn.round_trips, "approximate_searches": turn.approximate_searches}
+    more = {
+        "round_trips": turn.round_trips,
+        "approximate_searches": turn.approximate_searches,
+    }
     counters = counters | {name: count for name, count in more.items() if count}
     return Telemetry(
         reads=turn.reads_spent,
@@ -215,9 +235,20 @@ def telemetry_of(turn: Turn, counters: dict[str, int]) -> Telemetry:
 
 
 def _stage_report(stage: TurnStage) -> StageReport:
-    spent = {name: value for name, value in vars(stage).items() if name != "repeats"}
-    spent |= {"ms": round(stage.ms, 3), "coverage": min(1.0, stage.coverage)}
-    repeated = stage.repeats / stage.taken if stage.taken else 0.0
+    spent = {}
+    for name, value in vars(stage).items():
+        if name != "repeats":
+            spent[name] = value
+
+    spent |= {
+        "ms": round(stage.ms, 3),
+        "coverage": min(1.0, stage.coverage),
+    }
+    if stage.taken:
+        repeated = stage.repeats / stage.taken
+    else:
+        repeated = 0.0
+
     return StageReport(
         **spent,
         dedupe_rate=repeated,
@@ -230,7 +261,11 @@ def _stage_report(stage: TurnStage) -> StageReport:
 
 def _counters(turn_result: TurnResult) -> dict[str, int]:
     """The counters of requirement C67."""
-    candidates = 0 if turn_result.candidates is None else len(turn_result.candidates.nodes)
+    if turn_result.candidates is None:
+        candidates = 0
+    else:
+        candidates = len(turn_result.candidates.nodes)
+
     on_paths = _nodes_of(turn_result.paths)
     return {
         "candidates": candidates,
@@ -289,6 +324,7 @@ def read_log(store: RowStore, query_id: str) -> QueryLog:
         raise UnknownQuery(
             f"no query has the id {query_id!r}; `hades query` prints the id of each answer"
         )
+
     return from_rows(QueryLog, rows)[0]
 
 
@@ -305,15 +341,34 @@ def judge(
     """
     log = read_log(store, query_id)
     results = ShownResults.model_validate(log.results)
-    shown = {"paths": len(results.paths), "passages": len(results.passages)}
+    shown = {
+        "paths": len(results.paths),
+        "passages": len(results.passages),
+    }
+
     for judged in (good, bad):
         _check_ranks(query_id, judged, shown)
-    previous = Feedback.model_validate(log.feedback) if log.feedback else Feedback(at=at)
+
+    if log.feedback:
+        previous = Feedback.model_validate(log.feedback)
+    else:
+        previous = Feedback(at=at)
+
     feedback = Feedback(
-        good=_add(previous.good, good, bad), bad=_add(previous.bad, bad, good), at=at
+        good=_add(previous.good, good, bad),
+        bad=_add(previous.bad, bad, good),
+        at=at,
     )
     text = canonical_json(feedback.model_dump(mode="json"))
-    store.patch(QUERY_LOGS, pa.table({"_key": [query_id], "feedback": [text]}))
+    store.patch(
+        QUERY_LOGS,
+        pa.table(
+            {
+                "_key": [query_id],
+                "feedback": [text],
+            }
+        ),
+    )
     return feedback
 
 
@@ -324,10 +379,14 @@ def _results_of(retrieval: Retrieval) -> ShownResults:
         nodes = [node.id for node in path.nodes]
         edges = [edge.id for edge in path.edges]
         paths.append(path.model_dump(include=plain) | {"nodes": nodes, "edges": edges})
+
     passages = [
         passage.model_dump(include={*ShownPassage.model_fields}) for passage in retrieval.passages
     ]
-    topics = [topic.model_dump(include={*ShownTopic.model_fields}) for topic in retrieval.hierarchy]
+    topics = []
+    for topic in retrieval.hierarchy:
+        topics.append(topic.model_dump(include={*ShownTopic.model_fields}))
+
     return ShownResults.model_validate(
         {
             "paths": paths,
@@ -340,7 +399,11 @@ def _results_of(retrieval: Retrieval) -> ShownResults:
     )
 
 
-def _check_ranks(query_id: str, judged: JudgedRanks, shown: dict[str, int]) -> None:
+def _check_ranks(
+    query_id: str,
+    judged: JudgedRanks,
+    shown: dict[str, int],
+) -> None:
     for result_type, count in shown.items():
         for rank in getattr(judged, result_type):
             if not 1 <= rank <= count:
@@ -350,11 +413,16 @@ def _check_ranks(query_id: str, judged: JudgedRanks, shown: dict[str, int]) -> N
                 )
 
 
-def _add(previous: JudgedRanks, judged: JudgedRanks, opposite: JudgedRanks) -> JudgedRanks:
+def _add(
+    previous: JudgedRanks,
+    judged: JudgedRanks,
+    opposite: JudgedRanks,
+) -> JudgedRanks:
     ranks = {}
     for name in ("paths", "passages"):
         standing = set(getattr(previous, name)) - set(getattr(opposite, name))
         ranks[name] = sorted(standing | set(getattr(judged, name)))
+
     return JudgedRanks.model_validate(ranks)
 
 
@@ -377,7 +445,11 @@ class TurnLog:
     """
 
     def __init__(
-        self, readable: RowStore, writable: RowStore | None = None, *, may_drop: bool = True
+        self,
+        readable: RowStore,
+        writable: RowStore | None = None,
+        *,
+        may_drop: bool = True,
     ) -> None:
         self._readable = readable
         self._writable = writable
@@ -387,11 +459,16 @@ class TurnLog:
         self._queue: queue.Queue[QueryLog | None] = queue.Queue(_WAITING)
         self._writer: threading.Thread | None = None
         self.dropped = 0
+
         if writable is not None:
             # Arrow looks for pandas at its first conversion, and a thread cannot once the process
             # ends.
             pa.array([0])
-            self._writer = threading.Thread(target=self._write, name="hades-turn-log", daemon=True)
+            self._writer = threading.Thread(
+                target=self._write,
+                name="hades-turn-log",
+                daemon=True,
+            )
             self._writer.start()
             atexit.register(self.flush)
 
@@ -401,6 +478,7 @@ class TurnLog:
             self._recent[log.key] = log
             while len(self._recent) > _REMEMBERED:
                 self._recent.popitem(last=False)
+
         if self._writer is not None:
             try:
                 self._queue.put(log, block=not self._may_drop)
@@ -411,7 +489,11 @@ class TurnLog:
         """The turn of an id, or `UnknownQuery`."""
         with self._lock:
             log = self._recent.get(query_id)
-        return log if log is not None else read_log(self._readable, query_id)
+
+        if log is not None:
+            return log
+
+        return read_log(self._readable, query_id)
 
     def flush(self) -> None:
         """Wait until everything added so far was written or given up, or the writer is gone."""
@@ -432,11 +514,13 @@ class TurnLog:
             batch = [self._queue.get()]
             while len(batch) < _BATCH and not self._queue.empty():
                 batch.append(self._queue.get())
+
             try:
                 self._store([log for log in batch if log is not None])
             finally:
                 for _ in batch:
                     self._queue.task_done()
+
             if None in batch:
                 return
 
@@ -445,9 +529,11 @@ class TurnLog:
         rows = {log.key: log for log in logs}  # the same question twice in a microsecond has one id
         if not rows:
             return
+
         try:
             self._writable.upsert(
-                QUERY_LOGS, to_table(QueryLog, [rows[key] for key in sorted(rows)])
+                QUERY_LOGS,
+                to_table(QueryLog, [rows[key] for key in sorted(rows)]),
             )
         except StoreError as error:  # an answer is worth more than its log
             self.dropped += len(rows)

@@ -47,10 +47,12 @@ def write_events(
     stands_now = retrieval.as_of is None and retrieval.known_at is None
     is_overview = only is None and stands_now and asks_overview(retrieval.query)
     rows = open_store() if is_overview else None
+
     if rows is not None:
         prepared = summarise_corpus(rows)
     else:
         prepared = _ask_tables(answers, retrieval)
+
     events = stream_answer(
         retrieval,
         tokenizer=answers.tools.tokenizer,
@@ -68,45 +70,80 @@ def write_events(
 
 
 def _ask_tables(
-    answers: Answers, retrieval: Retrieval
+    answers: Answers,
+    retrieval: Retrieval,
 ) -> tuple[tuple[AnswerSource, ...], tuple[AnswerSentence, ...]]:
     """The rows of a table that a question means, of documents that the answer shows."""
-    documents = [passage.document_id for passage in retrieval.passages if passage.document_id]
+    documents = []
+    for passage in retrieval.passages:
+        if passage.document_id:
+            documents.append(passage.document_id)
+
     if not retrieval.snapshot or not documents:
         return (), ()
+
     with answers.read(documents) as view:
-        return answer_from_tables(retrieval.query, retrieval.passages, view.sources)
+        return answer_from_tables(
+            retrieval.query,
+            retrieval.passages,
+            view.sources,
+        )
 
 
 def _certify(
-    answers: Answers, retrieval: Retrieval, only: DocumentFilter | None
+    answers: Answers,
+    retrieval: Retrieval,
+    only: DocumentFilter | None,
 ) -> AbsenceCertificate:
     """What was searched for a question whose passages hold no sentence that answers."""
     with answers.lease() as graph:
         turn = Turn(caps_of(answers.plan), answers.tools.clock)
-        question = Question(retrieval.query, mask=Mask(retrieval.as_of, retrieval.known_at))
+        question = Question(
+            retrieval.query,
+            mask=Mask(retrieval.as_of, retrieval.known_at),
+        )
         view = fetch_neighbourhood(graph, turn, [question])
         metered = MeteredView(view, turn, only, question.mask)
         memory = answers.tools.memory is not None
         return certify_absence(
-            metered, question, retrieval.passages, retrieval.passages, memory=memory
+            metered,
+            question,
+            retrieval.passages,
+            retrieval.passages,
+            memory=memory,
         )
 
 
-def _check_needs(answers: Answers, retrieval: Retrieval, answer: WrittenAnswer) -> WrittenAnswer:
+def _check_needs(
+    answers: Answers,
+    retrieval: Retrieval,
+    answer: WrittenAnswer,
+) -> WrittenAnswer:
     """The answer with the need of each source it has, from one replay; one that cites nothing needs
     nothing, and states of another time are not replayed.
     """
     changed = retrieval.changes is not None and bool(retrieval.changes.statements)
     if not answer.sentences or not retrieval.snapshot or changed:
         return answer
+
     began = time.perf_counter()
     with answers.lease() as view:
         if view.info.snapshot != retrieval.snapshot:
             return answer
+
         log = log_of(retrieval, utc_now())
-        replay = necessity.replay_of(view, answers.tools, log, necessity.CHECK_MS)
-        needs = necessity.weigh_sources(retrieval, answer.sentences, replay)
+        replay = necessity.replay_of(
+            view,
+            answers.tools,
+            log,
+            necessity.CHECK_MS,
+        )
+        needs = necessity.weigh_sources(
+            retrieval,
+            answer.sentences,
+            replay,
+        )
+
     sources = necessity.mark_sources(answer.sources, needs)
     ms = round((time.perf_counter() - began) * 1000, 1)
     return answer.model_copy(update={"sources": sources, "check_ms": ms})

@@ -43,6 +43,7 @@ def check_name(name: object) -> str:
             f"{variable_of('tenant')} is {name!r}; a tenant's name has 1 to 63 of a-z, 0-9, _ and "
             "-, for example team-a"
         )
+
     return name
 
 
@@ -58,6 +59,7 @@ def for_tenant(settings: Settings, name: str) -> Settings:
             f"these settings are those of tenant {settings.tenant!r} already; start from those of "
             "none"
         )
+
     database = f"{settings.arango_database}_{name}"
     if settings.store == "arango" and len(database.encode()) > LONGEST_DATABASE:
         raise SettingsError(
@@ -65,6 +67,7 @@ def for_tenant(settings: Settings, name: str) -> Settings:
             f"ArangoDB allows {LONGEST_DATABASE}; shorten {variable_of('tenant')} or "
             f"{variable_of('arango_database')}"
         )
+
     changes = {
         "tenant": name,
         "home": inside(settings.home, name),
@@ -84,24 +87,40 @@ def check_branch(name: str) -> str:
             f"{variable_of('branch')} is {name!r}; a branch's name has 1 to 63 of a-z, 0-9, _ and "
             "-, for example try-new-chunking"
         )
+
     return name
 
 
 def for_branch(settings: Settings, name: str) -> Settings:
     """The same settings in a branch of the home, with a registry of its own."""
     home = settings.home / BRANCHES / check_branch(name)
-    require_embedded(settings, "a branch", "unset HADES_BRANCH")
+    require_embedded(
+        settings,
+        "a branch",
+        "unset HADES_BRANCH",
+    )
+
     if not home.is_dir():
         raise SettingsError(
             f"there is no branch {name!r} in {settings.home}; `hades branch {name}` without "
             "HADES_BRANCH makes it"
         )
+
     cache = _move_cache_folders(settings.cache, lambda path: path / BRANCHES / name)
-    changes = {"branch": name, "home": home, "cache": cache, "mlflow_uri": None}
+    changes = {
+        "branch": name,
+        "home": home,
+        "cache": cache,
+        "mlflow_uri": None,
+    }
     return settings.model_copy(update={**changes, "lineage_url": None})
 
 
-def require_embedded(settings: Settings, subject: str, remedy: str) -> None:
+def require_embedded(
+    settings: Settings,
+    subject: str,
+    remedy: str,
+) -> None:
     """Refuse what works on the file of the embedded store, before any server is asked."""
     if settings.store != "sqlite":
         raise SettingsError(
@@ -130,10 +149,14 @@ def _folders_named(folder: Path) -> list[str]:
     return sorted(path.name for path in entries if path.is_dir() and _NAME.fullmatch(path.name))
 
 
-def _move_cache_folders(cache: CacheSettings, move: Callable[[Path], Path]) -> CacheSettings:
+def _move_cache_folders(
+    cache: CacheSettings,
+    move: Callable[[Path], Path],
+) -> CacheSettings:
     """The same with every folder that is named moved."""
     folders = cache.model_dump(
-        include={"nvme_cache_path", "reliable_store_path"}, exclude_none=True
+        include={"nvme_cache_path", "reliable_store_path"},
+        exclude_none=True,
     )
     return cache.model_copy(update={name: move(path) for name, path in folders.items()})
 
@@ -154,7 +177,9 @@ Section = TypeVar("Section", bound=BaseModel)
 
 
 def load_settings(
-    env: Mapping[str, str] | None = None, cwd: Path | None = None, file: Path | None = None
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+    file: Path | None = None,
 ) -> Settings:
     """The effective settings, or `SettingsError` naming each key, its value and what was expected.
 
@@ -165,22 +190,30 @@ def load_settings(
     cwd = Path.cwd() if cwd is None else cwd
     file = cwd / FILE_NAME if file is None else file
     in_file = read_file(file)
-    in_environment = {
-        name: env[variable]
-        for variable, name in _FIELDS.items()
-        if name not in SECTIONS and env.get(variable)
-    }
+
+    in_environment = {}
+    for variable, name in _FIELDS.items():
+        if name not in SECTIONS and env.get(variable):
+            in_environment[name] = env[variable]
+
     values = in_file | in_environment
     tenant = values.pop("tenant", None)
     branch = values.pop("branch", None)
+
     try:
         settings = Settings.model_validate(values)
     except ValidationError as error:
         raise SettingsError(
             "\n".join(_explain_setting(problem) for problem in error.errors())
         ) from None
+
     if not settings.trust_folder:
-        check_trust(file, in_file, in_environment, configuration_folder(env))
+        check_trust(
+            file,
+            in_file,
+            in_environment,
+            configuration_folder(env),
+        )
 
     def place(path: Path) -> Path:
         return Path(os.path.normpath(cwd / path.expanduser()))
@@ -193,7 +226,10 @@ def load_settings(
     settings = settings.model_copy(update=paths)
     if tenant is not None:
         settings = for_tenant(settings, check_name(tenant))
-    return settings if branch is None else for_branch(settings, str(branch))
+    if branch is None:
+        return settings
+
+    return for_branch(settings, str(branch))
 
 
 def configuration_folder(env: Mapping[str, str] | None = None) -> Path | None:
@@ -201,7 +237,10 @@ def configuration_folder(env: Mapping[str, str] | None = None) -> Path | None:
     env = os.environ if env is None else env
     if env.get("XDG_CONFIG_HOME"):
         return Path(env["XDG_CONFIG_HOME"]) / "hades"
-    return Path(env["HOME"]) / ".config" / "hades" if env.get("HOME") else None
+    if env.get("HOME"):
+        return Path(env["HOME"]) / ".config" / "hades"
+
+    return None
 
 
 def unknown_variables(env: Mapping[str, str] | None = None) -> list[str]:
@@ -209,19 +248,25 @@ def unknown_variables(env: Mapping[str, str] | None = None) -> list[str]:
     `hades doctor`.
     """
     env = os.environ if env is None else env
-    unknown = [
-        name
-        for name in sorted(env)
-        if name.startswith("HADES_") and not name.startswith("HADES_TEST_") and name not in _FIELDS
-    ]
+
+    unknown = []
+    for name in sorted(env):
+        if name.startswith("HADES_") and not name.startswith("HADES_TEST_") and name not in _FIELDS:
+            unknown.append(name)
+
     return [f"{name}{nearest(name, list(_FIELDS))}" for name in unknown]
 
 
-def override(section: Section, values: Mapping[str, Any], owner: str) -> Section:
+def override(
+    section: Section,
+    values: Mapping[str, Any],
+    owner: str,
+) -> Section:
     """A section with these keys set; a key or a value that means nothing is named."""
     fields = type(section).model_fields
     if unknown := [key for key in values if key not in fields]:
         raise SettingsError(f"{owner} has no key {unknown[0]!r}{nearest(unknown[0], list(fields))}")
+
     try:
         return type(section).model_validate(section.model_dump(exclude_unset=True) | dict(values))
     except ValidationError as error:
@@ -237,18 +282,22 @@ def read_file(path: Path) -> dict[str, Any]:
         return {}
     except (OSError, UnicodeDecodeError) as error:
         raise SettingsError(f"{FILE_NAME} cannot be read: {error}; fix or remove it") from None
+
     try:
         document = yaml.safe_load(text)
     except yaml.YAMLError as error:
         raise SettingsError(
             f"{FILE_NAME} is not YAML: {' '.join(str(error).split())}; fix or remove it"
         ) from None
+
     if document is None:
         return {}
+
     if not isinstance(document, dict):
         raise SettingsError(
             f"{FILE_NAME} must be a mapping of keys to values, not {type(document).__name__}"
         )
+
     return _keys_to_fields(document)
 
 
@@ -263,27 +312,37 @@ def _keys_to_fields(document: Mapping[Any, Any]) -> dict[str, Any]:
             raise SettingsError(
                 f"{FILE_NAME} has no key {key!r}{nearest(name, list(Settings.model_fields))}"
             )
+
         if name in values:
             raise SettingsError(
                 f"{FILE_NAME} gives {key!r} twice under different spellings; keep one"
             )
+
         if guard_of(Settings.model_fields[name]) is Guard.ENVIRONMENT:
             raise SettingsError(
                 f"{FILE_NAME} holds {key!r}, which belongs in the environment only "
                 f"({variable_of(name)})"
             )
+
         values[name] = value
+
     return values
 
 
 def _explain_setting(problem: Any) -> str:
-    location = [str(part) for part in problem["loc"] if part != "[key]"]
+    location = []
+    for part in problem["loc"]:
+        if part != "[key]":
+            location.append(str(part))
+
     message = plain_message(str(problem["msg"]))
     if not location:
         return message
+
     key = ".".join([variable_of(location[0]), *location[1:]])
     if problem["type"] == "extra_forbidden":
         return f"{FILE_NAME} has no key {key!r}{nearest(location[-1], _keys_at(location[:-1]))}"
+
     return f"{key}{_show_value(location[0], problem['input'])}: {message[0].lower()}{message[1:]}"
 
 
@@ -295,6 +354,7 @@ def _show_value(field: str, value: object) -> str:
         return ""
     if is_secret(field):
         return " is set to something else"
+
     return f" is {without_credentials(value)!r}"
 
 
@@ -302,21 +362,33 @@ def _keys_at(location: Sequence[str]) -> list[str]:
     """The keys that hades.yaml may have at a place in the tree."""
     if len(location) == 2 and location[0] == "sources":  # its keys are names of sources
         return list(RemoteSource.model_fields)
+
     model: type[BaseModel] = Settings
     for part in location:
         fields = model.model_fields.items()
         field = next((field for name, field in fields if part in (name, field.alias)), None)
         shape = None if field is None else field.annotation
+
         if not (isinstance(shape, type) and issubclass(shape, BaseModel)):
             return []
+
         model = shape
+
     return [field.alias or name for name, field in model.model_fields.items()]
 
 
 def nearest(name: str, known: Sequence[str]) -> str:
     """The known key that an unknown one may stand for, to end an error with."""
-    close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-    return f"; did you mean {close[0]!r}?" if close else f"; known keys: {', '.join(known)}"
+    close = difflib.get_close_matches(
+        name,
+        known,
+        n=1,
+        cutoff=0.5,
+    )
+    if close:
+        return f"; did you mean {close[0]!r}?"
+
+    return f"; known keys: {', '.join(known)}"
 
 
 _QUIET = {
@@ -357,23 +429,35 @@ def fill_placeholders(text: str, env: Mapping[str, str] | None = None) -> str:
                 f"the variable {name}, which the address names as ${{{name}}}, is not set; set it "
                 "in the environment"
             )
+
         return quote(env[name], safe="")
 
     return _PLACEHOLDER.sub(fill, text)
 
 
-def mask_secrets(text: str, address: str, env: Mapping[str, str] | None = None) -> str:
+def mask_secrets(
+    text: str,
+    address: str,
+    env: Mapping[str, str] | None = None,
+) -> str:
     """A text without the values of an address's placeholders, of variables that are named like
     secrets, and without what logs in to an address.
     """
     env = os.environ if env is None else env
     secrets = {env.get(name, "") for name in _PLACEHOLDER.findall(address)}
+
     for name, value in env.items():
         if _SECRET_NAME.search(name) and len(value) >= _SHORTEST_SECRET:
             secrets.add(value)
-    for secret in sorted(secrets - {""}, key=len, reverse=True):
+
+    for secret in sorted(
+        secrets - {""},
+        key=len,
+        reverse=True,
+    ):
         for written in (secret, quote(secret, safe=""), quote_plus(secret)):
             text = text.replace(written, "**********")
+
     return str(without_credentials(text))
 
 

@@ -75,21 +75,35 @@ environment_only: Callable[..., Any] = partial(
 def guard_of(field: FieldInfo, inherited: Guard = Guard.TRUST) -> Guard:
     """The guard that a key declares, else that of its section."""
     extra = field.json_schema_extra
-    declared = extra.get("guard") if isinstance(extra, dict) else None
-    return inherited if declared is None else Guard(str(declared))
+    if isinstance(extra, dict):
+        declared = extra.get("guard")
+    else:
+        declared = None
+
+    if declared is None:
+        return inherited
+
+    return Guard(str(declared))
 
 
 class Section(BaseModel):
     """A part of the tree: immutable, and strict about names."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        defer_build=True,
+    )
 
 
 class PathSettings(Section):
     """How paths are searched and scored."""
 
     max_paths: int = Field(
-        6, alias="M", ge=1, description="paths returned, where the question does not say how many"
+        6,
+        alias="M",
+        ge=1,
+        description="paths returned, where the question does not say how many",
     )
     max_hops: int = Field(
         5,
@@ -105,7 +119,9 @@ class PathSettings(Section):
         description="mean log weight - lambda * (edges - 1): what each further edge costs",
     )
     eps: float = Field(
-        1e-6, gt=0.0, description="smallest weight a cost is taken of; keeps -ln finite"
+        1e-6,
+        gt=0.0,
+        description="smallest weight a cost is taken of; keeps -ln finite",
     )
     relation_boost: dict[RelationType, Annotated[float, Field(gt=0.0, le=1.0)]] = Field(
         default_factory=lambda: dict(DEFAULT_BOOSTS),
@@ -117,37 +133,67 @@ class PathSettings(Section):
         "next night on; every type has one",
     )
 
-    @field_validator("relation_boost", "relation_prior", mode="before")
+    @field_validator(
+        "relation_boost",
+        "relation_prior",
+        mode="before",
+    )
     @classmethod
     def _has_every_type(cls, numbers: object, info: ValidationInfo) -> object:
         """Types that are left out keep their default; one that is set to nothing is refused."""
         if not isinstance(numbers, dict):
             return numbers
-        defaults = DEFAULT_BOOSTS if info.field_name == "relation_boost" else DEFAULT_PRIORS
+
+        if info.field_name == "relation_boost":
+            defaults = DEFAULT_BOOSTS
+        else:
+            defaults = DEFAULT_PRIORS
+
         return {str(kind): number for kind, number in defaults.items()} | numbers
 
 
 class BeamDemotion(Section):
     """How hubs are kept from drowning the beam."""
 
-    deg_alpha: float = Field(0.005, ge=0.0, description="score / (1 + deg_alpha * out-degree)")
+    deg_alpha: float = Field(
+        0.005,
+        ge=0.0,
+        description="score / (1 + deg_alpha * out-degree)",
+    )
 
 
 class BeamTerms(Section):
     """What each term of a path's score counts in the beam."""
 
     seed_sim: float = Field(
-        0.3, ge=0.0, le=1.0, description="how well the seed matches the question"
+        0.3,
+        ge=0.0,
+        le=1.0,
+        description="how well the seed matches the question",
     )
-    edge_weight: float = Field(0.2, ge=0.0, le=1.0, description="mean weight of the edges")
+    edge_weight: float = Field(
+        0.2,
+        ge=0.0,
+        le=1.0,
+        description="mean weight of the edges",
+    )
     lex_match: float = Field(
-        0.5, ge=0.0, le=1.0, description="how well the nodes match the question"
+        0.5,
+        ge=0.0,
+        le=1.0,
+        description="how well the nodes match the question",
     )
     depth_penalty: float = Field(
-        0.1, ge=0.0, le=1.0, description="what the length of the path counts against it"
+        0.1,
+        ge=0.0,
+        le=1.0,
+        description="what the length of the path counts against it",
     )
     redundancy: float = Field(
-        0.3, ge=0.0, le=1.0, description="what overlap with better paths counts against it"
+        0.3,
+        ge=0.0,
+        le=1.0,
+        description="what overlap with better paths counts against it",
     )
 
 
@@ -155,28 +201,46 @@ class TopicThresholds(Section):
     """The least cosine of a topic with the question; topics below it are not entered."""
 
     super_topic: float = Field(
-        -1.0, ge=-1.0, le=1.0, description="of a topic of the upper level; -1: any"
+        -1.0,
+        ge=-1.0,
+        le=1.0,
+        description="of a topic of the upper level; -1: any",
     )
     topic: float = Field(
-        -1.0, ge=-1.0, le=1.0, description="of a topic of the lower level; -1: any"
+        -1.0,
+        ge=-1.0,
+        le=1.0,
+        description="of a topic of the lower level; -1: any",
     )
 
 
 class HiragPathrag(Section):
     """Narrowing by topics, then paths: keys and defaults of specification 002."""
 
-    topic_k: int = Field(8, ge=1, description="topics the question is compared with first")
-    beam: tuple[int, ...] = Field(
-        (8, 4, 2), min_length=1, description="kept per level on the way down the hierarchy"
+    topic_k: int = Field(
+        8,
+        ge=1,
+        description="topics the question is compared with first",
     )
-    cand_cap: int = Field(500, ge=1, description="nodes of the candidate graph")
+    beam: tuple[int, ...] = Field(
+        (8, 4, 2),
+        min_length=1,
+        description="kept per level on the way down the hierarchy",
+    )
+    cand_cap: int = Field(
+        500,
+        ge=1,
+        description="nodes of the candidate graph",
+    )
     path: PathSettings = Field(default_factory=PathSettings, description="path search")
     beam_demote: BeamDemotion = Field(default_factory=BeamDemotion, description="hub demotion")
     beam_terms: BeamTerms = Field(
-        default_factory=BeamTerms, description="weights of the beam's score"
+        default_factory=BeamTerms,
+        description="weights of the beam's score",
     )
     topic_thresholds: TopicThresholds = Field(
-        default_factory=TopicThresholds, description="least cosine of a topic that is entered"
+        default_factory=TopicThresholds,
+        description="least cosine of a topic that is entered",
     )
 
     @field_validator("beam")
@@ -193,20 +257,32 @@ class CacheSettings(Section):
     """
 
     ram_cache_size_mb: float = Field(
-        8192, gt=0, description="most that the tier in memory holds, per process"
+        8192,
+        gt=0,
+        description="most that the tier in memory holds, per process",
     )
     nvme_cache_path: Path | None = place(
-        None, description="folder of the fast tier; unset: cache/nvme under HADES_HOME"
+        None,
+        description="folder of the fast tier; unset: cache/nvme under HADES_HOME",
     )
-    nvme_cache_size_gb: float = Field(50, gt=0, description="most that the fast tier holds")
+    nvme_cache_size_gb: float = Field(
+        50,
+        gt=0,
+        description="most that the fast tier holds",
+    )
     reliable_store_path: Path | None = place(
-        None, description="folder of the reliable tier; unset: cache/reliable under HADES_HOME"
+        None,
+        description="folder of the reliable tier; unset: cache/reliable under HADES_HOME",
     )
     reliable_store_size_gb: float = Field(
-        500, gt=0, description="most that the reliable tier holds"
+        500,
+        gt=0,
+        description="most that the reliable tier holds",
     )
     promotion_threshold: int = Field(
-        5, ge=1, description="accesses after which an entry moves a tier up"
+        5,
+        ge=1,
+        description="accesses after which an entry moves a tier up",
     )
     importance_threshold: float = Field(
         0.7,
@@ -221,13 +297,21 @@ class PathragSettings(Section):
     """How MemoryEnhancedPathRAG scores, packs and keeps paths (requirement A64)."""
 
     decay_rate: float = Field(
-        0.85, gt=0.0, le=1.0, description="share of the flow that each hop passes on"
+        0.85,
+        gt=0.0,
+        le=1.0,
+        description="share of the flow that each hop passes on",
     )
     pruning_threshold: float = Field(
-        0.01, ge=0.0, le=1.0, description="paths of less reliability are dropped"
+        0.01,
+        ge=0.0,
+        le=1.0,
+        description="paths of less reliability are dropped",
     )
     max_cache_paths: int = Field(
-        100, ge=0, description="an answer with more paths than this is not kept"
+        100,
+        ge=0,
+        description="an answer with more paths than this is not kept",
     )
     path_token_estimate: int = Field(
         150,
@@ -235,9 +319,15 @@ class PathragSettings(Section):
         description="tokens a path may take in a prompt; no more are fetched than the window could "
         "hold",
     )
-    context_window_tokens: int = Field(4096, ge=1, description="tokens of the reader's window")
+    context_window_tokens: int = Field(
+        4096,
+        ge=1,
+        description="tokens of the reader's window",
+    )
     reserve_tokens: int = Field(
-        512, ge=0, description="tokens of it kept free for the instructions and the reply"
+        512,
+        ge=0,
+        description="tokens of it kept free for the instructions and the reply",
     )
     enable_caching: bool = Field(True, description="whether answers are kept at all")
 
@@ -248,6 +338,7 @@ class PathragSettings(Section):
                 f"reserve_tokens ({self.reserve_tokens}) leaves nothing of context_window_tokens "
                 f"({self.context_window_tokens}); lower it"
             )
+
         return self
 
 
@@ -261,7 +352,10 @@ class HippoSettings(Section):
     """How the walk of `hipporag`, `hipporag_multihop` and the default recipe goes."""
 
     damping: float = Field(
-        0.5, ge=0.0, lt=1.0, description="chance to walk on instead of starting over, at each step"
+        0.5,
+        ge=0.0,
+        lt=1.0,
+        description="chance to walk on instead of starting over, at each step",
     )
     passage_mass: float = Field(
         0.08,
@@ -297,12 +391,19 @@ class HippoSettings(Section):
 class HistorySettings(Section):
     """Bounds of the history that `hades ingest workspace` reads."""
 
-    max_commits: int = Field(2_000, ge=0, description="newest commits that are read; 0: none")
+    max_commits: int = Field(
+        2_000,
+        ge=0,
+        description="newest commits that are read; 0: none",
+    )
     max_age_days: int = Field(
-        1_826, ge=1, description="commits older than this before the newest one are not read"
+        1_826,
+        ge=1,
+        description="commits older than this before the newest one are not read",
     )
     keep_emails: bool = Field(
-        False, description="keep e-mail addresses in messages and names of authors"
+        False,
+        description="keep e-mail addresses in messages and names of authors",
     )
 
 
@@ -310,7 +411,10 @@ class LearningSettings(Section):
     """What may be learned from `query_logs`, and how carefully."""
 
     rate: float = Field(
-        0.25, gt=0.0, le=1.0, description="one judged answer moves the logit of a weight by less"
+        0.25,
+        gt=0.0,
+        le=1.0,
+        description="one judged answer moves the logit of a weight by less",
     )
     radius: float = Field(
         1.5,
@@ -319,10 +423,15 @@ class LearningSettings(Section):
         description="judged answers together move the logit of a weight by at most this",
     )
     held_out: float = Field(
-        0.2, ge=0.05, le=0.5, description="share of judged questions that never teach, only test"
+        0.2,
+        ge=0.05,
+        le=0.5,
+        description="share of judged questions that never teach, only test",
     )
     least_held_out: int = Field(
-        5, ge=2, description="judged questions held out before anything learned is used"
+        5,
+        ge=2,
+        description="judged questions held out before anything learned is used",
     )
     position_power: float = Field(
         0.5,
@@ -337,7 +446,9 @@ class LearningSettings(Section):
         description="chance that two neighbouring results change places, logged; 0: never",
     )
     explore_seed: int = Field(
-        0, ge=0, description="another seed, other neighbours of the same question"
+        0,
+        ge=0,
+        description="another seed, other neighbours of the same question",
     )
 
     @model_validator(mode="after")
@@ -347,6 +458,7 @@ class LearningSettings(Section):
                 f"rate {self.rate} is larger than radius {self.radius}; one step would leave the "
                 "region"
             )
+
         return self
 
 
@@ -376,7 +488,8 @@ class Settings(Section):
     """The whole tree. Code below wiring never sees it: it is handed what it needs."""
 
     home: Path = place(
-        Path(".hades"), description="folder for all that the embedded default writes"
+        Path(".hades"),
+        description="folder for all that the embedded default writes",
     )
     tenant: str | None = harmless(
         None,
@@ -389,12 +502,18 @@ class Settings(Section):
     )
     store: Literal["sqlite", "arango"] = outside("sqlite", description="where the graph is kept")
     arango_url: str | None = outside(
-        None, description="TCP endpoint of ArangoDB, for example http://127.0.0.1:8529"
+        None,
+        description="TCP endpoint of ArangoDB, for example http://127.0.0.1:8529",
     )
-    arango_database: str = outside(DATABASE, min_length=1, description="database of the graph")
+    arango_database: str = outside(
+        DATABASE,
+        min_length=1,
+        description="database of the graph",
+    )
     arango_user: str | None = outside(None, description="user of the database")
     arango_password: SecretStr | None = environment_only(
-        None, description="password; environment only, never written or logged"
+        None,
+        description="password; environment only, never written or logged",
     )
     arango_rw_user: str | None = outside(
         None,
@@ -402,7 +521,8 @@ class Settings(Section):
         "its password",
     )
     arango_rw_password: SecretStr | None = environment_only(
-        None, description="its password; environment only"
+        None,
+        description="its password; environment only",
     )
     arango_ro_user: str | None = outside(
         None,
@@ -410,16 +530,20 @@ class Settings(Section):
         "needs its password",
     )
     arango_ro_password: SecretStr | None = environment_only(
-        None, description="its password; environment only"
+        None,
+        description="its password; environment only",
     )
     arango_ro_uds: Path | None = outside(
-        None, description="AF_UNIX endpoint for reading; wins over the URL"
+        None,
+        description="AF_UNIX endpoint for reading; wins over the URL",
     )
     arango_rw_uds: Path | None = outside(
-        None, description="AF_UNIX endpoint for writing rows; wins over the URL"
+        None,
+        description="AF_UNIX endpoint for writing rows; wins over the URL",
     )
     arango_admin_uds: Path | None = outside(
-        None, description="AF_UNIX endpoint for provisioning; wins over the URL"
+        None,
+        description="AF_UNIX endpoint for provisioning; wins over the URL",
     )
     arango_transaction_share: float = harmless(
         0.25,
@@ -456,7 +580,8 @@ class Settings(Section):
         "HADES_LLM_MODEL",
     )
     llm_base_url: str | None = outside(
-        None, description="OpenAI-compatible endpoint; unset means extractive"
+        None,
+        description="OpenAI-compatible endpoint; unset means extractive",
     )
     llm_model: str | None = harmless(None, description="model to ask there")
     llm_max_calls: int | None = harmless(
@@ -482,10 +607,12 @@ class Settings(Section):
         description="price of a million tokens that the language model writes, for forecasts",
     )
     llm_api_key: SecretStr | None = environment_only(
-        None, description="its key; environment only, never written or logged"
+        None,
+        description="its key; environment only, never written or logged",
     )
     mlflow_uri: str | None = outside(
-        None, description="MLflow tracking server; unset means files under HADES_HOME"
+        None,
+        description="MLflow tracking server; unset means files under HADES_HOME",
     )
     prefect_api_url: str | None = outside(
         None,
@@ -500,7 +627,8 @@ class Settings(Section):
         "or that of a scheduler, tcp://HOST:8786",
     )
     log_format: Literal["text", "json"] = harmless(
-        "text", description="log lines for people, or one JSON object a line"
+        "text",
+        description="log lines for people, or one JSON object a line",
     )
     log_level: Literal["debug", "info", "warning", "error"] = harmless(
         "warning",
@@ -518,7 +646,10 @@ class Settings(Section):
         "has them always",
     )
     ingest_workers: int = harmless(
-        0, ge=0, le=64, description="child processes that parse files; 0: one a core, at most four"
+        0,
+        ge=0,
+        le=64,
+        description="child processes that parse files; 0: one a core, at most four",
     )
     build_wait_seconds: float = harmless(
         600.0,
@@ -532,7 +663,10 @@ class Settings(Section):
         "that are there stay, too",
     )
     plans_kept: int = harmless(
-        3, ge=1, le=100, description="newest plans that `hades plan` keeps for `hades apply`"
+        3,
+        ge=1,
+        le=100,
+        description="newest plans that `hades plan` keeps for `hades apply`",
     )
     approval_minutes: float = harmless(
         0.0,
@@ -540,19 +674,47 @@ class Settings(Section):
         description="how long a flow waits for a person's approval in the Prefect UI; 0: nobody is "
         "asked",
     )
-    data: Path = place(Path("../shared/data"), description="folder of the benchmark data")
+    data: Path = place(
+        Path("../shared/data"),
+        description="folder of the benchmark data",
+    )
     serve_port: int = harmless(
-        8377, ge=0, le=65535, description="TCP port of `hades serve` where --port is not given"
+        8377,
+        ge=0,
+        le=65535,
+        description="TCP port of `hades serve` where --port is not given",
     )
     serve_rate: float = harmless(
-        1000.0, ge=0.0, description="requests a second of one client in the long run; 0: no limit"
+        1000.0,
+        ge=0.0,
+        description="requests a second of one client in the long run; 0: no limit",
     )
-    serve_burst: float = harmless(2000.0, ge=1.0, description="requests of one client at once")
-    serve_body_kib: int = harmless(256, ge=1, le=65536, description="largest body of a request")
-    serve_seconds: float = harmless(30.0, gt=0.0, description="longest that a request may take")
-    serve_threads: int = harmless(0, ge=0, le=256, description="threads that answer; 0: one a core")
+    serve_burst: float = harmless(
+        2000.0,
+        ge=1.0,
+        description="requests of one client at once",
+    )
+    serve_body_kib: int = harmless(
+        256,
+        ge=1,
+        le=65536,
+        description="largest body of a request",
+    )
+    serve_seconds: float = harmless(
+        30.0,
+        gt=0.0,
+        description="longest that a request may take",
+    )
+    serve_threads: int = harmless(
+        0,
+        ge=0,
+        le=256,
+        description="threads that answer; 0: one a core",
+    )
     serve_kept_mib: int = harmless(
-        64, ge=0, description="memory for answers kept while their snapshot serves"
+        64,
+        ge=0,
+        description="memory for answers kept while their snapshot serves",
     )
     warm: bool = harmless(
         True,
@@ -565,13 +727,17 @@ class Settings(Section):
         "paths, as after `hades trust`; environment only",
     )
     hirag_pathrag: HiragPathrag = harmless(
-        default_factory=HiragPathrag, description="narrowing by topics, then paths"
+        default_factory=HiragPathrag,
+        description="narrowing by topics, then paths",
     )
     hipporag: HippoSettings = harmless(
         default_factory=HippoSettings,
         description="personalized PageRank: where it starts over, when it stops",
     )
-    plan: Plan = harmless(default_factory=Plan, description="what one turn may spend")
+    plan: Plan = harmless(
+        default_factory=Plan,
+        description="what one turn may spend",
+    )
     history_mib: int = harmless(
         64,
         ge=0,
@@ -579,14 +745,16 @@ class Settings(Section):
         "blame`; 0: nothing is kept",
     )
     history: HistorySettings = harmless(
-        default_factory=HistorySettings, description="how much of a repository's history is read"
+        default_factory=HistorySettings,
+        description="how much of a repository's history is read",
     )
     learning: LearningSettings = harmless(
         default_factory=LearningSettings,
         description="what judged answers may teach, and how carefully",
     )
     cache: CacheSettings = harmless(
-        default_factory=CacheSettings, description="tiers of memory above the store"
+        default_factory=CacheSettings,
+        description="tiers of memory above the store",
     )
     pathrag: PathragSettings = harmless(
         default_factory=PathragSettings,
@@ -598,7 +766,11 @@ class Settings(Section):
     )
 
     @field_validator(
-        "arango_url", "llm_base_url", "prefect_api_url", "otlp_endpoint", "lineage_url"
+        "arango_url",
+        "llm_base_url",
+        "prefect_api_url",
+        "otlp_endpoint",
+        "lineage_url",
     )
     @classmethod
     def _is_an_http_address(cls, address: str | None) -> str | None:
@@ -607,15 +779,22 @@ class Settings(Section):
             raise ValueError(
                 "expected one address that begins with http:// or https:// and names a host"
             )
+
         return address
 
-    @field_validator("arango_url", "llm_base_url", "otlp_endpoint", "lineage_url")
+    @field_validator(
+        "arango_url",
+        "llm_base_url",
+        "otlp_endpoint",
+        "lineage_url",
+    )
     @classmethod
     def _holds_no_credential(cls, address: str | None) -> str | None:
         if address is not None and _CREDENTIALS.search(address):
             raise ValueError(
                 "an address may not hold a user or password; they have variables of their own"
             )
+
         return address
 
     @model_validator(mode="after")
@@ -625,6 +804,7 @@ class Settings(Section):
                 "HADES_VIEW is 'arango', which needs HADES_STORE 'arango'; set that too, or use "
                 "'snapshot'"
             )
+
         return self
 
     @field_validator("tenant", "branch")
@@ -635,12 +815,15 @@ class Settings(Section):
                 "a tenant or a branch alone would share every file; `for_tenant` and `for_branch` "
                 "of `hades.settings.load` move them as well"
             )
+
         return name
 
     @property
     def trunk(self) -> Path:
         """The home that the branch is of; the home itself where there is no branch."""
-        return self.home if self.branch is None else self.home.parents[1]
+        if self.branch is None:
+            return self.home
+        return self.home.parents[1]
 
     def secrets(self) -> list[str]:
         """Every secret in plain text, for whoever must keep them out of what is written."""
@@ -669,12 +852,18 @@ SHAPING = (
 
 def shaping_settings(settings: Settings) -> dict[str, Any]:
     """The settings that shape a graph and its answers, ready for JSON."""
-    return settings.model_dump(mode="json", by_alias=True, include=set(SHAPING))
+    return settings.model_dump(
+        mode="json",
+        by_alias=True,
+        include=set(SHAPING),
+    )
 
 
 def variable_of(field: str) -> str:
     """The environment variable of a top-level field, or the section's own name."""
-    return field if field in SECTIONS else _OTHER_NAMES.get(field, f"HADES_{field.upper()}")
+    if field in SECTIONS:
+        return field
+    return _OTHER_NAMES.get(field, f"HADES_{field.upper()}")
 
 
 def is_secret(field: str) -> bool:
@@ -686,4 +875,6 @@ def is_secret(field: str) -> bool:
 
 def without_credentials(value: object) -> object:
     """The value, with the user and password of an address masked."""
-    return _CREDENTIALS.sub("//**********@", value) if isinstance(value, str) else value
+    if isinstance(value, str):
+        return _CREDENTIALS.sub("//**********@", value)
+    return value

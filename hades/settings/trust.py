@@ -23,23 +23,36 @@ FILE = "trusted_folders.json"
 
 def guarded_values(values: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     """The values of a hades.yaml that need a trusted folder, by dotted key."""
-    return dict(_find_guarded(Settings, Guard.TRUST, values, folder.resolve()))
+    return dict(
+        _find_guarded(
+            Settings,
+            Guard.TRUST,
+            values,
+            folder.resolve(),
+        )
+    )
 
 
 def _find_guarded(
-    model: type[BaseModel], section_guard: Guard, values: Mapping[str, Any], folder: Path
+    model: type[BaseModel],
+    section_guard: Guard,
+    values: Mapping[str, Any],
+    folder: Path,
 ) -> Iterator[tuple[str, Any]]:
     for name, field in model.model_fields.items():
         key = field.alias or name
         value = values.get(key)
         if value is None or value == field.default:
             continue
+
         guard = guard_of(field, section_guard)
         shape = field.annotation
         if isinstance(value, Mapping) and isinstance(shape, type) and issubclass(shape, BaseModel):
             for inner_key, inner_value in _find_guarded(shape, guard, value, folder):
                 yield f"{key}.{inner_key}", inner_value
+
             continue
+
         is_outside = guard is Guard.INSIDE and not _is_inside(str(value), folder)
         if is_outside or guard is Guard.TRUST:
             yield key, value
@@ -63,18 +76,26 @@ def check_trust(
     folder = file.parent.resolve()
     guarded = guarded_values(values, folder)
     in_effect = [key for key in guarded if key.partition(".")[0] not in overridden]
+
     if not in_effect:
         return
+
     fingerprint = trusted_folders(configuration).get(str(folder))
     if fingerprint == fingerprint_of(guarded):
         return
+
     key = in_effect[0]
     value = without_credentials(str(guarded[key]))
-    state = "has changed since you trusted it" if fingerprint else "is not trusted"
+    if fingerprint:
+        state = "has changed since you trusted it"
+    else:
+        state = "is not trusted"
+
     remedy = f"`hades trust {folder}`"
     variable = variable_of(key)
     if "." not in key:
         remedy += f", or set {variable} yourself"
+
     raise SettingsError(
         f"{file.resolve()} sets {key} to {value!r}, which decides where your texts and credentials "
         f"go, and this folder {state}; read the file, then run {remedy}"
@@ -83,7 +104,11 @@ def check_trust(
 
 def fingerprint_of(guarded: Mapping[str, Any]) -> str:
     """The hash of the values that need trust."""
-    text = json.dumps(guarded, sort_keys=True, default=str)
+    text = json.dumps(
+        guarded,
+        sort_keys=True,
+        default=str,
+    )
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -91,6 +116,7 @@ def trusted_folders(configuration: Path | None) -> dict[str, str]:
     """Each trusted folder with the hash of what it was trusted for."""
     if configuration is None or not (configuration / FILE).exists():
         return {}
+
     file = configuration / FILE
     try:
         folders = json.loads(file.read_text(encoding="utf-8"))
@@ -102,16 +128,26 @@ def trusted_folders(configuration: Path | None) -> dict[str, str]:
         ) from None
 
 
-def set_trust(folder: Path, fingerprint: str | None, configuration: Path | None) -> Path:
+def set_trust(
+    folder: Path,
+    fingerprint: str | None,
+    configuration: Path | None,
+) -> Path:
     """Trust a folder for these values, or, without a hash, no longer; the file that says so."""
     if configuration is None:
         raise SettingsError(
             "there is no folder for your configuration, because HOME and XDG_CONFIG_HOME are not "
             f"set; set one of them, or {variable_of('trust_folder')}=1"
         )
+
     folders = trusted_folders(configuration)
     folders.pop(str(folder.resolve()), None)
     if fingerprint is not None:
         folders[str(folder.resolve())] = fingerprint
-    text = json.dumps(folders, indent=1, sort_keys=True)
+
+    text = json.dumps(
+        folders,
+        indent=1,
+        sort_keys=True,
+    )
     return write_whole(configuration / FILE, text, 0o600)

@@ -61,9 +61,11 @@ class Facts:
         numbers = np.full(len(ids), -1)
         places, entries = find(self._arrays["node_id.hash"], hash_texts(ids))
         candidates = self._arrays["node_id.number"][entries].astype(np.int64)
+
         for row, node_id in enumerate(self.ids(candidates)):
             if node_id == ids[places[row]]:  # the hash alone could err
                 numbers[places[row]] = candidates[row]
+
         return numbers
 
     def ids(self, numbers: Numbers) -> list[str]:
@@ -92,11 +94,13 @@ class Facts:
         is_entity = self.kinds(numbers) == KINDS.index(Kind.ENTITY)
         # Entities are the first kind, so a number is a row.
         entity_facts = iter(self._entity_facts(numbers[is_entity]))
+
         facts = []
         for row in _rows(columns):
             if row["kind"] is Kind.ENTITY:
                 row |= next(entity_facts)
             facts.append(NodeFacts(**row))
+
         return facts
 
     def edges(self, handles: Numbers) -> list[EdgeFacts]:
@@ -107,9 +111,11 @@ class Facts:
         documents, spans = self._cite("edge", handles)
         bodies = self._document_texts("body", documents)
         weights = self._read("edge.weight", handles)
+
         snippets = []
         for body, document, span in zip(bodies, documents, spans, strict=True):
             snippets.append("" if span is None else self._cut(body, document, *span))
+
         columns: dict[str, Sequence[Any]] = {
             "id": [f"{EDGES[code]}/{key}" for code, key in zip(collections, keys, strict=True)],
             "source": self.ids(self._arrays["edge.source"][handles]),
@@ -124,6 +130,7 @@ class Facts:
         }
         for name in BOUNDS if self._contents.has_validity else ():
             columns[name] = list(map(_moment, self._read(f"edge.{name}", handles)))
+
         return [EdgeFacts(**row) for row in _rows(columns)]
 
     def passages(self, numbers: Numbers) -> list[Passage]:
@@ -132,18 +139,20 @@ class Facts:
         """
         numbers = self._rows_of(numbers)
         ids, (documents, cited) = self.ids(numbers), self._cite("node", numbers)
+
         if NOWHERE in documents:
             raise BadQuery(
                 f"{ids[documents.index(NOWHERE)]} has no text of its own; ask for its facts"
             )
-        texts, spans = self._document_texts("body", documents), []
+
+        texts = self._document_texts("body", documents)
+        spans = []
         for number, (document, span) in enumerate(zip(documents, cited, strict=True)):
             spans.append(span or (0, len(texts[number])))
             texts[number] = self._cut(texts[number], document, *spans[number])
-        names, document_titles = (
-            self._read("node.name", numbers),
-            self._document_texts("title", documents),
-        )
+
+        names = self._read("node.name", numbers)
+        document_titles = self._document_texts("title", documents)
         titles = zip(names, document_titles, strict=True)
         columns: dict[str, Sequence[Any]] = {
             "id": ids,
@@ -157,13 +166,20 @@ class Facts:
         place = KINDS.index(Kind.CHUNK)
         is_chunk = self.kinds(numbers) == place
         chunk_facts = iter(self._chunk_facts(numbers[is_chunk] - self._bases[place]))
+
         passages = []
-        for row, has_more, document in zip(_rows(columns), is_chunk, documents, strict=True):
+        for row, has_more, document in zip(
+            _rows(columns),
+            is_chunk,
+            documents,
+            strict=True,
+        ):
             if has_more:
                 row |= next(chunk_facts)
             if row["kind"] == ChunkKind.PASSAGE:
                 row["facts"] = self._read_stated(document, row["span"])
             passages.append(Passage(**row))
+
         return passages
 
     def sources(self, document_ids: Sequence[str]) -> list[SourceFacts | None]:
@@ -174,19 +190,29 @@ class Facts:
 
     def _source(self, document_id: str) -> SourceFacts | None:
         """A stored document; they stand in key order."""
-        ids, count = self._texts["document.id"], self._contents.documents
-        place = bisect_left(range(count), document_id, key=lambda row: ids[row].as_py())
+        ids = self._texts["document.id"]
+        count = self._contents.documents
+        place = bisect_left(
+            range(count),
+            document_id,
+            key=lambda row: ids[row].as_py(),
+        )
+
         if place == count or ids[place].as_py() != document_id:
             return None
+
         names = ("origin", "title", "body", "sha256")
         stored = (self._texts[f"document.{name}"][place].as_py() for name in names)
         return SourceFacts(document_id, *stored)
 
     def _of_level(self, level: int) -> Numbers:
         """Clusters of one level, as places among the clusters."""
-        place, name = KINDS.index(Kind.CLUSTER), f"L{level}"
+        place = KINDS.index(Kind.CLUSTER)
+        name = f"L{level}"
+
         if name not in self._contents.node_types:
             return np.empty(0, np.int64)
+
         codes = self._arrays["node.type"][self._bases[place] : self._bases[place + 1]]
         return np.flatnonzero(codes == self._contents.node_types.index(name))
 
@@ -194,10 +220,8 @@ class Facts:
         """What chunks have beside their text; path, symbol and lines where one was cut from a file
         of a workspace.
         """
-        first_lines, last_lines = (
-            self._read("chunk.start_line", rows),
-            self._read("chunk.end_line", rows),
-        )
+        first_lines = self._read("chunk.start_line", rows)
+        last_lines = self._read("chunk.end_line", rows)
         lines = zip(first_lines, last_lines, strict=True)
         columns: dict[str, Sequence[Any]] = {
             "headings": [tuple(headings or ()) for headings in self._read("chunk.headings", rows)],
@@ -213,6 +237,7 @@ class Facts:
     def _entity_facts(self, rows: Numbers) -> list[JsonObject]:
         if not len(rows):
             return []
+
         names = ("domain", "deg_out", "frequency")
         return list(_rows({name: self._read(f"entity.{name}", rows) for name in names}))
 
@@ -227,7 +252,17 @@ class Facts:
         edges = edges[(span[0] <= starts) & (starts < span[1])]
         ends = (self._arrays[f"edge.{end}"][edges] for end in ("source", "target"))
         tails, heads = (self._read("node.name", numbers) for numbers in ends)
-        return tuple(map(" ".join, zip(tails, self._read("edge.label", edges), heads, strict=True)))
+        return tuple(
+            map(
+                " ".join,
+                zip(
+                    tails,
+                    self._read("edge.label", edges),
+                    heads,
+                    strict=True,
+                ),
+            )
+        )
 
     @cached_property
     def _labelled(self) -> tuple[Numbers, Numbers]:
@@ -240,7 +275,13 @@ class Facts:
         order = np.argsort(owners, kind="stable")
         return handles[order], owners[order]
 
-    def _cut(self, body: str, document: int, start: int, end: int) -> str:
+    def _cut(
+        self,
+        body: str,
+        document: int,
+        start: int,
+        end: int,
+    ) -> str:
         """Characters [start, end) of a document, of which the text may begin later."""
         shift = int(self._arrays["document.shift"][document])
         return body[start - shift : end - shift]
@@ -248,7 +289,11 @@ class Facts:
     def _document_texts(self, name: str, documents: Sequence[int]) -> list[str]:
         """A text of each document, read once; empty where there is no document."""
         texts = self._texts[f"document.{name}"]
-        known = {document: texts[document].as_py() for document in {*documents} - {NOWHERE}}
+
+        known = {}
+        for document in {*documents} - {NOWHERE}:
+            known[document] = texts[document].as_py()
+
         return [known.get(document, "") for document in documents]
 
     def _cite(self, record: str, places: Numbers) -> tuple[list[int], list[Span | None]]:
@@ -257,9 +302,11 @@ class Facts:
         """
         parts = ("document", "start", "end")
         documents, starts, ends = (self._read(f"{record}.{part}", places) for part in parts)
+
         cited: list[Span | None] = []
         for document, start, end in zip(documents, starts, ends, strict=True):
             cited.append(None if document < 0 or start < 0 else (start, end))
+
         return documents, cited
 
     def _types_of(self, numbers: Numbers) -> list[str]:
@@ -281,6 +328,7 @@ class Facts:
         if name in self._arrays:
             numbers: list[Any] = self._arrays[name][places].tolist()
             return numbers
+
         texts: list[Any] = self._texts[name].take(pa.array(places, pa.int64())).to_pylist()
         return texts
 
@@ -300,6 +348,7 @@ def _within(numbers: Numbers, count: int, record: str) -> Numbers:
         raise BadQuery(
             f"{wrong} is not a {record} of this view; numbers come from the view that is asked"
         )
+
     return checked
 
 
@@ -310,7 +359,9 @@ def check_positive(name: str, value: int) -> None:
 
 
 def _moment(value: int) -> datetime | None:
-    return None if value in (ALWAYS, FOREVER) else _EPOCH + timedelta(microseconds=value)
+    if value in (ALWAYS, FOREVER):
+        return None
+    return _EPOCH + timedelta(microseconds=value)
 
 
 class Dates(Facts):
@@ -346,22 +397,38 @@ class Dates(Facts):
         documents = self._arrays["node.document"]
         changed: Numbers = np.full(len(documents), ALWAYS)
         touched = self._edges_of_type("touched")
+
         if not len(touched) or not self._contents.has_validity:
             return changed
+
         commits, targets = (self._arrays[f"edge.{end}"][touched] for end in ("source", "target"))
-        moments, owners = self._arrays["edge.valid_from"][touched], documents[targets]
+        moments = self._arrays["edge.valid_from"][touched]
+        owners = documents[targets]
         is_definition = self.kinds(targets) == KINDS.index(Kind.FUNC)
         touch = commits.astype(np.int64) * (documents.max() + 1) + owners
         is_whole = ~np.isin(touch, touch[is_definition])
         last_touch, last_whole = np.full((2, documents.max() + 2), ALWAYS)  # the last: no document
         np.maximum.at(last_touch, owners, moments)
-        np.maximum.at(last_whole, owners[is_whole], moments[is_whole])
-        np.maximum.at(changed, targets[is_definition], moments[is_definition])
+        np.maximum.at(
+            last_whole,
+            owners[is_whole],
+            moments[is_whole],
+        )
+        np.maximum.at(
+            changed,
+            targets[is_definition],
+            moments[is_definition],
+        )
         belongs = np.zeros(len(documents), np.bool_)  # to a definition that commits name
         belongs[self._all_of(Kind.FILE)] = True
         belongs[self._own_names()] = True
         changed = np.maximum(
-            changed, np.where(belongs, last_whole[documents], last_touch[documents])
+            changed,
+            np.where(
+                belongs,
+                last_whole[documents],
+                last_touch[documents],
+            ),
         )
         describing = self._edges_of_type("describes")
         chunks, definitions = (
@@ -374,7 +441,11 @@ class Dates(Facts):
     def _own_names(self) -> Numbers:
         """The definitions whose name no other of their file has."""
         definitions = np.arange(len(self._arrays["node.document"]))[self._all_of(Kind.FUNC)]
-        names = [name.rpartition(".")[2] for name in self._read("node.name", definitions)]
+
+        names = []
+        for name in self._read("node.name", definitions):
+            names.append(name.rpartition(".")[2])
+
         places = list(zip(self._arrays["node.document"][definitions].tolist(), names, strict=True))
         counts = Counter(places)
         return definitions[[counts[place] == 1 for place in places]]
@@ -408,6 +479,7 @@ class Domains(Dates):
         names: set[str] = set()
         for column in ("entity.domain", "entity.domains", "document.domains"):
             names.update(*self._codes(column)[0])
+
         return tuple(sorted(names))
 
     def selects(self, numbers: Numbers, only: DocumentFilter) -> Flags:
@@ -416,14 +488,18 @@ class Domains(Dates):
         A text belongs by its document, an entity by its mentions, topics to everything, and texts
         whose document has no domain to every domain. Cost: in memory.
         """
-        rows, kinds = self._rows_of(numbers), self.kinds(numbers)
-        inside, is_topic = np.ones(len(rows), np.bool_), kinds == KINDS.index(Kind.CLUSTER)
+        rows = self._rows_of(numbers)
+        kinds = self.kinds(numbers)
+        inside = np.ones(len(rows), np.bool_)
+        is_topic = kinds == KINDS.index(Kind.CLUSTER)
+
         if only.domain is not None:
             inside &= self._contains(only.domain, rows, kinds)
         if only.reads_documents:
             inside &= self._nodes(only, self._rights_for(only))[rows] | is_topic
         if only.within is not None:
             inside &= self.selects(rows, only.within) & ~is_topic
+
         return inside
 
     def selects_wholes(self, numbers: Numbers, only: DocumentFilter) -> Flags:
@@ -438,7 +514,8 @@ class Domains(Dates):
         stored does not.
         """
         places = pc.index_in(
-            pa.array(ids, pa.large_string()), value_set=self._texts["document.id"]
+            pa.array(ids, pa.large_string()),
+            value_set=self._texts["document.id"],
         ).to_pylist()
         inside = self._whole_documents(only)
         return [place is not None and bool(inside[place]) for place in places]
@@ -452,10 +529,15 @@ class Domains(Dates):
         inside = self._documents(only, self._rights_for(only))[:-1].copy()
         if only.domain is not None:
             inside &= self._is_in(
-                "document.domains", only.domain, np.arange(len(inside)), absent=True
+                "document.domains",
+                only.domain,
+                np.arange(len(inside)),
+                absent=True,
             )
+
         if only.within is not None:
             inside &= self._whole_documents(only.within)
+
         return inside
 
     def hidden_edges(self, only: DocumentFilter) -> Flags:
@@ -468,11 +550,13 @@ class Domains(Dates):
         """The rights that hold now, where a filter asks for them: masks are kept by both."""
         if not only.readers:
             return None
+
         if self.rights is None and self._contents.documents:
             raise BadQuery(
                 "this graph is read from its store, where no rights are kept; ask a published "
                 "snapshot (HADES_VIEW=snapshot)"
             )
+
         return None if self.rights is None else self.rights.current()
 
     def _select_hidden_edges(self, only: DocumentFilter, rights: Rights | None) -> Flags:
@@ -491,8 +575,10 @@ class Domains(Dates):
         inside: Flags = self._documents(only, rights)[documents]
         masked = self.number(only.without)
         inside[masked[masked >= 0]] = False
+
         if only.as_of is not None:
             inside &= self._dates <= microseconds(only.as_of)
+
         starts, target, edge = (
             self._arrays[f"out.{part}"] for part in ("starts", "target", "edge")
         )
@@ -528,38 +614,58 @@ class Domains(Dates):
         """For every document whether it fits all but the domain; the last flag is that of no
         document.
         """
-        origins, created = self._texts["document.origin"], self._arrays["document.created"]
+        origins = self._texts["document.origin"]
+        created = self._arrays["document.created"]
         inside = np.ones(len(created), np.bool_)
+
         for pattern in only.patterns:
             inside &= np.asarray(pc.match_substring_regex(origins, pattern), np.bool_)
+
         if only.sources:
             inside &= self._has_any("document.domains", only.sources)
+
         for kind, labels in (("tags", only.tags), ("authors", only.authors)):
             if labels:
                 inside &= self._has_any("document.labels", [f"{kind}:{label}" for label in labels])
+
         left_out = [*only.without, *(rights.hidden_from(only.readers) if rights else ())]
         if left_out:
             inside &= ~np.asarray(
-                pc.is_in(self._texts["document.id"], value_set=pa.array(left_out)), np.bool_
+                pc.is_in(
+                    self._texts["document.id"],
+                    value_set=pa.array(left_out),
+                ),
+                np.bool_,
             )
+
         if only.since is not None:
             inside &= created >= microseconds(only.since)
         if only.until is not None:
             inside &= (created < microseconds(only.until)) & (created != ALWAYS)
         if only.as_of is not None:
             inside &= created <= microseconds(only.as_of)
+
         return np.append(inside, only.is_open)
 
     def _has_any(self, column: str, labels: Sequence[str]) -> Flags:
         rows = np.arange(len(self._arrays["document.created"]))
-        has_any: Flags = np.any([self._is_in(column, label, rows) for label in labels], axis=0)
+        has_any: Flags = np.any(
+            [self._is_in(column, label, rows) for label in labels],
+            axis=0,
+        )
         return has_any
 
-    def _contains(self, domain: str, numbers: Numbers, kinds: Codes) -> Flags:
+    def _contains(
+        self,
+        domain: str,
+        numbers: Numbers,
+        kinds: Codes,
+    ) -> Flags:
         """Whether each node belongs to a domain, ignoring case; topics and texts without one belong
         to all.
         """
-        entity, cluster = KINDS.index(Kind.ENTITY), KINDS.index(Kind.CLUSTER)
+        entity = KINDS.index(Kind.ENTITY)
+        cluster = KINDS.index(Kind.CLUSTER)
         inside: Flags = kinds == cluster
         entities = numbers[kinds == entity]  # the first kind, so a number is a row
         inside[kinds == entity] = self._is_in("entity.domain", domain, entities) | self._is_in(
@@ -567,14 +673,24 @@ class Domains(Dates):
         )
         texts = (kinds != entity) & (kinds != cluster)
         documents = self._arrays["node.document"][numbers[texts]]
-        inside[texts] = self._is_in("document.domains", domain, documents, absent=True)
+        inside[texts] = self._is_in(
+            "document.domains",
+            domain,
+            documents,
+            absent=True,
+        )
         return inside
 
     def _is_in(
-        self, column: str, domain: str, rows: NDArray[np.integer[Any]], absent: bool = False
+        self,
+        column: str,
+        domain: str,
+        rows: NDArray[np.integer[Any]],
+        absent: bool = False,
     ) -> Flags:
         if not len(rows):
             return np.zeros(0, np.bool_)
+
         labels, codes = self._codes(column)
         folded = domain.casefold()
         flags = [folded in map(str.casefold, names) for names in labels]
@@ -584,7 +700,10 @@ class Domains(Dates):
 
     def _read_codes(self, column: str) -> tuple[list[list[str]], Numbers]:
         coded = self._texts[column]
-        labels = [text.split(LABEL_SEPARATOR) for text in coded.dictionary.to_pylist()]
+        labels = []
+        for text in coded.dictionary.to_pylist():
+            labels.append(text.split(LABEL_SEPARATOR))
+
         return labels, np.append(integers(coded.indices, NOWHERE), NOWHERE)
 
 
@@ -600,10 +719,12 @@ def runs_of_words(text: str, longest: int = LONGEST_RUN) -> list[tuple[int, int,
     """Every run of at most `longest` words of a text: where it stands, and its normalised form."""
     places = spans(text)
     folded = [fold(text[start:end]) for start, end in places]
+
     runs = []
     for first, (start, _) in enumerate(places):
         for last, (_, end) in enumerate(places[first : first + longest], first + 1):
             runs.append((start, end, " ".join(folded[first:last])))
+
     return runs
 
 
@@ -613,10 +734,13 @@ def outermost(spelled: Iterable[tuple[int, int, int]]) -> NameMatches:
     """
     matches: list[tuple[int, int, int]] = []
     last_start, last_end = -1, -1  # of the last span that is among them
+
     for start, end, number in sorted(spelled, key=lambda span: (span[0], -span[1], span[2])):
         if end > last_end or (start == last_start and end == last_end):
             matches.append((number, start, end))
-            last_start, last_end = start, end
+            last_start = start
+            last_end = end
+
     columns = np.array(matches, np.int64).reshape(-1, 3)
     return NameMatches(*np.ascontiguousarray(columns.T))
 
@@ -639,12 +763,15 @@ class Names(Facts):
         longest = min(self._contents.longest_name, LONGEST_RUN)
         runs = [runs_of_words(text, longest) for text in texts]
         known = self._find_names({form for _, _, form in chain.from_iterable(runs)})
+
         matches = []
         for text_runs in runs:
             spelled: list[tuple[int, int, int]] = []
             for start, end, form in text_runs:
                 spelled += [(start, end, number) for number in known.get(form, ())]
+
             matches.append(outermost(spelled))
+
         return matches
 
     def match_whole(self, texts: Sequence[str]) -> list[Numbers]:
@@ -658,11 +785,13 @@ class Names(Facts):
         """The entities of each form that is a name."""
         sorted_forms = sorted(forms)
         rows, entries = find(self._arrays["name.hash"], hash_texts(sorted_forms))
+
         known: dict[str, list[int]] = {}
         for row, number in zip(
             rows.tolist(), self._arrays["name.number"][entries].tolist(), strict=True
         ):
             known.setdefault(sorted_forms[row], []).append(number)
+
         return known
 
 
@@ -670,7 +799,11 @@ class Bridges(Facts):
     """Reads what `write_bridges` wrote."""
 
     def bridges(
-        self, clusters_from: Numbers, clusters_to: Numbers | None = None, *, limit: int
+        self,
+        clusters_from: Numbers,
+        clusters_to: Numbers | None = None,
+        *,
+        limit: int,
     ) -> list[BridgePath]:
         """Paths computed ahead from any of these topics to any of those, or to any at all; heaviest
         first, then by key.
@@ -680,19 +813,35 @@ class Bridges(Facts):
         """
         check_positive("limit", limit)
         starts = self._check(clusters_from)
-        ends = None if clusters_to is None else self._check(clusters_to)
-        tail, head = self._arrays["bridge.from"], self._arrays["bridge.to"]
+
+        if clusters_to is None:
+            ends = None
+        else:
+            ends = self._check(clusters_to)
+
+        tail = self._arrays["bridge.from"]
+        head = self._arrays["bridge.to"]
         _, places = find(self._arrays["bridge.topic"], np.unique(starts))
         rows = np.unique(self._arrays["bridge.row"][places]).astype(np.int64)
-        forward, backward = np.isin(tail[rows], starts), np.isin(head[rows], starts)
+        forward = np.isin(tail[rows], starts)
+        backward = np.isin(head[rows], starts)
+
         if ends is not None:
             forward &= np.isin(head[rows], ends)
             backward &= np.isin(tail[rows], ends)
-        rows, forward = rows[forward | backward], forward[forward | backward]
-        heaviest = best(self._arrays["bridge.weight"][rows], rows, limit)
+
+        rows = rows[forward | backward]
+        forward = forward[forward | backward]
+        heaviest = best(
+            self._arrays["bridge.weight"][rows],
+            rows,
+            limit,
+        )
+
         bridges: list[BridgePath] = []
         for row, is_forward in rows_of(rows[heaviest], forward[heaviest]):
             bridges.append(self._bridge(row) if is_forward else self._bridge(row).reversed())
+
         return bridges
 
     def _bridge(self, row: int) -> BridgePath:

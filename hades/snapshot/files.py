@@ -53,12 +53,16 @@ class Folder:
         path = self.path / f"{name}.arrow"
         with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
             writer.write_table(table.combine_chunks())
+
         sync(path)
         self.files[path.name] = SnapshotFile(path.stat().st_size, hash_file(path))
 
     def write_arrays(self, name: str, arrays: Arrays) -> None:
         """Write arrays of any lengths as `<name>.arrow`: one row of lists."""
-        self.write_rows(name, pa.table({key: _as_list(values) for key, values in arrays.items()}))
+        self.write_rows(
+            name,
+            pa.table({key: _as_list(values) for key, values in arrays.items()}),
+        )
 
 
 class MemoryFolder(Folder):
@@ -80,7 +84,10 @@ def _as_list(values: NDArray[Any]) -> pa.Array:
     elements = pa.array(values.ravel())
     if values.ndim == 2:
         elements = pa.FixedSizeListArray.from_arrays(elements, values.shape[1])
-    return pa.LargeListArray.from_arrays(pa.array([0, len(elements)], pa.int64()), elements)
+    return pa.LargeListArray.from_arrays(
+        pa.array([0, len(elements)], pa.int64()),
+        elements,
+    )
 
 
 def read_files(folder: Path, names: Iterable[str]) -> Columns:
@@ -102,13 +109,18 @@ def _columns(tables: Iterable[tuple[str, pa.Table]]) -> Columns:
     for name, table in tables:
         for field, column in zip(table.schema, table.columns, strict=True):
             key = f"{name}.{field.name}"
-            whole = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+            if column.num_chunks == 1:
+                whole = column.chunk(0)
+            else:
+                whole = column.combine_chunks()
+
             if pa.types.is_large_list(field.type):
                 arrays[key] = _from_list(whole.values)
             elif pa.types.is_integer(field.type) or pa.types.is_floating(field.type):
                 arrays[key] = whole.to_numpy()
             else:
                 texts[key] = whole
+
     return Columns(arrays, texts)
 
 
@@ -144,7 +156,10 @@ def integers(column: pa.Array | pa.ChunkedArray, absent: int) -> Longs:
 def whole_texts(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     """Texts as one array, empty where there is none."""
     filled = pc.fill_null(column, "").cast(pa.large_string())
-    return filled.combine_chunks() if isinstance(filled, pa.ChunkedArray) else filled
+    if isinstance(filled, pa.ChunkedArray):
+        return filled.combine_chunks()
+
+    return filled
 
 
 def spans(column: pa.ChunkedArray) -> tuple[Longs, Longs]:
@@ -154,8 +169,10 @@ def spans(column: pa.ChunkedArray) -> tuple[Longs, Longs]:
     flat = np.asarray(pc.list_flatten(column))
     place = (np.cumsum(lengths) - lengths)[whole]
     starts, ends = (np.full(len(column), NOWHERE, np.int64) for _ in range(2))
+
     if len(place):
         starts[whole], ends[whole] = flat[place], flat[place + 1]
+
     return starts, ends
 
 
@@ -167,7 +184,11 @@ def encode(column: pa.ChunkedArray) -> pa.Array:
 def join_labels(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Lists of labels as one text each; null where there is none."""
     joined = pc.binary_join(column, LABEL_SEPARATOR)
-    return pc.if_else(pc.equal(joined, ""), pa.scalar(None, joined.type), joined)
+    return pc.if_else(
+        pc.equal(joined, ""),
+        pa.scalar(None, joined.type),
+        joined,
+    )
 
 
 def places_of(sought: pa.Array | pa.ChunkedArray, among: pa.Array) -> Longs:
@@ -199,16 +220,22 @@ def ranges(starts: Longs, widths: Longs) -> Longs:
     return entries
 
 
-def best(scores: NDArray[np.floating[Any]], ties: NDArray[np.integer[Any]], limit: int) -> Longs:
+def best(
+    scores: NDArray[np.floating[Any]],
+    ties: NDArray[np.integer[Any]],
+    limit: int,
+) -> Longs:
     """Places of the `limit` highest scores, highest first; equal scores by `ties`, lowest first.
 
     Only what may be among them is sorted.
     """
     if limit <= 0:
         return np.empty(0, np.int64)
+
     candidates = np.arange(len(scores), dtype=np.int64)
     if limit < len(scores):
         bar = np.partition(scores, len(scores) - limit)[len(scores) - limit]
         candidates = np.flatnonzero(scores >= bar)
+
     order = np.lexsort((ties[candidates], -scores[candidates]))
     return candidates[order[:limit]]

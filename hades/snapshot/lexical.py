@@ -33,9 +33,20 @@ class WordCounts:
 
     def as_json(self) -> JsonObject:
         """What `from_json` reads."""
-        arrays = {"hashes": self.hashes.astype("<u8"), "holders": self.holders.astype("<i4")}
-        packed = {name: b64encode(values.tobytes()).decode() for name, values in arrays.items()}
-        return {"texts": self.texts, "mean_words": self.mean_words, **packed}
+        arrays = {
+            "hashes": self.hashes.astype("<u8"),
+            "holders": self.holders.astype("<i4"),
+        }
+
+        packed = {}
+        for name, values in arrays.items():
+            packed[name] = b64encode(values.tobytes()).decode()
+
+        return {
+            "texts": self.texts,
+            "mean_words": self.mean_words,
+            **packed,
+        }
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Self:
@@ -44,7 +55,12 @@ class WordCounts:
             np.frombuffer(b64decode(stored[name]), kind)
             for name, kind in (("hashes", "<u8"), ("holders", "<i4"))
         )
-        return cls(stored["texts"], stored["mean_words"], hashes, holders)
+        return cls(
+            stored["texts"],
+            stored["mean_words"],
+            hashes,
+            holders,
+        )
 
 
 @dataclass(eq=False)
@@ -60,7 +76,11 @@ class PartWords:
 
     def hashes(self) -> Hashes:
         """Of every term so far."""
-        new = islice(self.vocabulary.terms, len(self._hashes), None)
+        new = islice(
+            self.vocabulary.terms,
+            len(self._hashes),
+            None,
+        )
         self._hashes = np.concatenate([self._hashes, hash_texts(new)])
         return self._hashes
 
@@ -72,30 +92,56 @@ class PartWords:
 
 
 def write_words(
-    folder: Folder, name: str, texts: Sequence[str], part: PartWords | None = None
+    folder: Folder,
+    name: str,
+    texts: Sequence[str],
+    part: PartWords | None = None,
 ) -> WordCounts:
     """Write the index of these texts, rows in their order and terms in the order of their hashes;
     what was counted.
     """
     part = PartWords(None) if part is None else part
-    whole, words = part.whole, [part.numbers(text) for text in texts]
+    whole = part.whole
+    words = [part.numbers(text) for text in texts]
     hashes = part.hashes()
     order = np.argsort(hashes)
     term = np.argsort(order)[np.concatenate([np.zeros(0, np.int32), *words])]
     row = np.repeat(np.arange(len(words)), [len(numbers) for numbers in words])
-    mean = len(term) / max(1, len(words)) if whole is None else whole.mean_words
-    index = fit_bm25(term, row, np.ones(len(term), np.float32), len(hashes), len(words), mean)
-    counted = WordCounts(len(words), mean, hashes[order], np.diff(index.starts).astype(np.int32))
+
+    if whole is None:
+        mean = len(term) / max(1, len(words))
+    else:
+        mean = whole.mean_words
+
+    index = fit_bm25(
+        term,
+        row,
+        np.ones(len(term), np.float32),
+        len(hashes),
+        len(words),
+        mean,
+    )
+    counted = WordCounts(
+        len(words),
+        mean,
+        hashes[order],
+        np.diff(index.starts).astype(np.int32),
+    )
     if whole is not None:
         holders = counted.holders.copy()
         term_places, whole_places = find(whole.hashes, counted.hashes)
         holders[term_places] = np.maximum(holders[term_places], whole.holders[whole_places])
         index = replace(
-            index, rarity=rarity(holders.astype(np.float64), max(whole.texts, len(words)))
+            index,
+            rarity=rarity(holders.astype(np.float64), max(whole.texts, len(words))),
         )
+
     folder.write_arrays(
         name,
-        {"hash": hashes[order], **{part_name: getattr(index, part_name) for part_name in _PARTS}},
+        {
+            "hash": hashes[order],
+            **{part_name: getattr(index, part_name) for part_name in _PARTS},
+        },
     )
     return counted
 
@@ -106,7 +152,11 @@ def hash_words(text: str) -> Hashes:
 
 
 def search_words(
-    arrays: Arrays, name: str, rows: int, text: str, limit: int
+    arrays: Arrays,
+    name: str,
+    rows: int,
+    text: str,
+    limit: int,
 ) -> tuple[Numbers, Weights]:
     """Rows of an index that share a word with a text, and their scores, best first, then by row."""
     _, known = find(arrays[f"{name}.hash"], hash_words(text))

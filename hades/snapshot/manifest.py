@@ -53,7 +53,12 @@ class Manifest:
         ordered = {}
         for name, counts in (("nodes", self.nodes), ("edges", self.edges)):
             ordered[name] = list(counts.items())
-        body = {**asdict(self), **ordered, "format": FORMAT}
+
+        body = {
+            **asdict(self),
+            **ordered,
+            "format": FORMAT,
+        }
         return (json.dumps(body, sort_keys=True, ensure_ascii=True, indent=1) + "\n").encode()
 
 
@@ -76,20 +81,26 @@ def load(folder: Path) -> tuple[Manifest, str]:
         raise SnapshotError(
             f"snapshot {folder.name}: {MANIFEST} cannot be read ({error.strerror}); publish again"
         ) from error
+
     manifest_hash = hash_of(body)
     if id_of(manifest_hash) != folder.name:
         raise SnapshotError(
             f"snapshot {folder.name}: {MANIFEST} has the hash of {id_of(manifest_hash)}, so it was "
             "changed; publish again"
         )
+
     values: dict[str, Any] = json.loads(body)
     if (form := values.pop("format", None)) != FORMAT:
         raise SnapshotError(
             f"snapshot {folder.name} has format {form}, this version reads {FORMAT}; run `hades "
             "build`"
         )
+
     return Manifest(
-        **{**values, **{name: dict(values[name]) for name in ("nodes", "edges")}}
+        **{
+            **values,
+            **{name: dict(values[name]) for name in ("nodes", "edges")},
+        }
     ), manifest_hash
 
 
@@ -102,7 +113,10 @@ NEWER = "newer"  # the part that names documents whose edges were not derived ye
 
 def parts_of(store: RowStore) -> dict[str, str]:
     """The generation of each thing that was built into the store, empty where it never was."""
-    done = {stage: stage_ledger.last_completion(store, stage) for stage in PARTS}
+    done = {}
+    for stage in PARTS:
+        done[stage] = stage_ledger.last_completion(store, stage)
+
     return {stage: "" if record is None else record.generation for stage, record in done.items()}
 
 
@@ -117,6 +131,7 @@ def catalogue_hash() -> str:
             [column.name, str(column.type), column.nullable] for column in collection.columns
         ]
         digest.update(json.dumps([collection.name, columns, list(collection.text_fields)]).encode())
+
     return digest.hexdigest()
 
 
@@ -128,6 +143,7 @@ def edge_types() -> tuple[str, ...]:
     for name in EDGES:
         choices = next(column.choices for column in declared(name).columns if column.name == "type")
         types.update(dict.fromkeys(choices))
+
     return tuple(types)
 
 
@@ -146,6 +162,7 @@ def verify(folder: Path, files: Mapping[str, SnapshotFile]) -> None:
     with suppress(OSError, ValueError):  # no mark, or half a mark: look again
         if json.loads((folder / VERIFIED).read_text("utf-8")) == stamps:
             return
+
     for name, spec in files.items():
         file_hash = hash_file(folder / name)
         if file_hash != spec.blake3:
@@ -154,11 +171,14 @@ def verify(folder: Path, files: Mapping[str, SnapshotFile]) -> None:
                 f"{spec.blake3[:16]}...; "
                 "it was damaged after publishing: publish again"
             )
+
     note(folder, stamps)
 
 
 def sound(
-    folder: Path, files: Mapping[str, SnapshotFile], optional: str
+    folder: Path,
+    files: Mapping[str, SnapshotFile],
+    optional: str,
 ) -> Mapping[str, SnapshotFile]:
     """The files that may be used: all, or those whose name does not begin with `optional` where
     only such are hurt.
@@ -169,9 +189,15 @@ def sound(
         needed = {name: spec for name, spec in files.items() if not name.startswith(optional)}
         if len(needed) == len(files):
             raise
+
         verify(folder, needed)
-        logger.warning("snapshot %s serves without a part of it: %s", folder.name, problem)
+        logger.warning(
+            "snapshot %s serves without a part of it: %s",
+            folder.name,
+            problem,
+        )
         return needed
+
     return files
 
 
@@ -187,12 +213,15 @@ def stamps_of(folder: Path, files: Mapping[str, SnapshotFile]) -> dict[str, Stam
                 f"{spec.bytes} bytes; "
                 "publish again"
             ) from error
+
         if status.st_size != spec.bytes:
             raise SnapshotError(
                 f"snapshot {folder.name}: {name} has {status.st_size} bytes, expected "
                 f"{spec.bytes}; publish again"
             )
+
         stamps[name] = [status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino]
+
     return stamps
 
 

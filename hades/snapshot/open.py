@@ -23,7 +23,12 @@ from hades.snapshot.view import GraphView
 logger = logging.getLogger(__name__)
 
 
-def open_snapshot(home: Path, snapshot: str | None = None, *, replaces: str = "") -> GraphView:
+def open_snapshot(
+    home: Path,
+    snapshot: str | None = None,
+    *,
+    replaces: str = "",
+) -> GraphView:
     """The snapshot that serves; if it is damaged the newest sound one before it, with the reason in
     `info`.
 
@@ -33,6 +38,7 @@ def open_snapshot(home: Path, snapshot: str | None = None, *, replaces: str = ""
     root = pointer.root_of(home)
     if snapshot is not None:
         return open_folder(pointer.named(root, snapshot))
+
     problems = [replaces] if replaces else []
     for candidate in _candidates(root, problems):
         reason = "; ".join(problems) or None
@@ -41,11 +47,19 @@ def open_snapshot(home: Path, snapshot: str | None = None, *, replaces: str = ""
         except SnapshotError as error:
             problems.append(str(error))
             continue
+
         if reason is not None:
-            logger.warning("snapshot %s serves instead of a newer one: %s", candidate, reason)
+            logger.warning(
+                "snapshot %s serves instead of a newer one: %s",
+                candidate,
+                reason,
+            )
+
         return view
+
     if problems:
         raise SnapshotError("no snapshot can serve: " + "; ".join(problems))
+
     raise NothingPublished(f"nothing has been published in {root}; run `hades build`")
 
 
@@ -65,6 +79,7 @@ def open_folder(folder: Path, *, degraded_from: str | None = None) -> GraphView:
     """
     contents, _ = manifest.load(folder)
     usable = sound(folder, contents.files, "ranker.")
+
     try:
         # Mapped now, so that the files may be pruned while they are in use.
         columns = read_files(folder, usable)
@@ -72,7 +87,13 @@ def open_folder(folder: Path, *, degraded_from: str | None = None) -> GraphView:
         raise SnapshotError(
             f"snapshot {folder.name}: a file went away while it was opened ({error})"
         ) from error
-    view = GraphView(folder.name, contents, columns, degraded_from=degraded_from)
+
+    view = GraphView(
+        folder.name,
+        contents,
+        columns,
+        degraded_from=degraded_from,
+    )
     view.rights = rights_of(folder.parents[1])
     return view
 
@@ -84,11 +105,14 @@ def _candidates(root: Path, problems: list[str]) -> list[str]:
     except SnapshotError as error:
         problems.append(str(error))
         now = pointer.read_or_none(root, pointer.PREVIOUS)
+
     if now is None and (previous := pointer.read_or_none(root, pointer.PREVIOUS)) is not None:
         problems.append(f"{root / pointer.CURRENT} is missing; publish again")
         now = previous
+
     if now is None:
         return []
+
     return [
         now.snapshot,
         *(former for former in dict.fromkeys(now.before) if not (root / former / RETIRED).exists()),

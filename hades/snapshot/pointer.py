@@ -70,6 +70,7 @@ def named(root: Path, snapshot: str) -> Path:
         raise SnapshotError(
             f"there is no snapshot {snapshot[:80]} in {root}; `hades snapshots` lists them"
         )
+
     return root / snapshot
 
 
@@ -80,6 +81,7 @@ def folder_of(root: Path, snapshot: str) -> Path:
         raise SnapshotError(
             f"there is no snapshot {snapshot} in {root}; `hades snapshots` lists them"
         )
+
     return folder
 
 
@@ -94,12 +96,15 @@ def move(root: Path, snapshot: str) -> Pointer:
         now = read_or_none(
             root, PREVIOUS
         )  # a broken pointer must not stop a good one from taking its place
+
     served = () if now is None else tuple(dict.fromkeys((now.snapshot, *now.before)))
     pointer = Pointer(
-        snapshot, tuple(former for former in served if former != snapshot)[:_REMEMBERED]
+        snapshot,
+        tuple(former for former in served if former != snapshot)[:_REMEMBERED],
     )
     if now is not None:
         _write(root / PREVIOUS, now)
+
     _write(root / CURRENT, pointer)
     return pointer
 
@@ -126,16 +131,19 @@ def pin(home: Path, name: str, snapshot: str | None) -> None:
         raise SnapshotError(
             f"{name!r} cannot be a tag; use letters, digits, dots, dashes and underscores"
         )
+
     root = root_of(home)
     with changing(root):
         path = root / PINS / name
         if snapshot is None:
             path.unlink(missing_ok=True)
             return
+
         if not named(root, snapshot).is_dir():
             raise SnapshotError(
                 f"there is no snapshot {snapshot} to pin; `hades snapshots` lists them"
             )
+
         path.parent.mkdir(exist_ok=True)
         _write(path, Pointer(snapshot))
 
@@ -143,12 +151,15 @@ def pin(home: Path, name: str, snapshot: str | None) -> None:
 def pins(root: Path) -> dict[str, str]:
     """Pinned snapshots by name."""
     folder = root / PINS
-    names = (
-        sorted(path.name for path in folder.iterdir() if _PIN_NAME.fullmatch(path.name))
-        if folder.is_dir()
-        else []
-    )
-    pointers = {name: read(folder, name) for name in names}
+    if folder.is_dir():
+        names = sorted(path.name for path in folder.iterdir() if _PIN_NAME.fullmatch(path.name))
+    else:
+        names = []
+
+    pointers = {}
+    for name in names:
+        pointers[name] = read(folder, name)
+
     return {name: pointer.snapshot for name, pointer in pointers.items() if pointer is not None}
 
 
@@ -160,23 +171,32 @@ def prune(home: Path, *, keep: int = 3) -> list[str]:
     """
     if keep < 1:
         raise SnapshotError(f"keep is {keep}; at least the snapshot that serves must stay")
+
     root = root_of(home)
     if not root.is_dir():
         return []
+
     with changing(root):
         now = read(root)  # a broken pointer stops the pruning: what serves is not known
         if now is None:
             return []
+
         verify(root / now.snapshot, load(root / now.snapshot)[0].files)  # else an older one serves
         present = folders(root)
         recent = [served_id for served_id in (now.snapshot, *now.before) if served_id in present][
             :keep
         ]
+
         # A tag does not keep what was forgotten.
-        pinned = {name for name in pins(root).values() if not (root / name / RETIRED).exists()}
+        pinned = set()
+        for name in pins(root).values():
+            if not (root / name / RETIRED).exists():
+                pinned.add(name)
+
         gone = sorted(present - set(recent) - pinned)
         for snapshot in gone:
             remove(root, snapshot)
+
     return gone
 
 
@@ -184,6 +204,7 @@ def remove(root: Path, snapshot: str) -> None:
     """Remove a snapshot and its pins; hold `changing` around it."""
     for name in [name for name, pinned in pins(root).items() if pinned == snapshot]:
         (root / PINS / name).unlink()
+
     leaving = root / f".leaving-{snapshot}"  # half a folder must not look like a snapshot
     (root / snapshot).rename(leaving)
     shutil.rmtree(leaving)
@@ -202,7 +223,15 @@ def changing(root: Path) -> AbstractContextManager[None]:
 
 
 def _write(path: Path, pointer: Pointer) -> None:
-    write_whole(path, json.dumps({"snapshot": pointer.snapshot, "before": pointer.before}))
+    write_whole(
+        path,
+        json.dumps(
+            {
+                "snapshot": pointer.snapshot,
+                "before": pointer.before,
+            }
+        ),
+    )
     sync(path.parent)
 
 
@@ -212,6 +241,7 @@ def newer_documents(home: Path) -> set[str]:
         contents, _ = load(root_of(home) / served(home))
     except SnapshotError:
         return set()
+
     return set(contents.parts.get(NEWER, "").split())
 
 
@@ -245,6 +275,7 @@ def snapshots(home: Path) -> list[SnapshotEntry]:
     root = root_of(home)
     if not root.is_dir():
         return []
+
     now = read_or_none(root, CURRENT)
     served = (now.snapshot, *now.before) if now else ()
     present = folders(root)
@@ -252,7 +283,11 @@ def snapshots(home: Path) -> list[SnapshotEntry]:
     order += sorted(present - set(order))
     pinned = pins(root)
     return [
-        _describe(root / snapshot, bool(served) and snapshot == served[0], pinned)
+        _describe(
+            root / snapshot,
+            bool(served) and snapshot == served[0],
+            pinned,
+        )
         for snapshot in order
     ]
 
@@ -265,12 +300,18 @@ def rollback(home: Path, snapshot: str | None = None) -> str:
     with changing(root):
         now = read(root)
         if snapshot is None:
-            older = [former for former in (now.before if now else ()) if (root / former).is_dir()]
+            older = []
+            for former in now.before if now else ():
+                if (root / former).is_dir():
+                    older.append(former)
+
             if not older:
                 raise SnapshotError(
                     f"no snapshot served before in {root}; name one of `hades snapshots`"
                 )
+
             snapshot = older[0]
+
         if (mark := root / snapshot / RETIRED).is_file():
             raise SnapshotError(
                 f"snapshot {snapshot} holds what `hades forget` removed on "
@@ -278,6 +319,7 @@ def rollback(home: Path, snapshot: str | None = None) -> str:
                 "nothing was changed: go back to a later one of `hades snapshots`, or ingest it "
                 "again and publish"
             )
+
         return move(root, snapshot).snapshot
 
 
@@ -289,19 +331,42 @@ def discard(home: Path, snapshot: str) -> None:
             raise SnapshotError(
                 f"{snapshot} serves; let another one serve first with `hades promote`"
             )
+
         folder_of(root, snapshot)
         remove(root, snapshot)
 
 
-def _describe(folder: Path, serves: bool, pinned: dict[str, str]) -> SnapshotEntry:
+def _describe(
+    folder: Path,
+    serves: bool,
+    pinned: dict[str, str],
+) -> SnapshotEntry:
     names = tuple(name for name, snapshot in pinned.items() if snapshot == folder.name)
     try:
         contents, _ = load(folder)
     except SnapshotError as error:
-        return SnapshotEntry(folder.name, serves, names, None, nodes=0, edges=0, problem=str(error))
+        return SnapshotEntry(
+            folder.name,
+            serves,
+            names,
+            None,
+            nodes=0,
+            edges=0,
+            problem=str(error),
+        )
+
     try:
         created = json.loads((folder / ABOUT).read_text("utf-8")).get("created_at")
     except (OSError, ValueError):  # the note is beside the hashed files and may be missing
         created = None
-    nodes, edges = sum(contents.nodes.values()), sum(contents.edges.values())
-    return SnapshotEntry(folder.name, serves, names, created, nodes=nodes, edges=edges)
+
+    nodes = sum(contents.nodes.values())
+    edges = sum(contents.edges.values())
+    return SnapshotEntry(
+        folder.name,
+        serves,
+        names,
+        created,
+        nodes=nodes,
+        edges=edges,
+    )

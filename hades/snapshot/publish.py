@@ -93,6 +93,7 @@ def publish(
             ".*-*/"
         ):  # of publishers that died: whoever holds the lock knows that none is at work
             shutil.rmtree(unfinished)
+
         building = root / f"{_BUILDING}{os.getpid()}"
         building.mkdir()
         try:
@@ -101,30 +102,52 @@ def publish(
                 if names := " ".join(sorted(newer)):
                     parts[NEWER] = names
                 contents, words = build(rows, Folder(building), parts)
+
             contents, no_ranker = add_ranker(contents, building, home)
             body = contents.to_bytes()
             manifest_hash = manifest.hash_of(body)
             snapshot = manifest.id_of(manifest_hash)
             is_new = not _is_sound(root / snapshot)
+
             if is_new:
                 _finish(building, body, contents, created_at)
                 _adopt(root, building, snapshot)
+
             approve(root / snapshot)
             (root / snapshot / RETIRED).unlink(missing_ok=True)  # it holds what the store holds now
             pointer.move(root, snapshot)
             _leave_words(store, manifest_hash, words)
         finally:
             shutil.rmtree(building, ignore_errors=True)
-    return PublishReport(root / snapshot, manifest_hash, contents, is_new, no_ranker)
+
+    return PublishReport(
+        root / snapshot,
+        manifest_hash,
+        contents,
+        is_new,
+        no_ranker,
+    )
 
 
-def _leave_words(store: GraphStore, manifest_hash: str, words: Mapping[Kind, WordCounts]) -> None:
+def _leave_words(
+    store: GraphStore,
+    manifest_hash: str,
+    words: Mapping[Kind, WordCounts],
+) -> None:
     """Tell the store how rare words are, for whoever searches it without a snapshot."""
     last_record = stage_ledger.last_completion(store, WORDS)
     if last_record is None or last_record.digest != manifest_hash:
         with store.bulk(["build_stages"]) as inside:
-            report = {kind.value: counts.as_json() for kind, counts in words.items()}
-            stage_ledger.record(inside, WORDS, manifest_hash, report=report)
+            report = {}
+            for kind, counts in words.items():
+                report[kind.value] = counts.as_json()
+
+            stage_ledger.record(
+                inside,
+                WORDS,
+                manifest_hash,
+                report=report,
+            )
 
 
 def build(
@@ -140,7 +163,13 @@ def build(
     documents = Documents(store)
     nodes = write_nodes(store, folder, documents, words or {})
     edges = write_edges(store, folder, documents, nodes)
-    bridges = write_bridges(store, folder, nodes, edges, parts[stage_ledger.WEIGHTS])
+    bridges = write_bridges(
+        store,
+        folder,
+        nodes,
+        edges,
+        parts[stage_ledger.WEIGHTS],
+    )
     documents.write(folder)
     contents = Manifest(
         catalogue=catalogue_hash(),
@@ -159,7 +188,11 @@ def build(
     return contents, nodes.words
 
 
-def add_ranker(contents: Manifest, building: Path, home: Path) -> tuple[Manifest, str]:
+def add_ranker(
+    contents: Manifest,
+    building: Path,
+    home: Path,
+) -> tuple[Manifest, str]:
     """The manifest with the ranker that should serve; without one, and why, where it cannot be used
     on this graph.
 
@@ -168,15 +201,22 @@ def add_ranker(contents: Manifest, building: Path, home: Path) -> tuple[Manifest
     generation = contents.parts.get(RANKER, "")
     if not generation:
         return contents, ""
+
     folder = Folder(building)
     try:
-        view = GraphView("building", contents, read_files(building, contents.files))
+        view = GraphView(
+            "building",
+            contents,
+            read_files(building, contents.files),
+        )
         folder.write_arrays(
-            RANKER, vars(fit_ranker(view, ranker_files.load_ranker(home, generation)))
+            RANKER,
+            vars(fit_ranker(view, ranker_files.load_ranker(home, generation))),
         )
     except BadModel as problem:
         logger.warning("published without the learned ranker: %s", problem)
         return contents, str(problem)
+
     return replace(contents, files={**contents.files, **folder.files}), ""
 
 
@@ -186,26 +226,35 @@ def adopt(home: Path, folder: Path, name: str) -> None:
     with pointer.changing(root):
         if not _is_sound(root / folder.name):
             _adopt(root, folder, folder.name)
+
     pointer.pin(home, name, folder.name)
 
 
 def _is_sound(folder: Path) -> bool:
     if not folder.is_dir():
         return False
+
     try:
         verify(folder, manifest.load(folder)[0].files)
     except SnapshotError:
         return False
+
     return True
 
 
-def _finish(building: Path, body: bytes, contents: Manifest, created_at: datetime | None) -> None:
+def _finish(
+    building: Path,
+    body: bytes,
+    contents: Manifest,
+    created_at: datetime | None,
+) -> None:
     """Write the manifest, the unhashed note beside it and the mark of verification: the hashes are
     fresh.
     """
     about = {"created_at": None if created_at is None else iso(created_at)}
     for name, text in ((ABOUT, json.dumps(about).encode()), (MANIFEST, body)):
         write_whole(building / name, text)
+
     note(building, stamps_of(building, contents.files))
     sync(building)
 
@@ -217,6 +266,7 @@ def _adopt(root: Path, building: Path, snapshot: str) -> None:
     damaged = root / f".damaged-{snapshot}"
     if (root / snapshot).exists():
         (root / snapshot).rename(damaged)
+
     building.rename(root / snapshot)
     shutil.rmtree(damaged, ignore_errors=True)
     sync(root)

@@ -88,21 +88,32 @@ class PartView(GraphView):
         sums: Mapping[str, Mapping[str, float]],
         words: WordCounts | None,
     ) -> None:
-        super().__init__(info.snapshot, contents, columns, info=info)
+        super().__init__(
+            info.snapshot,
+            contents,
+            columns,
+            info=info,
+        )
         ids = self.ids(np.arange(self._bases[-1]))
         places = {name: place for place, name in enumerate(self.type_names)}
         numbers = {node_id: number for number, node_id in enumerate(ids)}
         weights = np.zeros((len(ids), len(places)))
+
         for node_id, type_weights in sums.items():
             for name, weight in type_weights.items():
                 weights[numbers[node_id], places[name]] = weight
+
         self._fetched, self._missing, self._words = fetched, Parts(), words
         self._has_row = np.array([node_id in fetched.rows for node_id in ids], np.bool_)
         self._rows_wanted = np.zeros(len(ids), np.bool_)
         self._has_vectors = np.array([node_id in fetched.vectors for node_id in ids], np.bool_)
         self._vectors_wanted = np.zeros(len(ids), np.bool_)
         is_whole = np.array([node_id in fetched.edges for node_id in ids], np.bool_)
-        self._edges_wanted = FetchedRows(is_whole, weights, np.zeros(len(ids), np.bool_))
+        self._edges_wanted = FetchedRows(
+            is_whole,
+            weights,
+            np.zeros(len(ids), np.bool_),
+        )
         self._adjacency = replace(self._adjacency, fetched=self._edges_wanted)
 
     def missing(self) -> Parts:
@@ -110,7 +121,11 @@ class PartView(GraphView):
         rows = set(self.ids(np.flatnonzero(self._rows_wanted)))
         edges = set(self.ids(np.flatnonzero(self._edges_wanted.are_wanted)))
         vectors = set(self.ids(np.flatnonzero(self._vectors_wanted)))
-        missing = Parts(rows=rows - vectors, edges=edges, vectors=vectors)
+        missing = Parts(
+            rows=rows - vectors,
+            edges=edges,
+            vectors=vectors,
+        )
         missing.add(self._missing)
         return missing
 
@@ -119,20 +134,36 @@ class PartView(GraphView):
         rows = self._vectors_of(numbers)
         has_row = self._has_row[rows]
         fetched_passages = iter(super().passages(rows[has_row]))
+
         passages = []
         for node_id, is_there in zip(self.ids(rows), has_row.tolist(), strict=True):
             passages.append(
                 next(fetched_passages) if is_there else Passage(node_id, "", "", "", (0, 0))
             )
-        stating = {passage.id for passage in passages if passage.kind == ChunkKind.PASSAGE}
+
+        stating = set()
+        for passage in passages:
+            if passage.kind == ChunkKind.PASSAGE:
+                stating.add(passage.id)
+
         self._missing.stated.update(stating - self._fetched.stated)
         return passages
 
     def vectors(self, numbers: Numbers, *, model: str) -> tuple[Singles, Flags]:
         return super().vectors(self._vectors_of(numbers), model=model)
 
-    def cosines(self, vector: Singles, numbers: Numbers, *, model: str) -> Weights:
-        return super().cosines(vector, self._vectors_of(numbers), model=model)
+    def cosines(
+        self,
+        vector: Singles,
+        numbers: Numbers,
+        *,
+        model: str,
+    ) -> Weights:
+        return super().cosines(
+            vector,
+            self._vectors_of(numbers),
+            model=model,
+        )
 
     def edges(self, handles: Numbers) -> list[EdgeFacts]:
         """See `GraphView.edges`; one whose document is missing has no snippet."""
@@ -159,6 +190,7 @@ class PartView(GraphView):
         inside = super().selects(numbers, only)
         if only.as_of is not None:
             inside &= self._has_row[numbers] | (self.kinds(numbers) == KINDS.index(Kind.ENTITY))
+
         return inside
 
     def selects_wholes(self, numbers: Numbers, only: DocumentFilter) -> Flags:
@@ -167,21 +199,35 @@ class PartView(GraphView):
 
     def lexical(self, text: str, *, kind: Kind, limit: int) -> Hits:
         self._missing.texts.update({text} - self._fetched.texts)
-        return super().lexical(text, kind=kind, limit=limit)
+        return super().lexical(
+            text,
+            kind=kind,
+            limit=limit,
+        )
 
     def holds_word(self, word: str) -> bool:
         """Whether a passage of the whole graph holds a word; true where they were not counted."""
         return self._words is None or bool(len(find(self._words.hashes, hash_words(word))[1]))
 
     def bridges(
-        self, clusters_from: Numbers, clusters_to: Numbers | None = None, *, limit: int
+        self,
+        clusters_from: Numbers,
+        clusters_to: Numbers | None = None,
+        *,
+        limit: int,
     ) -> list[BridgePath]:
-        topics = (
-            clusters_from if clusters_to is None else np.concatenate([clusters_from, clusters_to])
-        )
+        if clusters_to is None:
+            topics = clusters_from
+        else:
+            topics = np.concatenate([clusters_from, clusters_to])
+
         keys = {key_of(topic_id) for topic_id in self.ids(topics)}
         self._missing.topics.update(keys - self._fetched.topics)
-        return super().bridges(clusters_from, clusters_to, limit=limit)
+        return super().bridges(
+            clusters_from,
+            clusters_to,
+            limit=limit,
+        )
 
     def _rows_of(self, numbers: Numbers) -> Numbers:
         rows = super()._rows_of(numbers)
@@ -240,7 +286,11 @@ class RemoteView(Protocol):
         """
         ...
 
-    def further(self, neighbourhood: Neighbourhood, seconds: float | None = None) -> Neighbourhood:
+    def further(
+        self,
+        neighbourhood: Neighbourhood,
+        seconds: float | None = None,
+    ) -> Neighbourhood:
         """The same with all that its view lacked, in one more question."""
         ...
 

@@ -40,7 +40,11 @@ def reader_names(names: Iterable[object]) -> Readers:
                 f"{name[:40]!r} is no name of a reader; write a group such as hr, a person such "
                 "as user:anna, or public"
             )
-    return PUBLIC if PUBLIC[0] in cleaned else tuple(sorted(cleaned))
+
+    if PUBLIC[0] in cleaned:
+        return PUBLIC
+
+    return tuple(sorted(cleaned))
 
 
 def asker_of(user: str | None, groups: Sequence[str] = ()) -> Readers:
@@ -50,7 +54,12 @@ def asker_of(user: str | None, groups: Sequence[str] = ()) -> Readers:
         raise RightsError(
             "a group cannot be called user:...; name the person by itself, as in --as-user anna"
         )
-    person = reader_names([USER + user]) if user and user.strip() else ()
+
+    if user and user.strip():
+        person = reader_names([USER + user])
+    else:
+        person = ()
+
     return tuple(sorted({*PUBLIC, *names, *person}))
 
 
@@ -87,11 +96,13 @@ class RightsFile:
             status = self._path.stat()
         except FileNotFoundError:
             return _NO_RIGHTS
+
         mark = status.st_mtime_ns, status.st_ino, status.st_size
         read = self._read
         if read is None or read[0] != mark:
             read = mark, self._load()
             self._read = read
+
         return read[1]
 
     def hold(self) -> bool:
@@ -102,12 +113,16 @@ class RightsFile:
         try:
             content = self._path.read_bytes()
             entries = json.loads(content)["documents"]
-            readers = {document: tuple(names) for document, names in entries.items()}
+
+            readers = {}
+            for document, names in entries.items():
+                readers[document] = tuple(names)
         except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
             raise RightsError(
                 f"{self._path} cannot be read ({error}), so nobody can be shown anything; put it "
                 "back from a backup, or remove it and read every source again"
             ) from None
+
         return Rights(hashlib.sha256(content).hexdigest()[:16], readers)
 
     def record(self, stated: Mapping[str, Readers]) -> bool:
@@ -117,16 +132,20 @@ class RightsFile:
         """
         if stated and not self._differs(stated):
             return False
+
         with hold_lock(self._path.with_name(f".{FILE}.lock")):
             if not self._differs(stated):
                 return False
+
             readers = dict(self.current().readers)
             for document, names in stated.items():
                 if names == PUBLIC:
                     readers.pop(document, None)
                 else:
                     readers[document] = names
+
             write_whole(self._path, json.dumps({"documents": readers}, sort_keys=True))
+
         return True
 
     def _differs(self, stated: Mapping[str, Readers]) -> bool:
@@ -141,14 +160,21 @@ def rights_of(home: Path) -> RightsFile:
 
 
 def within_rights(
-    rights: RightsFile | None, only: DocumentFilter | None, asker: Readers
+    rights: RightsFile | None,
+    only: DocumentFilter | None,
+    asker: Readers,
 ) -> DocumentFilter | None:
     """A filter limited to what whoever asks may read; unchanged for the owner, where everything is
     public, and where it is limited to some readers already.
     """
     if asker == OWNER or rights is None or not rights.hold():
         return only
+
     within = (only or DocumentFilter()).within or DocumentFilter()
     if within.readers:
         return only
-    return replace(only or DocumentFilter(), within=replace(within, readers=asker))
+
+    return replace(
+        only or DocumentFilter(),
+        within=replace(within, readers=asker),
+    )

@@ -80,13 +80,16 @@ class GraphView(Domains, Names, Bridges):
             parts=contents.parts,
             vectors=_share_with_vectors(contents, arrays),
         )
-        validity = (
-            Validity(*(arrays[f"edge.{bound}"] for bound in BOUNDS))
-            if contents.has_validity
-            else None
-        )
+
+        if contents.has_validity:
+            validity = Validity(*(arrays[f"edge.{bound}"] for bound in BOUNDS))
+        else:
+            validity = None
+
         self._adjacency = Adjacency(
-            adjacency.read(arrays, "out"), adjacency.read(arrays, "into"), validity
+            adjacency.read(arrays, "out"),
+            adjacency.read(arrays, "into"),
+            validity,
         )
         self._spaces: dict[tuple[str, int], VectorSpace] = {}
         self._visible = lru_cache(_LIMITS)(self._without_edges)
@@ -124,10 +127,20 @@ class GraphView(Domains, Names, Bridges):
         nodes = self._edges_of(numbers)
         if fanout is not None and fanout < 1:
             raise BadQuery(f"fanout must be at least 1, not {fanout}")
+
         is_type = None if types is None else self._wanted(types)
 
-        def one_way(outbound: bool, work: int | None, *, no_loops: bool = False) -> Expansion:
-            rows = self._adjacency.out if outbound else self._adjacency.into
+        def one_way(
+            outbound: bool,
+            work: int | None,
+            *,
+            no_loops: bool = False,
+        ) -> Expansion:
+            if outbound:
+                rows = self._adjacency.out
+            else:
+                rows = self._adjacency.into
+
             return follow(
                 rows,
                 nodes,
@@ -139,16 +152,26 @@ class GraphView(Domains, Names, Bridges):
 
         if direction != Direction.ANY:
             return one_way(direction == Direction.OUT, max_work)
+
         out = one_way(True, max_work)
         work_left = None if max_work is None else max_work - out.work
-        return merge(out, one_way(False, work_left, no_loops=True), fanout)
+        return merge(
+            out,
+            one_way(False, work_left, no_loops=True),
+            fanout,
+        )
 
     def degree(
-        self, numbers: Numbers, *, direction: Direction, types: Sequence[str] | None = None
+        self,
+        numbers: Numbers,
+        *,
+        direction: Direction,
+        types: Sequence[str] | None = None,
     ) -> Numbers:
         """How many edge ends each node has. Cost: constant a node; with types, its edges."""
         nodes = self._edges_of(numbers)
         total = np.zeros(len(nodes), np.int64)
+
         for side, rows in (
             (Direction.OUT, self._adjacency.out),
             (Direction.IN, self._adjacency.into),
@@ -157,8 +180,14 @@ class GraphView(Domains, Names, Bridges):
                 total += rows.starts[nodes + 1] - rows.starts[nodes]
             elif direction in (side, Direction.ANY):
                 total += np.bincount(
-                    self.expand(nodes, direction=side, types=types).row, minlength=len(nodes)
+                    self.expand(
+                        nodes,
+                        direction=side,
+                        types=types,
+                    ).row,
+                    minlength=len(nodes),
                 )
+
         return total
 
     def adjacency(self) -> Adjacency:
@@ -170,7 +199,11 @@ class GraphView(Domains, Names, Bridges):
         return self._visible(only, self._rights_for(only))
 
     def _without_edges(self, only: DocumentFilter, _rights: Rights | None) -> Adjacency:
-        return replace(self._adjacency, hidden=self.hidden_edges(only), sums={})
+        return replace(
+            self._adjacency,
+            hidden=self.hidden_edges(only),
+            sums={},
+        )
 
     def with_adjacency(self, changed_edges: Adjacency) -> GraphView:
         """The same snapshot with other edges between its nodes, for ablations."""
@@ -183,6 +216,7 @@ class GraphView(Domains, Names, Bridges):
         first, end = self._range(Kind.CHUNK)
         if end == first:
             return np.empty(0, np.int64)
+
         is_cut = (self._arrays["chunk.start_line"] > 0) & np.asarray(
             pc.not_equal(self._texts["chunk.path"], "")
         )
@@ -205,21 +239,32 @@ class GraphView(Domains, Names, Bridges):
         dimension = next((space.dimension for space in spaces if space is not None), 0)
         values = np.zeros((len(nodes), dimension), np.float32)
         has_vector = np.zeros(len(nodes), np.bool_)
+
         for space, ours, rows in self._by_space(nodes, model):
             values[ours], has_vector[ours] = space.take(rows)
+
         return values, has_vector
 
-    def cosines(self, vector: Singles, numbers: Numbers, *, model: str) -> Weights:
+    def cosines(
+        self,
+        vector: Singles,
+        numbers: Numbers,
+        *,
+        model: str,
+    ) -> Weights:
         """Cosine of each node with a vector; 0 where it has no vector of this model. A wrong
         dimension: `BadQuery`.
 
         Cost: that of `nearest` for the kinds asked, once a vector: who asked `nearest` before asks
         this for nothing.
         """
-        nodes, unit = self._rows_of(numbers), unit_vector(vector)
+        nodes = self._rows_of(numbers)
+        unit = unit_vector(vector)
         cosines = np.zeros(len(nodes), np.float32)
+
         for space, ours, rows in self._by_space(nodes, model):
             cosines[ours] = space.cosines(unit, rows)
+
         return cosines
 
     def nearest(
@@ -240,21 +285,33 @@ class GraphView(Domains, Names, Bridges):
         """
         unit = unit_vector(vector)
         check_positive("limit", limit)
+
         if kind.value not in self._contents.models:
             raise BadQuery(f"{kind} have no vectors; search them by text")
+
         space = self._space(kind, model)
         if space is None:
             return Hits(np.empty(0, np.int64), np.empty(0, np.float32))
+
         first, last = self._range(kind)
         rows = None
         if within is not None:
             inside = np.unique(self._rows_of(within))
             rows = inside[(inside >= first) & (inside < last)] - first
+
         if level is not None:
             of_level = self._of_level(level)
-            rows = of_level if rows is None else np.intersect1d(rows, of_level)
+            if rows is None:
+                rows = of_level
+            else:
+                rows = np.intersect1d(rows, of_level)
+
         nearest, scores = space.nearest(unit, limit, rows)
-        return Hits(nearest + first, scores, rows is None and space.is_approximate)
+        return Hits(
+            nearest + first,
+            scores,
+            rows is None and space.is_approximate,
+        )
 
     def lexical(self, text: str, *, kind: Kind, limit: int) -> Hits:
         """Nodes of a kind whose text shares a stemmed word with `text`, by BM25; no words or no
@@ -264,9 +321,17 @@ class GraphView(Domains, Names, Bridges):
         """
         check_positive("limit", limit)
         first, last = self._range(kind)
+
         if f"lexical.{kind}.hash" not in self._arrays:
             return Hits(np.empty(0, np.int64), np.empty(0, np.float32))
-        rows, scores = search_words(self._arrays, f"lexical.{kind}", last - first, text, limit)
+
+        rows, scores = search_words(
+            self._arrays,
+            f"lexical.{kind}",
+            last - first,
+            text,
+            limit,
+        )
         return Hits(rows + first, scores)
 
     def clusters_of(self, numbers: Numbers) -> Numbers:
@@ -293,6 +358,7 @@ class GraphView(Domains, Names, Bridges):
         nodes = self._check(numbers)
         if self._adjacency.fetched is not None:
             self._adjacency.fetched.want(nodes)
+
         return nodes
 
     def _wanted(self, types: Sequence[str]) -> Flags:
@@ -302,10 +368,15 @@ class GraphView(Domains, Names, Bridges):
                 raise BadQuery(
                     f"{name!r} is not an edge type; there are {', '.join(self.type_names)}"
                 )
+
         return np.array([name in types for name in self.type_names], np.bool_)
 
     def _filter(
-        self, rows: port.Csr, is_type: Flags | None, mask: Mask, no_loops: bool
+        self,
+        rows: port.Csr,
+        is_type: Flags | None,
+        mask: Mask,
+        no_loops: bool,
     ) -> Filter | None:
         """Which entries stay; None when all do, so that nothing is looked at in vain."""
         validity = None if mask.is_open else self._adjacency.validity
@@ -320,11 +391,16 @@ class GraphView(Domains, Names, Bridges):
                 is_kept &= rows.target[entry] != near
             if validity is not None:
                 is_kept &= edges_true_at(validity, rows.edge[entry], mask)
+
             return is_kept
 
         return keep
 
-    def _by_space(self, nodes: Numbers, model: str) -> Iterator[tuple[VectorSpace, Flags, Numbers]]:
+    def _by_space(
+        self,
+        nodes: Numbers,
+        model: str,
+    ) -> Iterator[tuple[VectorSpace, Flags, Numbers]]:
         """The spaces that nodes may have a vector in, which of the nodes those are, and their rows
         there.
         """
@@ -339,9 +415,11 @@ class GraphView(Domains, Names, Bridges):
         tags = self._contents.models.get(kind.value, ())
         if model not in tags:
             return None
+
         key = (kind.value, tags.index(model))
         if key not in self._spaces:
             self._spaces[key] = VectorSpace(self._arrays, *key)
+
         return self._spaces[key]
 
     def _range(self, kind: Kind) -> tuple[int, int]:
@@ -354,4 +432,8 @@ def _share_with_vectors(contents: Manifest, arrays: Arrays) -> float:
     chunks = contents.nodes[Kind.CHUNK]
     models = range(len(contents.models.get(Kind.CHUNK.value, ())))
     vector_counts = (len(arrays[f"vector.{Kind.CHUNK.value}.{number}.row"]) for number in models)
-    return max(vector_counts, default=0) / chunks if chunks else 1.0
+
+    if chunks:
+        return max(vector_counts, default=0) / chunks
+
+    return 1.0

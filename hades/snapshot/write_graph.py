@@ -45,24 +45,37 @@ from schemas.ids import key_of
 from schemas.record import TIME
 
 
-def read_rows(store: RowStore, name: str, columns: Sequence[str]) -> pa.Table:
+def read_rows(
+    store: RowStore,
+    name: str,
+    columns: Sequence[str],
+) -> pa.Table:
     """A whole collection in key order."""
     return pa.Table.from_batches(
-        store.scan(name, columns=columns), schema=columns_schema(name, columns)
+        store.scan(name, columns=columns),
+        schema=columns_schema(name, columns),
     )
 
 
 def identify(collection: str, keys: pa.ChunkedArray) -> pa.Array:
     """The `_id` of each key."""
-    return whole_texts(pc.binary_join_element_wise(str(collection), keys, "/"))
+    return whole_texts(
+        pc.binary_join_element_wise(
+            str(collection),
+            keys,
+            "/",
+        )
+    )
 
 
 def _stated_labels(metadata: str) -> str | None:
     """The tags and authors that a document states, as one text; None where it states none."""
     stated = orjson.loads(metadata or "{}")
+
     labels: list[str] = []
     for kind in ("tags", "authors"):
         labels += [f"{kind}:{value}".casefold() for value in stated.get(kind) or ()]
+
     return LABEL_SEPARATOR.join(labels) or None
 
 
@@ -93,24 +106,47 @@ class Documents:
                 "body": self._bodies,
                 "domains": join_labels(self._rows["domains"]).cast(pa.string()),
                 "labels": pa.array(
-                    map(_stated_labels, self._rows["metadata"].to_pylist()), pa.string()
+                    map(_stated_labels, self._rows["metadata"].to_pylist()),
+                    pa.string(),
                 ),
                 "created": pa.array(integers(self._rows["created"].cast(TIME), int(ALWAYS))),
                 "shift": pa.array(np.zeros(self.stored, np.int32)),
             }
         )
         rows = pa.concat_tables([stored, self._added_rows(stored.schema)])
+
         for name in ("domains", "labels"):
-            rows = rows.set_column(rows.schema.get_field_index(name), name, encode(rows[name]))
+            rows = rows.set_column(
+                rows.schema.get_field_index(name),
+                name,
+                encode(rows[name]),
+            )
+
         folder.write_rows("document", rows)
 
     def _added_rows(self, schema: pa.Schema) -> pa.Table:
         """What is cited and not stored: its text is known, little else."""
-        unknown = {"title": "", "sha256": "", "created": int(ALWAYS)}
+        unknown = {
+            "title": "",
+            "sha256": "",
+            "created": int(ALWAYS),
+        }
+
         rows = []
         for document_id, body, shift in self._added:
-            known = {"id": document_id, "origin": key_of(document_id) or document_id}
-            rows.append({**known, "body": body, "shift": shift, **unknown})
+            known = {
+                "id": document_id,
+                "origin": key_of(document_id) or document_id,
+            }
+            rows.append(
+                {
+                    **known,
+                    "body": body,
+                    "shift": shift,
+                    **unknown,
+                }
+            )
+
         return pa.Table.from_pylist(rows, schema=schema)
 
     def find(self, column: pa.ChunkedArray) -> Longs:
@@ -119,11 +155,13 @@ class Documents:
         """
         places = places_of(column, self._ids)
         is_cited = np.asarray(column.is_valid()) & (places == NOWHERE)
+
         for row in np.flatnonzero(is_cited).tolist():
             document = column[row].as_py()
             if document not in self._named:
                 self._named[document] = self._add(document, "", 0)
             places[row] = self._named[document]
+
         return places
 
     def find_chunks(self, rows: pa.Table) -> tuple[Longs, Longs, Longs]:
@@ -133,22 +171,36 @@ class Documents:
         numbers = places_of(rows["document"], self._ids)
         starts, ends = spans(rows["span"])
         bodies = rows["text"].to_pylist()
-        last, text = NOWHERE, ""
+        last = NOWHERE
+        text = ""
+
         for row in np.argsort(numbers, kind="stable").tolist():
-            number, start, body = int(numbers[row]), int(starts[row]), bodies[row]
+            number = int(numbers[row])
+            start = int(starts[row])
+            body = bodies[row]
+
             if number == NOWHERE and body is None:  # of a part of a graph, without its row
                 if self._nothing is None:
                     self._nothing = self._add("", "", 0)
+
                 numbers[row] = self._nothing
                 starts[row] = ends[row] = 0
                 continue
+
             if number == NOWHERE:
                 start = max(0, start)
                 starts[row], ends[row] = start, start + len(body)
-                numbers[row] = self._add(rows["document"][row].as_py() or "", body, start)
+                numbers[row] = self._add(
+                    rows["document"][row].as_py() or "",
+                    body,
+                    start,
+                )
                 continue
+
             if number != last:
-                last, text = number, self._bodies[number].as_py()
+                last = number
+                text = self._bodies[number].as_py()
+
             if start < 0 or text[start : ends[row]] != body:
                 raise SnapshotError(
                     f"doc_chunks/{rows['_key'][row].as_py()}: characters {start} to {ends[row]} of "
@@ -156,6 +208,7 @@ class Documents:
                     "not its text; run the chunk phase of that document again, nothing was "
                     "published"
                 )
+
         return numbers, starts, ends
 
     def _add(self, document: str, text: str, start: int) -> int:
@@ -208,8 +261,16 @@ NODE_COLUMNS: dict[Kind, tuple[str, ...]] = {
     ),
     Kind.FILE: ("path", "document"),
 }
-_NAME = {Kind.CHUNK: "title", Kind.FUNC: "qualified_name", Kind.FILE: "path"}
-_SUMMARY = {Kind.ENTITY: "summary", Kind.CLUSTER: "summary", Kind.FUNC: "docstring"}
+_NAME = {
+    Kind.CHUNK: "title",
+    Kind.FUNC: "qualified_name",
+    Kind.FILE: "path",
+}
+_SUMMARY = {
+    Kind.ENTITY: "summary",
+    Kind.CLUSTER: "summary",
+    Kind.FUNC: "docstring",
+}
 
 
 @dataclass(frozen=True)
@@ -227,7 +288,10 @@ class NodeSpace:
 
 
 def write_nodes(
-    store: RowStore, folder: Folder, documents: Documents, words: Mapping[Kind, PartWords]
+    store: RowStore,
+    folder: Folder,
+    documents: Documents,
+    words: Mapping[Kind, PartWords],
 ) -> NodeSpace:
     """Write all nodes; each collection is read once, in key order."""
     counts: dict[str, int] = {}
@@ -235,50 +299,103 @@ def write_nodes(
     models: dict[str, tuple[str, ...]] = {}
     tables: list[pa.Table] = []
     ids: list[pa.Array] = []
+
     longest_name = 0
     for kind in KINDS:
-        rows = read_rows(store, kind.value, ("_key", *NODE_COLUMNS[kind]))
+        rows = read_rows(
+            store,
+            kind.value,
+            ("_key", *NODE_COLUMNS[kind]),
+        )
         collection = declared(kind.value)
         ids.append(identify(kind.value, rows["_key"]))
         tables.append(_common_columns(kind, rows, documents))
+
         if kind is Kind.ENTITY:
             longest_name = write_names(folder, rows)
             entities = rows.select(["cluster_id", "domain", "domains", "deg_out", "frequency"])
+
         if kind is Kind.CHUNK:
             _write_chunks(folder, rows)
+
         if collection.text_fields:
-            texts = [pc.fill_null(rows[name], "") for name in collection.text_fields]
+            texts = []
+            for name in collection.text_fields:
+                texts.append(pc.fill_null(rows[name], ""))
+
             bodies = pc.binary_join_element_wise(*texts, " ").to_pylist()
-            counted[kind] = write_words(folder, f"lexical.{kind}", bodies, words.get(kind))
+            counted[kind] = write_words(
+                folder,
+                f"lexical.{kind}",
+                bodies,
+                words.get(kind),
+            )
+
         if collection.vector_field:
             models[kind.value] = vectors.write_vectors(
-                folder, kind.value, rows, collection.vector_field
+                folder,
+                kind.value,
+                rows,
+                collection.vector_field,
             )
+
         counts[kind.value] = rows.num_rows
+
     all_ids = pa.concat_arrays(ids)
     nodes = pa.concat_tables(tables)
     types = encode(nodes["type"])
     codes = pa.array(integers(types.indices, 0).astype(np.uint8))
-    folder.write_rows("node", nodes.set_column(nodes.schema.get_field_index("type"), "type", codes))
+    folder.write_rows(
+        "node",
+        nodes.set_column(
+            nodes.schema.get_field_index("type"),
+            "type",
+            codes,
+        ),
+    )
     hashes = hash_texts(all_ids.to_pylist())
     order = np.argsort(hashes, kind="stable")
-    folder.write_arrays("node_id", {"hash": hashes[order], "number": order.astype(np.int32)})
+    folder.write_arrays(
+        "node_id",
+        {
+            "hash": hashes[order],
+            "number": order.astype(np.int32),
+        },
+    )
     _write_entities(folder, entities, all_ids)
     return NodeSpace(
-        counts, all_ids, tuple(types.dictionary.to_pylist()), models, longest_name, counted
+        counts,
+        all_ids,
+        tuple(types.dictionary.to_pylist()),
+        models,
+        longest_name,
+        counted,
     )
 
 
-def _common_columns(kind: Kind, rows: pa.Table, documents: Documents) -> pa.Table:
+def _common_columns(
+    kind: Kind,
+    rows: pa.Table,
+    documents: Documents,
+) -> pa.Table:
     nowhere = np.full(rows.num_rows, NOWHERE, np.int64)
     if kind is Kind.CHUNK:
         cited = documents.find_chunks(rows)
     elif "document" in rows.column_names:
-        cited_spans = spans(rows["span"]) if "span" in rows.column_names else (nowhere, nowhere)
+        if "span" in rows.column_names:
+            cited_spans = spans(rows["span"])
+        else:
+            cited_spans = (nowhere, nowhere)
+
         cited = (documents.find(rows["document"]), *cited_spans)
     else:
         cited = (nowhere, nowhere, nowhere)
-    summary = rows[_SUMMARY[kind]] if kind in _SUMMARY else pa.nulls(rows.num_rows, pa.string())
+
+    if kind in _SUMMARY:
+        summary = rows[_SUMMARY[kind]]
+    else:
+        summary = pa.nulls(rows.num_rows, pa.string())
+
     return pa.table(
         {
             "key": whole_texts(rows["_key"]),
@@ -297,14 +414,26 @@ def _cited_columns(cited: Sequence[Longs]) -> dict[str, pa.Array]:
 
 def _types(kind: Kind, rows: pa.Table) -> pa.Array | pa.ChunkedArray:
     if kind is Kind.CLUSTER:
-        return pc.binary_join_element_wise("L", rows["level"].cast(pa.string()), "")
+        return pc.binary_join_element_wise(
+            "L",
+            rows["level"].cast(pa.string()),
+            "",
+        )
     if kind is Kind.FILE:
         return pa.repeat("file", rows.num_rows)
     return rows["type" if kind is Kind.ENTITY else "kind"]
 
 
-def _write_entities(folder: Folder, rows: pa.Table, ids: pa.Array) -> None:
-    topics = pc.binary_join_element_wise(str(Kind.CLUSTER), rows["cluster_id"], "/")
+def _write_entities(
+    folder: Folder,
+    rows: pa.Table,
+    ids: pa.Array,
+) -> None:
+    topics = pc.binary_join_element_wise(
+        str(Kind.CLUSTER),
+        rows["cluster_id"],
+        "/",
+    )
     columns = {
         "cluster_id": encode(rows["cluster_id"]),
         "cluster": pa.array(places_of(topics, ids), pa.int32()),
@@ -341,15 +470,27 @@ def write_names(folder: Folder, entities: pa.Table) -> int:
     names = pa.concat_arrays([whole_texts(texts) for texts in spellings])
     owners = np.concatenate([numbers, numbers, several])
     spelled = names.dictionary_encode()
-    forms = [normalise(name) for name in spelled.dictionary.to_pylist()]
+
+    forms = []
+    for name in spelled.dictionary.to_pylist():
+        forms.append(normalise(name))
+
     form_of = integers(spelled.indices, 0)
     is_name = np.array([bool(form) for form in forms], np.bool_)[form_of]
-    hashes, owners = hash_texts(forms)[form_of][is_name], owners[is_name]
+    hashes = hash_texts(forms)[form_of][is_name]
+    owners = owners[is_name]
     order = np.lexsort((owners, hashes))
-    hashes, owners = hashes[order], owners[order]
+    hashes = hashes[order]
+    owners = owners[order]
     is_new = np.ones(len(hashes), np.bool_)
     is_new[1:] = (hashes[1:] != hashes[:-1]) | (owners[1:] != owners[:-1])
-    folder.write_arrays("name", {"hash": hashes[is_new], "number": owners[is_new].astype(np.int32)})
+    folder.write_arrays(
+        "name",
+        {
+            "hash": hashes[is_new],
+            "number": owners[is_new].astype(np.int32),
+        },
+    )
     return max((form.count(" ") + 1 for form in forms if form), default=0)
 
 
@@ -378,46 +519,88 @@ class EdgeSpace:
 
 
 def write_edges(
-    store: RowStore, folder: Folder, documents: Documents, nodes: NodeSpace
+    store: RowStore,
+    folder: Folder,
+    documents: Documents,
+    nodes: NodeSpace,
 ) -> EdgeSpace:
     """Write all edges, then both directions of their adjacency; how many each collection has."""
     counts: dict[str, int] = {}
+
     tables: list[pa.Table] = []
     for name in EDGES:
         tables.append(_edge_columns(store, name, documents, nodes))
         counts[name] = tables[-1].num_rows
+
     edges = pa.concat_tables(tables).combine_chunks()
     if edges.num_rows > _MAX_EDGES:
         raise SnapshotError(
             f"{edges.num_rows} edges are more than a snapshot holds ({_MAX_EDGES}); use "
             "HADES_VIEW=arango"
         )
+
     bounds = {name: edges[name].to_numpy() for name in _BOUNDS}
     has_validity = any((values != _BOUNDS[name]).any() for name, values in bounds.items())
-    folder.write_rows("edge", edges if has_validity else edges.drop_columns(list(_BOUNDS)))
+    folder.write_rows(
+        "edge",
+        edges if has_validity else edges.drop_columns(list(_BOUNDS)),
+    )
     columns = edges.select(["source", "target", "type", "weight"])
     source, target, types, weight = (column.to_numpy() for column in columns.itercolumns())
     # A missing weight counts 1.0.
     effective = np.where(np.isnan(weight), 1.0, weight).astype(np.float32)
+
     for side, near, far in (("out", source, target), ("into", target, source)):
-        rows = adjacency.build(near, far, types, effective, len(nodes.ids))
+        rows = adjacency.build(
+            near,
+            far,
+            types,
+            effective,
+            len(nodes.ids),
+        )
         folder.write_arrays(side, vars(rows))
+
     has_ended = (bounds["valid_until"] != FOREVER) | (bounds["retracted_at"] != FOREVER)
     return EdgeSpace(
-        counts, edges["key"].combine_chunks(), source, target, weight, has_ended, has_validity
+        counts,
+        edges["key"].combine_chunks(),
+        source,
+        target,
+        weight,
+        has_ended,
+        has_validity,
     )
 
 
-def _edge_columns(store: RowStore, name: str, documents: Documents, nodes: NodeSpace) -> pa.Table:
+def _edge_columns(
+    store: RowStore,
+    name: str,
+    documents: Documents,
+    nodes: NodeSpace,
+) -> pa.Table:
     stored = {column.name for column in declared(name).columns}
-    optional = [column for column in ("provenance", "label") if column in stored]
-    rows = read_rows(store, name, ("_key", "_from", "_to", "type", "weight", *_BOUNDS, *optional))
+    optional = []
+    for column in ("provenance", "label"):
+        if column in stored:
+            optional.append(column)
+
+    rows = read_rows(
+        store,
+        name,
+        ("_key", "_from", "_to", "type", "weight", *_BOUNDS, *optional),
+    )
     nowhere = np.full(rows.num_rows, NOWHERE, np.int64)
     cited = (nowhere, nowhere, nowhere)
+
     if "provenance" in stored:
         document, span = (pc.struct_field(rows["provenance"], part) for part in ("doc", "span"))
         cited = (documents.find(document), *spans(span))
-    label = rows["label"] if "label" in stored else pa.nulls(rows.num_rows, pa.string())
+
+    if "label" in stored:
+        label = rows["label"]
+    else:
+        label = pa.nulls(rows.num_rows, pa.string())
+
     types = places_of(rows["type"], pa.array(edge_types(), pa.large_string()))
     columns = {
         "key": whole_texts(rows["_key"]),
@@ -430,10 +613,16 @@ def _edge_columns(store: RowStore, name: str, documents: Documents, nodes: NodeS
     }
     for bound, absent in _BOUNDS.items():
         columns[bound] = pa.array(integers(rows[bound], int(absent)))
+
     return pa.table(columns)
 
 
-def _number_ends(name: str, rows: pa.Table, end: str, ids: pa.Array) -> Longs:
+def _number_ends(
+    name: str,
+    rows: pa.Table,
+    end: str,
+    ids: pa.Array,
+) -> Longs:
     numbers = places_of(rows[end], ids)
     if (numbers == NOWHERE).any():
         row = int(np.argmax(numbers == NOWHERE))
@@ -442,6 +631,7 @@ def _number_ends(name: str, rows: pa.Table, end: str, ids: pa.Array) -> Longs:
             "stored; delete the "
             "edge or write the node, nothing was published"
         )
+
     return numbers
 
 
@@ -459,7 +649,11 @@ _COLUMNS = (
 
 
 def write_bridges(
-    store: RowStore, folder: Folder, nodes: NodeSpace, edges: EdgeSpace, generation: str
+    store: RowStore,
+    folder: Folder,
+    nodes: NodeSpace,
+    edges: EdgeSpace,
+    generation: str,
 ) -> int:
     """Write bridges of this generation whose edges are all there as they were, in key order; how
     many.
@@ -468,12 +662,24 @@ def write_bridges(
     one fewer a row, stand in `bridge.edge` from `bridge.starts[i] - i`. `bridge.topic`, sorted,
     with `bridge.row` finds rows by topic.
     """
-    rows = read_rows(store, "bridge_cache", ("_key", *_COLUMNS))
-    rows = rows.filter(pc.equal(rows["generation"], generation)) if generation else rows.slice(0, 0)
+    rows = read_rows(
+        store,
+        "bridge_cache",
+        ("_key", *_COLUMNS),
+    )
+    if generation:
+        rows = rows.filter(pc.equal(rows["generation"], generation))
+    else:
+        rows = rows.slice(0, 0)
+
     from_ids, to_ids = (identify(Kind.CLUSTER, rows[end]) for end in ("from_cluster", "to_cluster"))
     topics = np.column_stack([places_of(from_ids, nodes.ids), places_of(to_ids, nodes.ids)])
     numbers = places_of(pc.list_flatten(rows["nodes"]), nodes.ids)
-    keys = pc.replace_substring_regex(pc.list_flatten(rows["edges"]), r"^[^/]*/", "")
+    keys = pc.replace_substring_regex(
+        pc.list_flatten(rows["edges"]),
+        r"^[^/]*/",
+        "",
+    )
     # Relations are the first collection of edges, so a place is a handle.
     handles = places_of(keys, edges.keys[: edges.counts["relations"]])
     n_nodes = integers(pc.list_value_length(rows["nodes"]), 0)
@@ -483,10 +689,18 @@ def write_bridges(
     is_kept = topics.min(axis=1) != NOWHERE
     is_kept[node_row[numbers == NOWHERE]] = False
     is_kept[edge_row[_are_stale(rows, handles, edges)]] = False
-    numbers, handles = numbers[is_kept[node_row]], handles[is_kept[edge_row]]
-    n_nodes, n_edges = n_nodes[is_kept], n_edges[is_kept]
+    numbers = numbers[is_kept[node_row]]
+    handles = handles[is_kept[edge_row]]
+    n_nodes = n_nodes[is_kept]
+    n_edges = n_edges[is_kept]
     rows = rows.filter(pa.array(is_kept))
-    _check_bridges(rows, (n_nodes, n_edges), numbers, handles, edges)
+    _check_bridges(
+        rows,
+        (n_nodes, n_edges),
+        numbers,
+        handles,
+        edges,
+    )
     ends = topics[is_kept].astype(np.int32)
     order = np.argsort(ends.ravel(), kind="stable")
     folder.write_arrays(
@@ -507,15 +721,23 @@ def write_bridges(
     return len(ends)
 
 
-def _are_stale(rows: pa.Table, handles: Longs, edges: EdgeSpace) -> Flags:
+def _are_stale(
+    rows: pa.Table,
+    handles: Longs,
+    edges: EdgeSpace,
+) -> Flags:
     """Which edges of bridges are gone, have ended, or weigh otherwise than when their bridge was
     found.
     """
     weights: list[float | None] = []  # as they were then
     for row in rows.select(["edges", "provenance"]).to_pylist():
         steps = orjson.loads(row["provenance"]).get("edges", ())
-        weight_of = {step["id"]: step["weight"] for step in steps}
+        weight_of = {}
+        for step in steps:
+            weight_of[step["id"]] = step["weight"]
+
         weights += map(weight_of.get, row["edges"])
+
     is_there = handles != NOWHERE
     known = handles[is_there]
     has_moved = edges.weight[known] != np.array(weights, np.float64)[is_there]
@@ -537,6 +759,7 @@ def _check_bridges(
     """
     n_nodes, n_edges = lengths
     wrong = np.flatnonzero((n_nodes != n_edges + 1) | (n_edges < 1))
+
     if not len(wrong):
         node_row = np.repeat(np.arange(rows.num_rows), n_nodes)
         edge_row = np.repeat(np.arange(rows.num_rows), n_edges)
@@ -545,6 +768,7 @@ def _check_bridges(
         steps = np.sort(np.column_stack([tails, heads]))
         joined = np.sort(np.column_stack([edges.source[handles], edges.target[handles]]))
         wrong = edge_row[(joined != steps).any(axis=1)]
+
     if len(wrong):
         raise SnapshotError(
             f"bridge_cache/{rows['_key'][int(wrong[0])].as_py()}: its edges do not join its nodes "
@@ -563,9 +787,21 @@ def graph_of(view: GraphView, model: str) -> Graph:
     topics = numbers[kinds == KINDS.index(Kind.CLUSTER)]
     types = [fact.type[1:] for fact in view.nodes(topics)]
     levels[topics] = [int(level) if level.isdigit() else 0 for level in types]
-    out, into = adjacency.out, adjacency.into
-    features = node_features(vectors, kinds, levels, np.diff(out.starts), np.diff(into.starts))
-    starts, targets = undirected(out.starts, out.target, into.starts, into.target)
+    out = adjacency.out
+    into = adjacency.into
+    features = node_features(
+        vectors,
+        kinds,
+        levels,
+        np.diff(out.starts),
+        np.diff(into.starts),
+    )
+    starts, targets = undirected(
+        out.starts,
+        out.target,
+        into.starts,
+        into.target,
+    )
     return Graph(features, starts, targets)
 
 
@@ -576,13 +812,28 @@ def fit_ranker(view: GraphView, model: RankerModel) -> RankerState:
     if not model.has_states:
         signature, numbers = pack(model)
         states = np.zeros((0, 1), np.float16)
-        return RankerState(np.frombuffer(signature, np.uint8), numbers, states)
+        return RankerState(
+            np.frombuffer(signature, np.uint8),
+            numbers,
+            states,
+        )
+
     graph = graph_of(view, str(model.signature["model"]))
     if graph.features.shape[1] != model.arrays["first.own"].shape[0]:
         raise BadModel(
             f"it was fitted to vectors of {model.signature['model']}, of which this graph has none "
             "of that length"
         )
+
     signature, numbers = pack(model)
-    states = node_states(model, graph.features, graph.starts, graph.targets)
-    return RankerState(np.frombuffer(signature, np.uint8), numbers, states)
+    states = node_states(
+        model,
+        graph.features,
+        graph.starts,
+        graph.targets,
+    )
+    return RankerState(
+        np.frombuffer(signature, np.uint8),
+        numbers,
+        states,
+    )

@@ -28,6 +28,7 @@ def require(name: str) -> Collection:
     collection = collection_named(name)
     if collection is None:
         raise UnknownCollection(name)
+
     return collection
 
 
@@ -42,7 +43,12 @@ def as_tables(rows: Rows) -> Iterator[pa.Table]:
             yield pa.Table.from_batches([batch])
 
 
-def prepare(collection: Collection, table: pa.Table, *, partial: bool = False) -> pa.Table:
+def prepare(
+    collection: Collection,
+    table: pa.Table,
+    *,
+    partial: bool = False,
+) -> pa.Table:
     """The rows in catalogue order and types, checked, or `BadRows` naming the first row that breaks
     a rule.
 
@@ -53,19 +59,27 @@ def prepare(collection: Collection, table: pa.Table, *, partial: bool = False) -
     arrays = {column.name: _cast_array(collection, column, table) for column in columns}
     batch = _Batch(collection, pa.table(arrays))
     batch.check_keys()
+
     for column in columns:
         batch.check_column(column)
+
     if collection.edge and not partial:
         batch.check_ends(collection.edge)
+
     for column in columns:
         if column.is_json:
             arrays[column.name] = batch.canonical(column.name)
+
     batch = _Batch(collection, pa.table(arrays))
     batch.check_sizes()
     return batch.table
 
 
-def _columns_given(collection: Collection, table: pa.Table, partial: bool) -> list[Column]:
+def _columns_given(
+    collection: Collection,
+    table: pa.Table,
+    partial: bool,
+) -> list[Column]:
     def refuse(rule: str) -> NoReturn:
         raise BadRows(collection.name, None, rule)
 
@@ -73,33 +87,52 @@ def _columns_given(collection: Collection, table: pa.Table, partial: bool) -> li
     names = table.column_names
     if len(set(names)) < len(names):
         refuse("a column is given twice")
+
     for name in names:
         if name not in known:
             refuse(f"unknown column {name!r}; it has {', '.join(known)}")
+
     if "_key" not in names:
         refuse("column _key is missing")
+
     if not partial:
         for column in known.values():
             if column.name not in names and not column.nullable and column.default is None:
                 refuse(f"column {column.name!r} is missing and has no default")
+
         return list(known.values())
+
     if frozen := {"_from", "_to"}.intersection(names):
         refuse(f"the ends of an edge cannot be patched ({', '.join(sorted(frozen))})")
+
     return [known[name] for name in names]
 
 
-def _cast_array(collection: Collection, column: Column, table: pa.Table) -> pa.Array:
+def _cast_array(
+    collection: Collection,
+    column: Column,
+    table: pa.Table,
+) -> pa.Array:
     if column.name not in table.column_names:
         if column.default is None:
             return pa.nulls(table.num_rows, column.type)
-        return repeated(column.default, column.type, table.num_rows)
+        return repeated(
+            column.default,
+            column.type,
+            table.num_rows,
+        )
+
     values = table.column(column.name).combine_chunks()
     if values.type == column.type:
         return values
+
     if not _is_castable(values.type, column.type):
         raise BadRows(
-            collection.name, 0, f"column {column.name!r} is {values.type}, expected {column.type}"
+            collection.name,
+            0,
+            f"column {column.name!r} is {values.type}, expected {column.type}",
         )
+
     try:
         return values.cast(column.type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
@@ -116,6 +149,7 @@ def _is_castable(source: pa.DataType, target: pa.DataType) -> bool:
         return True
     if pa.types.is_dictionary(source):
         return _is_castable(source.value_type, target)
+
     if pa.types.is_list(target):
         is_list = (
             pa.types.is_list(source)
@@ -123,10 +157,12 @@ def _is_castable(source: pa.DataType, target: pa.DataType) -> bool:
             or pa.types.is_fixed_size_list(source)
         )
         return is_list and _is_castable(source.value_type, target.value_type)
+
     if pa.types.is_struct(target):
         return bool(pa.types.is_struct(source))
     if target == TIME:
         return pa.types.is_timestamp(source) and source.tz is not None
+
     if pa.types.is_string(target):
         fits = (
             pa.types.is_string(source)
@@ -139,6 +175,7 @@ def _is_castable(source: pa.DataType, target: pa.DataType) -> bool:
         fits = pa.types.is_integer(source) or (
             pa.types.is_floating(target) and pa.types.is_floating(source)
         )
+
     return bool(fits)
 
 
@@ -148,11 +185,16 @@ def _first_uncastable(values: pa.Array, target: pa.DataType) -> int:
             values.slice(row, 1).cast(target)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
             return row
+
     return 0
 
 
 def _key_at(table: pa.Table, row: int) -> str | None:
-    value = table.column("_key")[row].as_py() if row < table.num_rows else None
+    if row < table.num_rows:
+        value = table.column("_key")[row].as_py()
+    else:
+        value = None
+
     return value if isinstance(value, str) else None
 
 
@@ -165,7 +207,12 @@ class _Batch:
 
     def problem(self, row: int, rule: str) -> BadRows:
         """What is wrong with a row, for raising."""
-        return BadRows(self.collection.name, row, rule, _key_at(self.table, row))
+        return BadRows(
+            self.collection.name,
+            row,
+            rule,
+            _key_at(self.table, row),
+        )
 
     def refuse(self, bad: pa.Array, rule: str) -> None:
         """Raise for the first row marked bad; nulls count as good."""
@@ -173,11 +220,17 @@ class _Batch:
         if first >= 0:
             raise self.problem(first, rule)
 
-    def refuse_values(self, column: str, bad: pa.Array, rule: str) -> None:
+    def refuse_values(
+        self,
+        column: str,
+        bad: pa.Array,
+        rule: str,
+    ) -> None:
         """Raise for the first row whose value is among the bad ones."""
         if len(bad):
             self.refuse(
-                pc.is_in(self.table.column(column), value_set=bad), f"{column} must be {rule}"
+                pc.is_in(self.table.column(column), value_set=bad),
+                f"{column} must be {rule}",
             )
 
     def check_keys(self) -> None:
@@ -197,16 +250,27 @@ class _Batch:
         name, values = column.name, self.table.column(column.name)
         if not column.nullable:
             self.refuse(pc.is_null(values), f"{name} is missing")
+
         if column.choices:
             known = pc.is_in(values, value_set=pa.array(column.choices))
             wrong = pc.and_(pc.invert(known), pc.is_valid(values))
             self.refuse(wrong, f"{name} must be one of {', '.join(column.choices)}")
+
         if pa.types.is_floating(column.type):
-            self.refuse(pc.invert(pc.is_finite(values)), f"{name} must be a finite number")
+            self.refuse(
+                pc.invert(pc.is_finite(values)),
+                f"{name} must be a finite number",
+            )
         if column.minimum is not None:
-            self.refuse(pc.less(values, column.minimum), f"{name} must be >= {column.minimum:g}")
+            self.refuse(
+                pc.less(values, column.minimum),
+                f"{name} must be >= {column.minimum:g}",
+            )
         if column.maximum is not None:
-            self.refuse(pc.greater(values, column.maximum), f"{name} must be <= {column.maximum:g}")
+            self.refuse(
+                pc.greater(values, column.maximum),
+                f"{name} must be <= {column.maximum:g}",
+            )
         if column.is_vector:
             self.check_vectors(name, values.combine_chunks())
 
@@ -215,11 +279,14 @@ class _Batch:
         lengths = pc.list_value_length(values)
         self.refuse(pc.equal(lengths, 0), f"{name} is an empty vector")
         bad = pc.index(pc.fill_null(pc.is_finite(values.flatten()), False), False).as_py()
+
         if bad >= 0:
             row = pc.list_parent_indices(values)[bad].as_py()
             raise self.problem(row, f"{name} holds a NaN, an infinity or a null")
+
         if "embedding_model" not in self.table.column_names:
             return
+
         models = self.table.column("embedding_model")
         self.refuse(
             pc.and_(pc.is_valid(lengths), pc.is_null(models)),
@@ -233,6 +300,7 @@ class _Batch:
                 dimension = int(declared)
             else:
                 dimension = pc.max(pc.filter(lengths, of_model)).as_py()
+
             if dimension is not None:
                 wrong = pc.and_(of_model, pc.not_equal(lengths, dimension))
                 self.refuse(wrong, f"{name} must have dimension {dimension} as {tag} says")
@@ -243,11 +311,17 @@ class _Batch:
             ids = pc.unique(self.table.column(end))
             legal = pc.match_substring_regex(ids, ID_PATTERN)
             self.refuse_values(
-                end, ids.filter(pc.invert(legal)), "an id of the form collection/key"
+                end,
+                ids.filter(pc.invert(legal)),
+                "an id of the form collection/key",
             )
             names = pa.array([split_id(node_id)[0] for node_id in ids.to_pylist()], pa.string())
             known = pc.is_in(names, value_set=pa.array(allowed, pa.string()))
-            self.refuse_values(end, ids.filter(pc.invert(known)), f"in {' or '.join(allowed)}")
+            self.refuse_values(
+                end,
+                ids.filter(pc.invert(known)),
+                f"in {' or '.join(allowed)}",
+            )
 
     def canonical(self, name: str) -> pa.Array:
         """A free-form column in the one form in which it is kept; texts that are no JSON object are
@@ -257,27 +331,42 @@ class _Batch:
         encoded = values.dictionary_encode()
         texts = encoded.dictionary.to_pylist()
         objects = list(map(_json_object, texts))
-        broken = [text for text, value in zip(texts, objects, strict=True) if value is None]
-        self.refuse_values(name, pa.array(broken, pa.string()), "a JSON object as text")
+
+        broken = []
+        for text, value in zip(texts, objects, strict=True):
+            if value is None:
+                broken.append(text)
+
+        self.refuse_values(
+            name,
+            pa.array(broken, pa.string()),
+            "a JSON object as text",
+        )
         canonical = list(map(canonical_json, objects))
         if canonical == texts:
             return values
+
         return pa.array(canonical, pa.string()).take(encoded.indices)
 
     def check_sizes(self) -> None:
         """No value is larger than a row may be."""
         if self.table.nbytes < MAX_ROW_BYTES:
             return
+
         for name, values in zip(self.table.column_names, self.table.columns, strict=True):
             if pa.types.is_string(values.type):
-                is_too_large, part = pc.greater(pc.binary_length(values), MAX_ROW_BYTES), "document"
+                is_too_large = pc.greater(pc.binary_length(values), MAX_ROW_BYTES)
+                part = "document"
             elif pa.types.is_list(values.type):
                 length = pc.list_value_length(values)
-                is_too_large, part = pc.greater(length, MAX_ROW_BYTES // 8), "row"
+                is_too_large = pc.greater(length, MAX_ROW_BYTES // 8)
+                part = "row"
             else:
                 continue
+
             self.refuse(
-                is_too_large, f"{name} is larger than {MAX_ROW_BYTES} bytes; split the {part}"
+                is_too_large,
+                f"{name} is larger than {MAX_ROW_BYTES} bytes; split the {part}",
             )
 
 
@@ -286,10 +375,15 @@ def _json_object(text: str) -> dict[str, object] | None:
         value = json.loads(text)
     except ValueError:
         return None
+
     return value if isinstance(value, dict) else None
 
 
-def check_stored_ends(collection: Collection, table: pa.Table, missing: MissingKeys) -> None:
+def check_stored_ends(
+    collection: Collection,
+    table: pa.Table,
+    missing: MissingKeys,
+) -> None:
     """Refuse edges with an end that names no row."""
     for end in ("_from", "_to"):
         row = pc.index(_lacks_end(table, end, missing), True).as_py()
@@ -299,25 +393,48 @@ def check_stored_ends(collection: Collection, table: pa.Table, missing: MissingK
             raise _Batch(collection, table).problem(row, rule)
 
 
-def _lacks_end(table: pa.Table, end: str, missing: MissingKeys) -> pa.ChunkedArray:
+def _lacks_end(
+    table: pa.Table,
+    end: str,
+    missing: MissingKeys,
+) -> pa.ChunkedArray:
     """Which edges have an end that names no row."""
     by_collection: dict[str, list[str]] = {}
     for identifier in pc.unique(table.column(end)).to_pylist():
         name, key = split_id(identifier)
         by_collection.setdefault(name, []).append(key)
+
     lost: list[str] = []
     for name, keys in by_collection.items():
         lost += [f"{name}/{key}" for key in missing(name, keys)]
-    return pc.is_in(table.column(end), value_set=pa.array(lost, pa.string()))
+
+    return pc.is_in(
+        table.column(end),
+        value_set=pa.array(lost, pa.string()),
+    )
 
 
-def refuse_unknown(collection: Collection, changes: pa.Table, missing: AbstractSet[str]) -> None:
+def refuse_unknown(
+    collection: Collection,
+    changes: pa.Table,
+    missing: AbstractSet[str],
+) -> None:
     """Raise for the first row of a patch whose key is among those that name no row."""
-    unknown = pc.is_in(changes.column("_key"), value_set=pa.array(sorted(missing), pa.string()))
-    _Batch(collection, changes).refuse(unknown, "there is no row to patch; upsert it first")
+    unknown = pc.is_in(
+        changes.column("_key"),
+        value_set=pa.array(sorted(missing), pa.string()),
+    )
+    _Batch(collection, changes).refuse(
+        unknown,
+        "there is no row to patch; upsert it first",
+    )
 
 
-def refuse_both(collection: str, keys: Sequence[str], where: Predicate) -> None:
+def refuse_both(
+    collection: str,
+    keys: Sequence[str],
+    where: Predicate,
+) -> None:
     """Refuse a deletion by keys and by a predicate at once."""
     if keys and where:
         raise BadQuery(f"delete from {collection} by keys or by a predicate, not by both")
@@ -331,6 +448,7 @@ def dangling(store: RowStore, part: str) -> dict[str, list[str]]:
     def missing(name: str, keys: Sequence[str]) -> set[str]:
         if collection_named(name) is None:
             return set(keys)
+
         stored = store.get(name, keys, columns=["_key"]).column("_key")
         return set(keys).difference(stored.to_pylist())
 
@@ -338,11 +456,13 @@ def dangling(store: RowStore, part: str) -> dict[str, list[str]]:
     for collection in collections_in(part):
         if not collection.edge:
             continue
+
         for batch in store.scan(collection.name, columns=["_from", "_to"]):
             table = pa.Table.from_batches([batch])
             loose = pc.or_(*(_lacks_end(table, end, missing) for end in ("_from", "_to")))
             if keys := table.filter(loose).column("_key").to_pylist():
                 dangling_keys.setdefault(collection.name, []).extend(keys)
+
     return dangling_keys
 
 
@@ -359,6 +479,7 @@ def find_problems(store: RowStore, part: str) -> Iterator[str]:
                     yield f"{collection.name} (_key {error.key!r}): {error.rule}"
         except StoreDamaged as error:
             yield str(error)
+
     for name, keys in dangling(store, part).items():
         yield f"{name}: {len(keys)} edges without an end"
 
@@ -368,9 +489,11 @@ def check_columns(collection: Collection, columns: Sequence[str] | None) -> list
     names = collection.schema.names
     if columns is None:
         return list(names)
+
     for name in columns:
         if name not in names:
             raise BadQuery(f"{collection.name} has no column {name!r}; it has {', '.join(names)}")
+
     return list(dict.fromkeys(["_key", *columns]))
 
 
@@ -386,7 +509,12 @@ def check_limit(name: str, value: int) -> int:
     return value
 
 
-def check_last(collection: Collection, same: Term, by: str, at_most: object) -> tuple[Term, Term]:
+def check_last(
+    collection: Collection,
+    same: Term,
+    by: str,
+    at_most: object,
+) -> tuple[Term, Term]:
     """An equality and a bound that an index of the collection answers together, with values of the
     columns' types.
     """
@@ -396,6 +524,7 @@ def check_last(collection: Collection, same: Term, by: str, at_most: object) -> 
             f"{collection.name} has no index on ({same.column}, {by}) to find last rows by an "
             "equality; declare it in schemas/catalogue.py"
         )
+
     equality, bound = check_terms(collection, (same, Term(by, "<=", at_most)))
     return equality, bound
 
@@ -404,47 +533,69 @@ def _check_term(collection: Collection, term: Term) -> Term:
     check_columns(collection, [term.column])
     columns = {column.name: column for column in collection.columns}
     column = columns[term.column]
+
     if term.op not in OPERATORS:
         raise BadQuery(f"{term.op!r} is not an operator; use one of {', '.join(OPERATORS)}")
     if term.op in ("is_null", "not_null"):
         return Term(term.column, term.op)
     if pa.types.is_nested(column.type) or column.is_json:
         raise BadQuery(f"{collection.name}.{column.name} is nested and can only be asked for null")
+
     if term.op == "in":
         if not isinstance(term.value, (list, tuple, set, frozenset)):
             raise BadQuery(
                 f"'in' on {collection.name}.{column.name} wants a list, not "
                 f"{type(term.value).__name__}"
             )
+
         return Term(
-            term.column, "in", [_typed_value(collection, column, value) for value in term.value]
+            term.column,
+            "in",
+            [_typed_value(collection, column, value) for value in term.value],
         )
+
     if term.op == "starts_with" and column.type != pa.string():
         raise BadQuery(
             f"'starts_with' wants a text column; {collection.name}.{column.name} is {column.type}"
         )
-    return Term(term.column, term.op, _typed_value(collection, column, term.value))
+
+    return Term(
+        term.column,
+        term.op,
+        _typed_value(collection, column, term.value),
+    )
 
 
-def _typed_value(collection: Collection, column: Column, value: object) -> object:
+def _typed_value(
+    collection: Collection,
+    column: Column,
+    value: object,
+) -> object:
     if value is None or (isinstance(value, bool) and not pa.types.is_boolean(column.type)):
         raise BadQuery(
             f"{value!r} cannot be compared with {collection.name}.{column.name} ({column.type})"
         )
+
     if isinstance(value, float) and not np.isfinite(value):
         raise BadQuery(
             f"{value!r} cannot be compared with {collection.name}.{column.name}; give a finite "
             "number"
         )
+
     if isinstance(value, datetime) and value.tzinfo is None:
         raise BadQuery(
             f"the time for {collection.name}.{column.name} has no zone; give an aware datetime"
         )
+
     try:
         scalar = pa.scalar(value, column.type)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
         raise BadQuery(
             f"{value!r} cannot be compared with {collection.name}.{column.name} ({column.type})"
         ) from error
+
     result: object = scalar.as_py()
-    return result.astimezone(UTC) if isinstance(result, datetime) else result
+    if isinstance(result, datetime):
+        return result.astimezone(UTC)
+
+    return result

@@ -46,7 +46,9 @@ _SECRET_SHAPES = (
 
 
 def configure_logs(
-    form: LogFormat = "text", level: LogLevel = "warning", secrets: Iterable[str] = ()
+    form: LogFormat = "text",
+    level: LogLevel = "warning",
+    secrets: Iterable[str] = (),
 ) -> None:
     """Write log lines to stderr in this form from now on; the last call holds.
 
@@ -56,6 +58,7 @@ def configure_logs(
     root = logging.getLogger()
     for former in [handler for handler in root.handlers if isinstance(handler, _StderrHandler)]:
         root.removeHandler(former)
+
     handler = _StderrHandler()
     handler.setFormatter(LogLines(form, secrets))
     root.addHandler(handler)
@@ -88,8 +91,16 @@ class Masking:
     """Takes known secrets, and whatever has the shape of one, out of texts."""
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
-        known = {secret for secret in secrets if len(secret) >= _SHORTEST_SECRET}
-        longest_first = sorted(known, key=len, reverse=True)
+        known = set()
+        for secret in secrets:
+            if len(secret) >= _SHORTEST_SECRET:
+                known.add(secret)
+
+        longest_first = sorted(
+            known,
+            key=len,
+            reverse=True,
+        )
         pattern = "|".join(map(re.escape, longest_first))
         self._known = re.compile(pattern) if known else None
 
@@ -97,8 +108,10 @@ class Masking:
         """The text without them."""
         if self._known is not None:
             text = self._known.sub(MASK, text)
+
         for shape in _SECRET_SHAPES:
             text = shape.sub(rf"\g<1>{MASK}", text)
+
         return text
 
     def value(self, value: object) -> object:
@@ -109,6 +122,7 @@ class Masking:
             return {str(key): self.value(entry) for key, entry in value.items()}
         if isinstance(value, list | tuple | set | frozenset):
             return [self.value(entry) for entry in value]
+
         return self.text(_shorten(str(value), _LONGEST_TEXT))
 
 
@@ -126,6 +140,7 @@ class LogLines(logging.Formatter):
         """The line without secrets, and in JSON without a line end in it."""
         if self._form == "text":
             return self._masking.text(super().format(record))
+
         fields: dict[str, Any] = {
             "at": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
@@ -135,14 +150,20 @@ class LogLines(logging.Formatter):
         extra = {
             name: value for name, value in vars(record).items() if name not in _STANDARD_FIELDS
         }
-        values = {**fields, **extra, **fields}  # the fields of every line come first and win
+        values = {
+            **fields,
+            **extra,
+            **fields,
+        }  # the fields of every line come first and win
         line = {name: self._masking.value(value) for name, value in values.items()}
+
         if record.exc_info and record.exc_info[0] is not None:
             trace = _shorten(self.formatException(record.exc_info), _LONGEST_TRACE)
             line["error"] = {
                 "type": record.exc_info[0].__name__,
                 "trace": self._masking.text(trace),
             }
+
         return json.dumps(line, ensure_ascii=False)
 
 
@@ -173,7 +194,9 @@ class Audit:
     """
 
     def __init__(
-        self, folder: Path, now: Callable[[], datetime] = lambda: datetime.now(UTC)
+        self,
+        folder: Path,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._folder, self._now = folder, now
 
@@ -184,6 +207,7 @@ class Audit:
         """
         started = time.perf_counter()
         status = "ok"
+
         try:
             yield
         except BaseException as error:
@@ -191,7 +215,12 @@ class Audit:
             raise
         finally:
             if self._folder.parent.exists():
-                self.write(mode, path, status, (time.perf_counter() - started) * 1000)
+                self.write(
+                    mode,
+                    path,
+                    status,
+                    (time.perf_counter() - started) * 1000,
+                )
 
     def write(self, mode: CallMode, path: str, status: str, ms: float, **more: str) -> None:
         """Append the line of a call that has ended; `more` says who it was and which turn, where
@@ -206,10 +235,20 @@ class Audit:
             **more,
         }
         logger.debug("call", extra=line)
+
         try:
-            append_line(self._folder / f"audit_{mode.lower()}.jsonl", line, 0o640)
+            append_line(
+                self._folder / f"audit_{mode.lower()}.jsonl",
+                line,
+                0o640,
+            )
         except OSError as error:  # a full or read-only disk must not cost the caller its answer
-            logger.warning("the audit line of %s %s could not be written: %s", mode, path, error)
+            logger.warning(
+                "the audit line of %s %s could not be written: %s",
+                mode,
+                path,
+                error,
+            )
 
 
 # Spans of turns and builds, sent to an OpenTelemetry collector where one is named. Nothing of
@@ -256,6 +295,7 @@ def send_to(endpoint: str) -> None:
     with _sending.lock:
         if _sending.provider is not None:
             return
+
         try:
             from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
             from opentelemetry.sdk.resources import SERVICE_NAME, OTELResourceDetector, Resource
@@ -266,9 +306,11 @@ def send_to(endpoint: str) -> None:
                 f"OTEL_EXPORTER_OTLP_ENDPOINT is {endpoint!r}, but {error.name} is not installed; "
                 "install hades-graphrag[otel], or unset it"
             ) from error
+
         resource = Resource({SERVICE_NAME: SERVICE}).merge(OTELResourceDetector().detect())
         exporter = OTLPSpanExporter(
-            endpoint=f"{endpoint.rstrip('/')}/v1/traces", timeout=_SEND_SECONDS
+            endpoint=f"{endpoint.rstrip('/')}/v1/traces",
+            timeout=_SEND_SECONDS,
         )
         provider = TracerProvider(resource=resource, shutdown_on_exit=False)
         provider.add_span_processor(BatchSpanProcessor(exporter))
@@ -280,6 +322,7 @@ def stop_sending() -> None:
     """Send what is left, wait for it a short while, and send nothing more."""
     with _sending.lock:
         provider, _sending.provider, _sending.tracer = _sending.provider, None, None
+
     if provider is not None:
         provider.force_flush(int(_SEND_SECONDS * 1000))
         provider.shutdown()
@@ -294,6 +337,7 @@ def span(name: str, **facts: Fact) -> Iterator[Mark]:
     if tracer is None:
         yield _NO_MARK
         return
+
     with tracer.start_as_current_span(name) as opened:
         mark = Mark(opened)
         mark.note(**facts)
@@ -323,6 +367,7 @@ def emitter(folder: Path, url: str | None) -> Emit:
                 written.replace(folder / FORMER)
         except OSError as error:
             logger.warning("a lineage event was not written: %s", error)
+
         if url is not None:
             _send(url, event)
 
@@ -333,6 +378,14 @@ def _send(url: str, event: Mapping[str, Any]) -> None:
     import httpx
 
     try:
-        httpx.post(url, json=event, timeout=_TIMEOUT_SECONDS).raise_for_status()
+        httpx.post(
+            url,
+            json=event,
+            timeout=_TIMEOUT_SECONDS,
+        ).raise_for_status()
     except httpx.HTTPError as error:
-        logger.warning("a lineage event was not sent to %s: %s", url, error)
+        logger.warning(
+            "a lineage event was not sent to %s: %s",
+            url,
+            error,
+        )

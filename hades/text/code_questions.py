@@ -32,6 +32,7 @@ def read_frames(text: str) -> Iterator[Frame]:
             yield match
         elif (match := _first_match(_INNERMOST_FIRST, line)) is not None:
             reverse.append(match)
+
     yield from reversed(reverse)
 
 
@@ -48,7 +49,12 @@ def is_trace_line(lines: Sequence[str], place: int) -> bool:
         return True
     if line[:1] in " \t" and _PYTHON.match(lines[place - 1] if place else ""):
         return True
-    near = lines[max(0, place - 12) : place] if _ERROR.match(line) else ()
+
+    if _ERROR.match(line):
+        near = lines[max(0, place - 12) : place]
+    else:
+        near = ()
+
     return any(map(_is_of_trace, near))
 
 
@@ -100,7 +106,12 @@ def _first_match(patterns: Iterable[re.Pattern[str]], line: str) -> Frame | None
     match = next(filter(None, (pattern.match(line) for pattern in patterns)), None)
     if match is None:
         return None
-    return Frame(match["path"].replace("\\", "/"), int(match["line"] or 0), match["function"] or "")
+
+    return Frame(
+        match["path"].replace("\\", "/"),
+        int(match["line"] or 0),
+        match["function"] or "",
+    )
 
 
 # What a question about code says beside its words: paths, dotted names, stack traces, code, error
@@ -154,20 +165,29 @@ def read_code_question(text: str) -> CodeQuestion:
         "command": [],
         "trace": [],
     }
+
     for kind, line in _sort_lines(lines):
         parts[kind].append(line)
+
     title = " ".join(parts["title"]).strip()
     prose, code, trace = ("\n".join(parts[kind]) for kind in ("prose", "code", "trace"))
     title_and_prose = f"{title}\n{prose}"
     without_commands = f"{title_and_prose}\n{code}\n{trace}"
     every_line = "\n".join([without_commands, *parts["command"]])
-    dotted = [
-        name
-        for name in _DOTTED.findall(_ANY_URL.sub(" ", every_line))
-        if not _NOT_DOTTED.search(name) and not name.isupper()
-    ]
-    errors = [match[0].strip().strip("*`") for match in _ERROR.finditer(without_commands)]
-    quotes = ["".join(filter(None, groups)).strip() for groups in _QUOTE.findall(title_and_prose)]
+
+    dotted = []
+    for name in _DOTTED.findall(_ANY_URL.sub(" ", every_line)):
+        if not _NOT_DOTTED.search(name) and not name.isupper():
+            dotted.append(name)
+
+    errors = []
+    for match in _ERROR.finditer(without_commands):
+        errors.append(match[0].strip().strip("*`"))
+
+    quotes = []
+    for groups in _QUOTE.findall(title_and_prose):
+        quotes.append("".join(filter(None, groups)).strip())
+
     return CodeQuestion(
         title=title,
         prose=prose,
@@ -241,7 +261,10 @@ _SOURCE_URL = re.compile(
 )
 _ANY_URL = re.compile(r"https?://[^\s)\]>]+")
 _DOTTED = re.compile(r"(?<![\w./\\-])[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+(?![\w/\\])")
-_NOT_DOTTED = re.compile(rf"(?:^(?:e\.g|i\.e|etc)\b)|\.(?:{_ENDINGS}|com|org|io|net)$", re.I)
+_NOT_DOTTED = re.compile(
+    rf"(?:^(?:e\.g|i\.e|etc)\b)|\.(?:{_ENDINGS}|com|org|io|net)$",
+    re.I,
+)
 _QUOTE = re.compile(
     r"\"([^\"\n]{8,300})\"|“([^”\n]{8,300})”|(?<![\w`])'([^'\n]{8,300})'(?!\w)"
     r"|\*\*([^*\n]{12,300})\*\*"
@@ -254,28 +277,37 @@ _IDENTIFIER_SHAPE = re.compile(
 
 def _drop_comments(text: str) -> str:
     """The text without `<!-- ... -->`; a comment that never ends stays."""
-    pieces, place = [], 0
+    pieces = []
+    place = 0
+
     while (start := text.find("<!--", place)) >= 0 and (end := text.find("-->", start)) >= 0:
         pieces.append(text[place:start])
         place = end + 3
+
     return "".join((*pieces, text[place:]))
 
 
 def _sort_lines(lines: list[str]) -> Iterator[tuple[str, str]]:
     """Each line with the part that it belongs to."""
-    fence, is_form, has_title = "", False, False
+    fence = ""
+    is_form = False
+    has_title = False
+
     for place, line in enumerate(lines):
         mark = _FENCE.match(line)
         if mark is not None and line.count("```") < 2:
             fence = "" if fence else (mark.group(1).lower() or "any")
             continue
+
         if not has_title and line.strip() and not fence:
             has_title = True
             yield "title", line.lstrip("# ")
             continue
+
         if fence:
             yield ("form" if is_form else _kind_in_block(lines, place, fence)), line
             continue
+
         heading = _HEADING.match(line)
         if heading is not None:
             words = next(filter(None, heading.groups()), "")
@@ -283,19 +315,31 @@ def _sort_lines(lines: list[str]) -> Iterator[tuple[str, str]]:
             if is_form or heading.group("plain") is None:
                 yield ("form" if is_form or _PLAIN_HEADING.match(words) else "prose"), line
                 continue
+
         yield _kind_outside(lines, place, is_form), line
 
 
-def _kind_in_block(lines: list[str], place: int, fence: str) -> str:
+def _kind_in_block(
+    lines: list[str],
+    place: int,
+    fence: str,
+) -> str:
     line = lines[place]
     if is_trace_line(lines, place):
         return "trace"
     if _PROMPT.match(line) or ((fence in _SHELL or fence == "any") and _COMMAND.match(line)):
         return "command"
-    return "form" if _is_form_line(line) and fence != "python" else "code"
+    if _is_form_line(line) and fence != "python":
+        return "form"
+
+    return "code"
 
 
-def _kind_outside(lines: list[str], place: int, is_form: bool) -> str:
+def _kind_outside(
+    lines: list[str],
+    place: int,
+    is_form: bool,
+) -> str:
     line = lines[place]
     if is_trace_line(lines, place):
         return "trace"
@@ -303,21 +347,28 @@ def _kind_outside(lines: list[str], place: int, is_form: bool) -> str:
         return "form"
     if _PROMPT.match(line):
         return "command"
+
     if line.lstrip().startswith(">>>") or (
         line.startswith(("    ", "\t")) and place and not lines[place - 1].strip()[-1:].isalnum()
     ):
         return "code"
+
     return "prose"
 
 
 def _is_form_line(line: str) -> bool:
-    plain = " ".join(line.split()) if len(line) < _LONGEST_FORM_LINE else ""
+    if len(line) < _LONGEST_FORM_LINE:
+        plain = " ".join(line.split())
+    else:
+        plain = ""
+
     return bool(_CHECK_BOX.match(plain) or _VERSION_LINE.match(plain))
 
 
 def _read_paths(text: str) -> Iterator[str]:
     for match in _SOURCE_URL.finditer(text):
         yield match.group(1).strip("/")
+
     for match in _PATH.finditer(_ANY_URL.sub(" ", text)):
         yield match.group(0).replace("\\", "/").removeprefix("./")
 

@@ -18,7 +18,11 @@ def parse_moment(text: str) -> datetime | None:
         moment = datetime.fromisoformat(text.strip())
     except ValueError:
         return None
-    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+
+    if moment.tzinfo is not None:
+        return moment
+
+    return moment.replace(tzinfo=UTC)
 
 
 def as_moment(moment_or_text: str | date | None, name: str) -> datetime | None:
@@ -28,14 +32,18 @@ def as_moment(moment_or_text: str | date | None, name: str) -> datetime | None:
     """
     if moment_or_text is None:
         return None
-    written = (
-        moment_or_text.isoformat() if isinstance(moment_or_text, date) else str(moment_or_text)
-    )
+
+    if isinstance(moment_or_text, date):
+        written = moment_or_text.isoformat()
+    else:
+        written = str(moment_or_text)
+
     moment = parse_moment(written)
     if moment is None:
         raise ValueError(
             f"{name} is {moment_or_text!r}; give a time such as 2026-01-31 or 2026-01-31T12:00:00Z"
         )
+
     return moment
 
 
@@ -66,21 +74,33 @@ def words_of_time(text: str, told_at: datetime | None = None) -> Iterator[Word]:
     if not text.isascii():
         pairs = ((letter, letter.lower()) for letter in text)
         lowered = "".join(low if len(low) == 1 else letter for letter, low in pairs)
+
     for match in _expressions(told_at is not None).finditer(lowered):
         name = match.lastgroup
         assert name is not None
         if name == "bare" and not text[match.start()].isupper():
             continue  # the verbs may and march
+
         try:
             if name not in _NEEDS_TELLING:
                 bounds: Bounds | None = _read(name, match)
             else:
-                bounds = _read_relative(name, match, told_at) if told_at else None
+                if told_at:
+                    bounds = _read_relative(name, match, told_at)
+                else:
+                    bounds = None
         except (ValueError, OverflowError):  # 31 June; before the first year
             continue
+
         if bounds is not None or name == "bare":
             month = _month(match.group()) if name == "bare" else 0
-            yield Word(match.start(), match.end(), bounds, month, is_range=name == "short")
+            yield Word(
+                match.start(),
+                match.end(),
+                bounds,
+                month,
+                is_range=name == "short",
+            )
 
 
 def month_of(year: int, month: int) -> Bounds:
@@ -90,7 +110,13 @@ def month_of(year: int, month: int) -> Bounds:
 
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
-_SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
+_SEASONS = {
+    "spring": 3,
+    "summer": 6,
+    "autumn": 9,
+    "fall": 9,
+    "winter": 12,
+}
 _COUNTS = {
     "a": 1,
     "an": 1,
@@ -185,8 +211,12 @@ def _expressions(has_moment: bool) -> re.Pattern[str]:
     """
     kinds = []
     for begins, forms in ({**_RELATIVE, **_FORMS} if has_moment else _FORMS).items():
-        named_forms = [f"(?P<{name}>{form})" for name, form in forms.items()]
+        named_forms = []
+        for name, form in forms.items():
+            named_forms.append(f"(?P<{name}>{form})")
+
         kinds.append(f"{begins}(?:{'|'.join(named_forms)})")
+
     return re.compile(rf"(?<!\w)(?:{'|'.join(kinds)})")
 
 
@@ -207,7 +237,11 @@ def _years(first: int, last: int) -> Bounds:
 
 
 def _numbers(match: re.Match[str]) -> list[int]:
-    return [int(digits) for digits in _DIGITS.findall(match.group())]
+    numbers = []
+    for digits in _DIGITS.findall(match.group()):
+        numbers.append(int(digits))
+
+    return numbers
 
 
 def _words_of(match: re.Match[str]) -> list[str]:
@@ -228,7 +262,8 @@ def _part(spoken: list[str], units: int) -> tuple[int, int]:
 
 def _read(name: str, match: re.Match[str]) -> Bounds:
     """What a form says by itself."""
-    numbers, spoken_words = _numbers(match), _words_of(match)
+    numbers = _numbers(match)
+    spoken_words = _words_of(match)
     year = numbers[0]
     match name:
         case "iso":
@@ -256,23 +291,46 @@ def _read(name: str, match: re.Match[str]) -> Bounds:
             last = year - year % 100 + numbers[1]
             if last > year:
                 return _years(year, last)
-            return month_of(year, numbers[1]) if 1 <= numbers[1] <= 12 else _years(year, year)
+            if 1 <= numbers[1] <= 12:
+                return month_of(year, numbers[1])
+
+            return _years(year, year)
     return _years(year, year)
 
 
-def _read_relative(name: str, match: re.Match[str], told_at: datetime) -> Bounds:
+def _read_relative(
+    name: str,
+    match: re.Match[str],
+    told_at: datetime,
+) -> Bounds:
     """What a relative form means, given the moment of the telling."""
     spoken_words = _words_of(match)
     match name:
         case "near":
-            away = {"yesterday": -1, "last": -1, "tomorrow": 1}.get(spoken_words[0], 0)
+            away = {
+                "yesterday": -1,
+                "last": -1,
+                "tomorrow": 1,
+            }.get(spoken_words[0], 0)
             return _one_day(_midnight(told_at) + timedelta(days=away))
         case "ago":
             digits = _numbers(match)
-            count = digits[0] if digits else max(_COUNTS.get(word, 0) for word in spoken_words)
-            return _read_ago(count, spoken_words[-2].rstrip("s"), told_at)
+            if digits:
+                count = digits[0]
+            else:
+                count = max(_COUNTS.get(word, 0) for word in spoken_words)
+
+            return _read_ago(
+                count,
+                spoken_words[-2].rstrip("s"),
+                told_at,
+            )
         case "named":
-            return _read_named(spoken_words[0], spoken_words[1], told_at)
+            return _read_named(
+                spoken_words[0],
+                spoken_words[1],
+                told_at,
+            )
     month = _month(match.group())  # the one nearest before the telling, its own included
     return month_of(told_at.year - (month > told_at.month), month)
 
@@ -285,6 +343,7 @@ def _read_ago(count: int, unit: str, told_at: datetime) -> Bounds:
         return _years(told_at.year - count, told_at.year - count)
     if unit == "month":
         return _months_from(told_at, -count)
+
     middle = _midnight(told_at) - timedelta(days=count * (7 if unit == "week" else 1))
     about = timedelta(days=3 if unit == "week" else 0)
     return middle - about, middle + about + timedelta(days=1)
@@ -294,18 +353,29 @@ def _read_named(side: str, name: str, told_at: datetime) -> Bounds:
     step = {"this": 0, "next": 1}.get(side, -1)
     today = _midnight(told_at)
     monday = today - timedelta(days=today.weekday())
+
     if name == "year":
         return _years(told_at.year + step, told_at.year + step)
     if name == "month":
         return _months_from(told_at, step)
+
     if name in ("week", "weekend"):
         start = monday + timedelta(days=7 * step + (5 if name == "weekend" else 0))
         return start, start + timedelta(days=2 if name == "weekend" else 7)
+
     if name[:3] in _WEEKDAYS and name.endswith("day"):
         return _weekday(today, _WEEKDAYS.index(name[:3]), step)
+
     month = _MONTHS.index(name[:3]) + 1
-    is_later = (month > told_at.month) if step < 0 else (month >= told_at.month)
-    return month_of(told_at.year + (step if step and is_later == (step < 0) else 0), month)
+    if step < 0:
+        is_later = month > told_at.month
+    else:
+        is_later = month >= told_at.month
+
+    return month_of(
+        told_at.year + (step if step and is_later == (step < 0) else 0),
+        month,
+    )
 
 
 def _weekday(today: datetime, day: int, step: int) -> Bounds:
@@ -315,6 +385,7 @@ def _weekday(today: datetime, day: int, step: int) -> Bounds:
         days = days % 7 - 7
     elif step > 0:
         days = days % 7 or 7
+
     return _one_day(today + timedelta(days=days))
 
 
@@ -324,7 +395,12 @@ def _months_from(moment: datetime, months: int) -> Bounds:
 
 
 def _midnight(moment: datetime) -> datetime:
-    return moment.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    return moment.astimezone(UTC).replace(
+        hour=0,
+        minute=0,
+        second=0,
+        microsecond=0,
+    )
 
 
 # Times as people write them, read into half-open intervals: "from 1811 to 1827", "in May 2023",
@@ -358,11 +434,21 @@ def times_in(text: str, told_at: datetime | None = None) -> list[DateMention]:
     """Every time that a text states, in order."""
     mentions: list[DateMention] = []
     opening: Word | None = None  # an expression that may begin a range
+
     for word in words_of_time(text, told_at):
-        stretch = _range_mention(text, opening, word) if opening else None
-        alone = _single_mention(text, opening) if opening and not stretch else None
+        if opening:
+            stretch = _range_mention(text, opening, word)
+        else:
+            stretch = None
+
+        if opening and not stretch:
+            alone = _single_mention(text, opening)
+        else:
+            alone = None
+
         mentions += filter(None, (stretch, alone))
         opening = None if stretch else word
+
     last = _single_mention(text, opening) if opening else None
     return [*mentions, last] if last else mentions
 
@@ -374,8 +460,16 @@ def time_asked(question: str, asked_at: datetime | None = None) -> Interval | No
     thing is meant.
     """
     mentions = times_in(question, asked_at)
-    scopes = [mention for mention in mentions if mention.is_scope]
-    return (scopes or mentions)[-1].interval if mentions else None
+
+    scopes = []
+    for mention in mentions:
+        if mention.is_scope:
+            scopes.append(mention)
+
+    if mentions:
+        return (scopes or mentions)[-1].interval
+
+    return None
 
 
 def end_years(interval: Interval) -> tuple[int | None, int | None]:
@@ -390,6 +484,7 @@ def years_of(interval: Interval, most: int = 40) -> list[int]:
     first, last = end_years(interval)
     if first is None or last is None or last - first >= most:
         return [year for year in (first, last) if year is not None]
+
     return list(range(first, last + 1))
 
 
@@ -402,10 +497,20 @@ def closeness(asked_for: Interval, stated: Interval) -> float:
     """
     if not overlap(asked_for, stated):
         return 0.0
-    starts = [start for start, _ in (asked_for, stated) if start is not None]
-    ends = [end for _, end in (asked_for, stated) if end is not None]
+
+    starts = []
+    for start, _ in (asked_for, stated):
+        if start is not None:
+            starts.append(start)
+
+    ends = []
+    for _, end in (asked_for, stated):
+        if end is not None:
+            ends.append(end)
+
     if not starts or not ends or min(starts) >= max(ends):
         return 1.0
+
     return max(0.0, (min(ends) - max(starts)) / (max(ends) - min(starts)))
 
 
@@ -415,7 +520,8 @@ _JOINED = re.compile(
 )
 _BETWEEN = re.compile(r"\bbetween\s+(?:the\s+)?(?:years?\s+)?$", re.IGNORECASE)
 _STILL = re.compile(
-    r"\s*(?:to|until|till|through|[-–—])\s*(?:the\s+)?(?:present|now|today|date)\b", re.IGNORECASE
+    r"\s*(?:to|until|till|through|[-–—])\s*(?:the\s+)?(?:present|now|today|date)\b",
+    re.IGNORECASE,
 )
 _ONWARDS = re.compile(r"\s+(?:on|onwards?|forward)\b", re.IGNORECASE)
 _BEFORE = re.compile(
@@ -426,7 +532,11 @@ _BEFORE = re.compile(
 _LOOK_BACK = 40  # characters before an expression in which its preposition stands
 
 
-def _range_mention(text: str, first: Word, second: Word) -> DateMention | None:
+def _range_mention(
+    text: str,
+    first: Word,
+    second: Word,
+) -> DateMention | None:
     """Two expressions that are the ends of one stretch; a month without a year takes that of the
     other end.
     """
@@ -435,6 +545,7 @@ def _range_mention(text: str, first: Word, second: Word) -> DateMention | None:
         return None
     if joint[1] and not _BETWEEN.search(text[max(0, first.at - _LOOK_BACK) : first.at]):
         return None
+
     end = second.bounds[1]
     if first.month and not second.month:
         last = end - timedelta(microseconds=1)
@@ -443,18 +554,40 @@ def _range_mention(text: str, first: Word, second: Word) -> DateMention | None:
         start = first.bounds[0]
     else:
         return None
-    return DateMention(first.at, second.to, start, end, is_scope=True) if start < end else None
+
+    if start < end:
+        return DateMention(
+            first.at,
+            second.to,
+            start,
+            end,
+            is_scope=True,
+        )
+
+    return None
 
 
 def _single_mention(text: str, word: Word) -> DateMention | None:
     """One expression, with what its preposition makes of it."""
     if word.bounds is None:
         return None
+
     start, end = word.bounds
     if still := _STILL.match(text, word.to):
-        return DateMention(word.at, still.end(), start, None, is_scope=True)
+        return DateMention(
+            word.at,
+            still.end(),
+            start,
+            None,
+            is_scope=True,
+        )
+
     preposition_match = _BEFORE.search(text[max(0, word.at - _LOOK_BACK) : word.at])
-    preposition = preposition_match[1].lower().split()[0] if preposition_match else ""
+    if preposition_match:
+        preposition = preposition_match[1].lower().split()[0]
+    else:
+        preposition = ""
+
     sides: Interval = start, end
     if preposition in ("before", "prior"):
         sides = None, start
@@ -464,4 +597,10 @@ def _single_mention(text: str, word: Word) -> DateMention | None:
         sides = end, None
     elif preposition == "since" or (preposition == "from" and _ONWARDS.match(text, word.to)):
         sides = start, None
-    return DateMention(word.at, word.to, *sides, is_scope=word.is_range or None in sides)
+
+    return DateMention(
+        word.at,
+        word.to,
+        *sides,
+        is_scope=word.is_range or None in sides,
+    )

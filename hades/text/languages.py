@@ -63,12 +63,15 @@ def detect_language(text: str) -> str:
     sample = unicodedata.normalize("NFC", text[:_SAMPLE]).lower()
     if not sample.isascii() and (script := _script(sample)):
         return script
+
     used = frozenset([*_WORD.findall(sample), *_MARKED.findall(sample)])
     hits = {language: len(used & words) for language, words in _LATIN.items()}
     best = max(hits, key=lambda language: hits[language])
-    return (
-        best if hits[best] >= _LEAST_HITS and hits[best] > len(used & FUNCTION_WORDS) else ENGLISH
-    )
+
+    if hits[best] >= _LEAST_HITS and hits[best] > len(used & FUNCTION_WORDS):
+        return best
+
+    return ENGLISH
 
 
 def language_words(text: str, language: str) -> list[str]:
@@ -77,8 +80,13 @@ def language_words(text: str, language: str) -> list[str]:
     """
     if language == ENGLISH and (text.isascii() or not _UNSPACED_RUN.search(text)):
         return []
+
     common = COMMON_WORDS.get(language, frozenset())
-    stemmer = stemmer_named(_STEMMERS[language]) if language in _STEMMERS else None
+    if language in _STEMMERS:
+        stemmer = stemmer_named(_STEMMERS[language])
+    else:
+        stemmer = None
+
     text_words = split_unspaced(_WORD.findall(unicodedata.normalize("NFC", text).lower()))
     return [
         word if stemmer is None else stemmer.stemWord(word)
@@ -96,13 +104,15 @@ def split_unspaced(words: Iterable[str]) -> list[str]:
         if not _UNSPACED_RUN.search(word):
             units.append(word)
             continue
+
         for part in _PARTS.findall(word):
-            pairs = (
-                [part[place : place + 2] for place in range(len(part) - 1)]
-                if _UNSPACED_RUN.match(part)
-                else []
-            )
+            if _UNSPACED_RUN.match(part):
+                pairs = [part[place : place + 2] for place in range(len(part) - 1)]
+            else:
+                pairs = []
+
             units += pairs or [part]
+
     return units
 
 
@@ -116,8 +126,10 @@ def _script(sample: str) -> str:
         if best in _UNSPACED_LANGUAGES
         else 2 * sum(map(str.isalpha, sample)) / 3
     )
+
     if counts[best] <= other_count:
         return ""
+
     return "ja" if best == "zh" and counts["ja"] * 10 > counts["zh"] else best
 
 

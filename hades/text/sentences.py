@@ -54,7 +54,9 @@ def sentences(text: str) -> list[Span]:
 
 def each_sentence(text: str) -> Iterator[Span]:
     """The spans of `sentences` one at a time, for callers that need the first ones only."""
-    start, written = 0, len(text.rstrip())
+    start = 0
+    written = len(text.rstrip())
+
     for match in _END.finditer(text):
         if (
             text[match.start()] == "."
@@ -62,8 +64,10 @@ def each_sentence(text: str) -> Iterator[Span]:
             and _is_abbreviation(text, start, match.start())
         ):
             continue
+
         yield from _trim(text, start, match.end())
         start = match.end()
+
     yield from _trim(text, start, written)
 
 
@@ -114,8 +118,10 @@ def fragments(tokens: Tokens, starts: Flags) -> Flags:
     joined = join_to_last(tokens, starts)
     capital = tokens.written(CAPITAL) & ~tokens.among(FUNCTION_WORDS)
     piece = np.zeros(len(tokens), np.bool_)
+
     if len(tokens) < 2:
         return piece
+
     continued = capital[1:] & joined[1:]
     piece[:-1] |= continued
     bridged = joined[1:-1] & tokens.among(CONNECTORS)[1:-1] & continued[1:]
@@ -168,8 +174,13 @@ def code_spans(text: str) -> list[Span]:
     for match in _INLINE_CODE.finditer(text):
         if not _is_spoken(match[2]):
             call = _CALL.match(match[2])
-            start = match.start(2) + call.end() if call else match.start()
+            if call:
+                start = match.start(2) + call.end()
+            else:
+                start = match.start()
+
             spans.append((start, match.end()))
+
     return spans
 
 
@@ -190,47 +201,73 @@ def _code_lines(text: str) -> Iterator[Span]:
     lines = text.splitlines(keepends=True)
     fences = list(filter(None, map(_FENCE.match, lines)))
     in_fence = len(fences) % 2 == 1 and not fences[0][2]  # the text begins inside a block
-    begin, prose_indent, is_literal, after_blank, block_indent = 0, 0, False, True, -1
+    begin = 0
+    prose_indent = 0
+    is_literal = False
+    after_blank = True
+    block_indent = -1
+
     for place, line in enumerate(lines):
-        end, content = begin + len(line), line.strip()
+        end = begin + len(line)
+        content = line.strip()
         indent = len(line.expandtabs(4)) - len(line.expandtabs(4).lstrip())
+
         if _FENCE.match(line):
-            in_fence, block_indent = not in_fence, -1
+            in_fence = not in_fence
+            block_indent = -1
             yield begin, end
         elif in_fence:
             yield begin, end
         elif content:
             if block_indent >= 0 and indent < block_indent:
                 block_indent = -1
+
             if block_indent < 0 and after_blank:
-                is_code = _is_code(lines[place:], indent - prose_indent, is_literal)
+                is_code = _is_code(
+                    lines[place:],
+                    indent - prose_indent,
+                    is_literal,
+                )
                 block_indent = indent if is_code else -1
+
             if block_indent >= 0 or _NO_LINE.match(line):
                 yield begin, end
             else:
                 directive = _DIRECTIVE.match(line)
                 if directive:
                     yield begin, begin + directive.end()
+
                 begins_code = directive and _CODE_DIRECTIVES.fullmatch(directive[1] or "code")
-                is_literal = bool(begins_code) if directive else content.endswith("::")
+                if directive:
+                    is_literal = bool(begins_code)
+                else:
+                    is_literal = content.endswith("::")
+
                 prose_indent = indent
                 if _ITEM.match(line):
                     prose_indent += 2
                 elif directive and not is_literal:
                     prose_indent += 4
+
         after_blank = not content
         begin = end
 
 
-def _is_code(lines: Sequence[str], indent: int, is_literal: bool) -> bool:
+def _is_code(
+    lines: Sequence[str],
+    indent: int,
+    is_literal: bool,
+) -> bool:
     """Whether the lines up to the next blank one are code; `indent` is how far they stand to the
     right of the prose.
     """
     if is_literal and indent > 0:
         return True
+
     block = list(takewhile(str.strip, lines))
     if indent >= 4 and CODE_SIGN.search("".join(block)):
         return True
+
     return 2 * sum(_CODE_LINE.match(line) is not None for line in block) > len(block)
 
 
@@ -245,6 +282,7 @@ def documentation_sentences(code: str) -> list[Span]:
     docstring = _DOCSTRING.search(code)
     if docstring is None:
         return []
+
     start, end = docstring.span(docstring.lastindex or 0)
     body = code[start:end].rstrip()
     offset = start + len(body) - len(body.lstrip())
@@ -289,6 +327,7 @@ def sentences_of(text: str) -> list[str]:
     stripped: list[str] = []
     for line in text.splitlines():
         stripped += [line[start:end] for start, end in sentences(line)]
+
     return stripped
 
 
@@ -296,5 +335,9 @@ def day(moment: datetime | None) -> str:
     """A moment as people write it: the day, with the time where it is not midnight."""
     if moment is None:
         return "always"
+
     is_midnight = (moment.hour, moment.minute, moment.second) == (0, 0, 0)
-    return f"{moment:%Y-%m-%d}" if is_midnight else f"{moment:%Y-%m-%d %H:%M}"
+    if is_midnight:
+        return f"{moment:%Y-%m-%d}"
+
+    return f"{moment:%Y-%m-%d %H:%M}"

@@ -20,7 +20,11 @@ def _words(name: str) -> frozenset[str]:
 
 
 def _cues(name: str) -> dict[NameType, frozenset[str]]:
-    return {NameType[kind]: word_set(words) for kind, words in _LISTS[name].items()}
+    cues = {}
+    for kind, words in _LISTS[name].items():
+        cues[NameType[kind]] = word_set(words)
+
+    return cues
 
 
 FUNCTION_WORDS = _words("function_words")

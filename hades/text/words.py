@@ -24,11 +24,17 @@ Bits = NDArray[np.uint8]
 Gaps = NDArray[np.uint16]
 
 
-def strongest(first_ends: Longs, right: Longs, worth: Floats, most: int) -> Flags:
+def strongest(
+    first_ends: Longs,
+    right: Longs,
+    worth: Floats,
+    most: int,
+) -> Flags:
     """Which pairs are among the `most` strongest of both their ends; ties go to the smaller
     partner.
     """
-    end, partner = np.concatenate([first_ends, right]), np.concatenate([right, first_ends])
+    end = np.concatenate([first_ends, right])
+    partner = np.concatenate([right, first_ends])
     order = np.lexsort((partner, -np.concatenate([worth, worth]), end))
     rank = np.empty(len(end), np.int64)
     rank[order] = np.arange(len(end)) - np.searchsorted(end[order], end[order])
@@ -69,7 +75,9 @@ for _bit, _signs in _GAPS.items():
 
 def fold_letters(text: str) -> str:
     """Lower case without diacritics, letter by letter, as words are compared."""
-    return text.lower() if text.isascii() else text.translate(_FOLDING)
+    if text.isascii():
+        return text.lower()
+    return text.translate(_FOLDING)
 
 
 class _Folding(dict[int, str]):
@@ -128,7 +136,11 @@ class Tokens:
         """Which rows hold a word that satisfies the test, given in its folded form; asked once a
         distinct word.
         """
-        answers = np.fromiter(map(holds, self.folded), np.bool_, count=len(self.folded))
+        answers = np.fromiter(
+            map(holds, self.folded),
+            np.bool_,
+            count=len(self.folded),
+        )
         return answers[self.word]
 
     def count_words(self, chosen: Flags) -> Longs:
@@ -151,8 +163,10 @@ class Tokens:
         """
         rows = np.flatnonzero(is_kept)
         gap = self.gap[rows]
+
         if len(rows):
             gap = np.bitwise_or.reduceat(self.gap, np.append(0, rows[:-1] + 1))
+
         gap[np.diff(rows, prepend=-1) > 1] |= COMMA
         return replace(
             self,
@@ -168,17 +182,31 @@ class Tokens:
 def tokenize(texts: Sequence[str]) -> Tokens:
     """The words of every text; the same text always gives the same rows."""
     numbers: dict[str, int] = {}  # of words as they are written
-    owner, starts, ends, words = array("i"), array("i"), array("i"), array("i")
-    shapes, gaps = array("B"), array("H")
+    owner = array("i")
+    starts = array("i")
+    ends = array("i")
+    words = array("i")
+    shapes = array("B")
+    gaps = array("H")
+
     for index, text in enumerate(texts):
-        end, is_code = -1, False
+        end = -1
+        is_code = False
         for match in _TOKEN.finditer(text):
-            word, start = match.group(), match.start()
+            word = match.group()
+            start = match.start()
             shape = _shape(word)
-            was_code, is_code = is_code, word[0] == "-" or "_" in word[1:]
-            gap = STOP if end < 0 else _gap(text[end : min(start, end + _WIDEST_GAP + 1)], shape)
+            was_code = is_code
+            is_code = word[0] == "-" or "_" in word[1:]
+
+            if end < 0:
+                gap = STOP
+            else:
+                gap = _gap(text[end : min(start, end + _WIDEST_GAP + 1)], shape)
+
             if is_code or was_code:  # code is no part of the name beside it
                 gap |= COMMA
+
             end = match.end()
             owner.append(index)
             starts.append(start)
@@ -186,6 +214,7 @@ def tokenize(texts: Sequence[str]) -> Tokens:
             words.append(numbers.setdefault(word, len(numbers)))
             shapes.append(shape)
             gaps.append(gap)
+
     folded = [fold_letters(word) for word in numbers]
     digests = b"".join(
         blake2b(word.encode("utf-8", "replace"), digest_size=8).digest() for word in folded
@@ -204,18 +233,25 @@ def tokenize(texts: Sequence[str]) -> Tokens:
     )
 
 
-def span_hashes(tokens: Tokens, first: Longs, last: Longs) -> Hashes:
+def span_hashes(
+    tokens: Tokens,
+    first: Longs,
+    last: Longs,
+) -> Hashes:
     """One hash for each run of words [first, last); equal runs of folded words have equal
     hashes.
     """
-    hashes, sums = tokens.vocabulary, np.zeros(len(first), np.uint64)
+    hashes = tokens.vocabulary
+    sums = np.zeros(len(first), np.uint64)
     width = int((last - first).max(initial=0))
     power = 1
+
     for step in range(width):
         rows = first + step
         inside = rows < last
         sums[inside] += hashes[tokens.word[rows[inside]]] * np.uint64(power)
         power = power * WORD_BASE & 0xFFFFFFFFFFFFFFFF
+
     return sums ^ (sums >> np.uint64(31))
 
 
@@ -246,8 +282,10 @@ def _gap(between: str, shape: int) -> int:
     bits = STOP if len(between) > _WIDEST_GAP else 0
     for sign in between[:_WIDEST_GAP]:
         bits |= _GAP_BITS.get(sign, STOP)
+
     if not bits & NEWLINE:
         return bits
+
     # A wrapped line goes on in lower case; anything else on a new line is a new sentence.
     return STOP if shape & CAPITAL else (bits ^ NEWLINE) | SPACE
 
@@ -273,6 +311,7 @@ def fold(text: str) -> str:
     """Lower case without accents."""
     if text.isascii():
         return text.lower()
+
     plain = unicodedata.normalize("NFKD", text.lower())
     return "".join(letter for letter in plain if not unicodedata.combining(letter))
 
@@ -315,6 +354,7 @@ class Vocabulary(dict[str, int]):
         number = self.terms.setdefault(stem_word(word), len(self.terms))
         if len(self) >= _CACHED_WORDS:
             self.clear()
+
         self[word] = number
         return number
 
@@ -341,6 +381,7 @@ def identifier_words(text: str) -> list[str]:
     """
     if not _COMPOUND.search(text):
         return []
+
     seen_names: set[str] = set()
     found_words: list[str] = []
     for name in _NAME.findall(text):
@@ -348,7 +389,9 @@ def identifier_words(text: str) -> list[str]:
         if name not in seen_names:
             seen_names.add(name)
             found_words += joined
+
         found_words += parts
+
     return found_words
 
 
@@ -360,11 +403,13 @@ def split_identifier(name: str) -> list[str]:
     """
     if not _COMPOUND.search(name):
         return []
+
     parts = _PART.findall(name)
     if len(parts) < 2 or (
         len(parts) == 2 and len(parts[0]) <= 2 and parts[0].istitle() and parts[1].istitle()
     ):
         return []
+
     return [part.lower() for part in parts if len(part) >= _SHORTEST]
 
 
@@ -381,15 +426,19 @@ def _words_of_name(name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """
     if len(name) > _MAX_NAME:
         return (), ()
+
     components = name.split(".")
     parts = tuple(chain.from_iterable(map(split_identifier, components)))
     if len(components) == 1:
         return (), parts
+
     names = []
     for component in components:
         name = component.strip("_").lower()
         if component not in _RECEIVERS and len(name) >= _SHORTEST:
             names.append(name)
+
     if len(names) > 1:
         names.insert(0, "_".join(names))
+
     return tuple(names), parts

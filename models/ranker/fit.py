@@ -33,7 +33,12 @@ class States(nn.Module):
     so.
     """
 
-    def __init__(self, n_features: int, dimension: int, rules: StateRules) -> None:
+    def __init__(
+        self,
+        n_features: int,
+        dimension: int,
+        rules: StateRules,
+    ) -> None:
         super().__init__()
         self.first = SAGEConv(n_features, rules.hidden)
         self.second = SAGEConv(rules.hidden, rules.state)
@@ -50,9 +55,15 @@ class States(nn.Module):
         hidden = self.dropout(functional.relu(self.first(features, adjacency)))
         return functional.normalize(self.second(hidden, adjacency), dim=1)
 
-    def link_loss(self, states: Tensor, edges: Tensor, drawn: Tensor) -> Tensor:
+    def link_loss(
+        self,
+        states: Tensor,
+        edges: Tensor,
+        drawn: Tensor,
+    ) -> Tensor:
         """The ends of edges (2, e) lie nearer to each other than to nodes (e,) drawn at random."""
-        tails, right = states[edges[0]], states[edges[1]]
+        tails = states[edges[0]]
+        right = states[edges[1]]
         near = self.link_scale * (tails * right).sum(dim=1) + self.link_bias
         far = self.link_scale * (tails * states[drawn]).sum(dim=1) + self.link_bias
         return functional.softplus(-near).mean() + functional.softplus(far).mean()
@@ -68,8 +79,12 @@ class States(nn.Module):
         """What was wanted lies nearer to the question than the other candidates."""
         questions = functional.normalize(self.tower(vectors), dim=1)
         scores = self.asked_scale * torch.einsum("qs,qns->qn", questions, states[nodes])
-        logs = torch.log_softmax(scores.masked_fill(~is_candidate, -1e9), dim=-1).masked_fill(
-            ~is_candidate, 0.0
+        logs = torch.log_softmax(
+            scores.masked_fill(~is_candidate, -1e9),
+            dim=-1,
+        ).masked_fill(
+            ~is_candidate,
+            0.0,
         )
         return (-(logs * is_wanted).sum(-1) / is_wanted.sum(-1).clamp(min=1.0)).mean()
 
@@ -80,13 +95,17 @@ class States(nn.Module):
             arrays[f"{name}.own"] = layer.lin_r.weight.T
             arrays[f"{name}.neighbours"] = layer.lin_l.weight.T
             arrays[f"{name}.bias"] = layer.lin_l.bias
+
         return {
             name: array.detach().cpu().contiguous().numpy().copy() for name, array in arrays.items()
         }
 
 
 def fit_states(
-    graph: Graph, choices: Sequence[AskedNodes], rules: StateRules, progress: Progress = _silent
+    graph: Graph,
+    choices: Sequence[AskedNodes],
+    rules: StateRules,
+    progress: Progress = _silent,
 ) -> tuple[dict[str, Singles], list[tuple[float, float]]]:
     """The arrays of the network and of the tower; every epoch is one pass over the whole graph.
 
@@ -94,7 +113,11 @@ def fit_states(
 
     Of a graph above `full_batch` nodes only what lies within two hops of the candidates is seen.
     """
-    warnings.filterwarnings("ignore", message="Sparse", category=UserWarning)
+    warnings.filterwarnings(
+        "ignore",
+        message="Sparse",
+        category=UserWarning,
+    )
     has_gpu = rules.device != "cpu" and torch.cuda.is_available()
     device = torch.device("cuda" if has_gpu else "cpu")
     torch.manual_seed(rules.seed)
@@ -102,17 +125,27 @@ def fit_states(
     edges = torch.from_numpy(np.stack([graph.targets.astype(np.int64), target]))
     features = torch.from_numpy(graph.features)
     padded = _pad(choices) if choices else {}
+
     if padded and len(graph) > rules.full_batch:
         candidates = padded["nodes"].unique()  # type: ignore[no-untyped-call]
         near_nodes, edges, _, _ = k_hop_subgraph(
-            candidates, HOPS, edges, relabel_nodes=True, num_nodes=len(graph)
+            candidates,
+            HOPS,
+            edges,
+            relabel_nodes=True,
+            num_nodes=len(graph),
         )
         features, padded["nodes"] = (
             features[near_nodes],
             torch.searchsorted(near_nodes, padded["nodes"]),
         )
+
     split = RandomLinkSplit(
-        HELD_EDGES, 0.0, is_undirected=True, add_negative_train_samples=False, neg_sampling_ratio=0
+        HELD_EDGES,
+        0.0,
+        is_undirected=True,
+        add_negative_train_samples=False,
+        neg_sampling_ratio=0,
     )
     fitted, held_out, _ = split(Data(x=features, edge_index=edges))
     size = (len(features), len(features))
@@ -123,40 +156,62 @@ def fit_states(
     held_other = torch.randint(len(features), (held_edges.shape[1],)).to(device)
     padded = {name: tensor.to(device) for name, tensor in padded.items()}
 
-    network = States(features.shape[1], padded["vectors"].shape[1] if padded else 1, rules).to(
-        device
+    network = States(
+        features.shape[1],
+        padded["vectors"].shape[1] if padded else 1,
+        rules,
+    ).to(device)
+    learner = torch.optim.AdamW(
+        network.parameters(),
+        lr=rules.rate,
+        weight_decay=rules.decay,
     )
-    learner = torch.optim.AdamW(network.parameters(), lr=rules.rate, weight_decay=rules.decay)
-    best, arrays, waited = np.inf, network.exported(), 0
+    best = np.inf
+    arrays = network.exported()
+    waited = 0
+
     curve: list[tuple[float, float]] = []
     for epoch in range(rules.epochs):
         network.train()
         learner.zero_grad()
         states = network.nodes(features, adjacency)
-        drawn = torch.randint(fitted_edges.shape[1], (min(rules.links, fitted_edges.shape[1]),))
+        drawn = torch.randint(
+            fitted_edges.shape[1],
+            (min(rules.links, fitted_edges.shape[1]),),
+        )
         far_nodes = torch.randint(len(features), (len(drawn),)).to(device)
-        loss = network.link_loss(states, fitted_edges[:, drawn.to(device)], far_nodes)
+        loss = network.link_loss(
+            states,
+            fitted_edges[:, drawn.to(device)],
+            far_nodes,
+        )
+
         if padded:
             loss = loss + rules.choice * network.choice_loss(states, **padded)
+
         loss.backward()  # type: ignore[no-untyped-call]
         learner.step()
         fitted_loss = float(loss.detach())
         network.eval()
+
         with torch.no_grad():
             states = network.nodes(features, adjacency)
-            loss = (
-                network.link_loss(states, held_edges, held_other)
-                if held_edges.shape[1]
-                else torch.zeros(())
-            )
+            if held_edges.shape[1]:
+                loss = network.link_loss(states, held_edges, held_other)
+            else:
+                loss = torch.zeros(())
+
         curve.append((fitted_loss, float(loss)))
         progress("states", epoch + 1, rules.epochs)
         if float(loss) < best - rules.gain:
-            best, arrays, waited = float(loss), network.exported(), 0
+            best = float(loss)
+            arrays = network.exported()
+            waited = 0
         else:
             waited += 1
             if waited >= rules.patience:
                 break
+
     return arrays, curve
 
 
@@ -171,7 +226,12 @@ def _pad(choices: Sequence[AskedNodes]) -> dict[str, Tensor]:
         "is_candidate": [np.ones(len(candidates), np.bool_) for candidates in nodes],
     }
     padded = {"vectors": torch.from_numpy(np.stack(vectors))}
+
     for name, rows in lists.items():
-        tensors = [torch.from_numpy(np.ascontiguousarray(row)) for row in rows]
+        tensors = []
+        for row in rows:
+            tensors.append(torch.from_numpy(np.ascontiguousarray(row)))
+
         padded[name] = pad_sequence(tensors, batch_first=True)
+
     return padded

@@ -84,7 +84,10 @@ class RankerModel:
 
 
 def node_states(
-    model: RankerModel, features: Singles, starts: Longs, targets: Ints
+    model: RankerModel,
+    features: Singles,
+    starts: Longs,
+    targets: Ints,
 ) -> NDArray[np.float16]:
     """(n, state) float16, rows of length 1: two layers of GraphSAGE with the mean of the
     neighbours.
@@ -92,7 +95,9 @@ def node_states(
     `starts` (n + 1) and `targets` are the undirected adjacency. Neighbours are projected before
     they are averaged, which gives the same and moves a third of the bytes.
     """
-    arrays, hidden = model.arrays, features
+    arrays = model.arrays
+    hidden = features
+
     for layer in ("first", "second"):
         near = hidden @ arrays[f"{layer}.neighbours"]
         hidden = (
@@ -102,6 +107,7 @@ def node_states(
         )
         if layer == "first":
             hidden = np.maximum(hidden, 0.0)
+
     return unit_rows(hidden).astype(np.float16)
 
 
@@ -110,9 +116,16 @@ def pack(model: RankerModel) -> tuple[bytes, Singles]:
     bytes.
     """
     names = sorted(model.arrays)
-    layout = [[name, list(model.arrays[name].shape)] for name in names]
+
+    layout = []
+    for name in names:
+        layout.append([name, list(model.arrays[name].shape)])
+
     body = {**model.signature, "layout": layout}
-    flat = [np.asarray(model.arrays[name], "<f4").ravel() for name in names]
+    flat = []
+    for name in names:
+        flat.append(np.asarray(model.arrays[name], "<f4").ravel())
+
     return json.dumps(body, sort_keys=True).encode(), np.concatenate(flat) if flat else np.zeros(
         0, np.float32
     )
@@ -126,33 +139,50 @@ def unpack(signature: bytes, numbers: Singles) -> RankerModel:
         body = json.loads(signature)
     except ValueError as error:
         raise BadModel("its signature is not JSON") from error
+
     if body.get("format") != FORMAT:
         raise BadModel(f"it has format {body.get('format')}, this version reads {FORMAT}")
+
     if tuple(body["columns"]) != COLUMNS:
         raise BadModel(
             f"it was fitted to {', '.join(body['columns'])}, this version computes "
             f"{', '.join(COLUMNS)}"
         )
-    sizes = [int(np.prod(shape, dtype=np.int64)) for _, shape in body["layout"]]
+
+    sizes = []
+    for _, shape in body["layout"]:
+        sizes.append(int(np.prod(shape, dtype=np.int64)))
+
     if sum(sizes) != len(numbers):
         raise BadModel(f"it has {len(numbers)} numbers, its layout speaks of {sum(sizes)}")
     if not np.isfinite(numbers).all():
         raise BadModel("it holds numbers that are not finite")
+
     cuts = np.cumsum([0, *sizes])
-    arrays = {
-        name: numbers[start:end].reshape(shape)
-        for (name, shape), start, end in zip(body.pop("layout"), cuts[:-1], cuts[1:], strict=True)
-    }
+    arrays = {}
+    for (name, shape), start, end in zip(
+        body.pop("layout"),
+        cuts[:-1],
+        cuts[1:],
+        strict=True,
+    ):
+        arrays[name] = numbers[start:end].reshape(shape)
+
     return RankerModel(body, arrays)
 
 
-def _means(values: Singles, starts: Longs, targets: Ints) -> Singles:
+def _means(
+    values: Singles,
+    starts: Longs,
+    targets: Ints,
+) -> Singles:
     """(n, width) the mean over each node's neighbours, zeros where it has none."""
     means = np.zeros((len(starts) - 1, values.shape[1]), np.float32)
     for first in range(0, len(means), _ROWS):
         bounds = starts[first : first + _ROWS + 1]
         counts = np.diff(bounds)
         has_neighbours = counts > 0
+
         if has_neighbours.any():
             sums = np.add.reduceat(
                 values[targets[bounds[0] : bounds[-1]]],
@@ -162,6 +192,7 @@ def _means(values: Singles, starts: Longs, targets: Ints) -> Singles:
             means[first : first + len(counts)][has_neighbours] = (
                 sums / counts[has_neighbours][:, None]
             )
+
     return means
 
 
@@ -243,15 +274,23 @@ class Difference:
     p: float
 
 
-def difference(ours: Floats, baseline: Floats, sets: Sequence[str] = ()) -> Difference:
+def difference(
+    ours: Floats,
+    baseline: Floats,
+    sets: Sequence[str] = (),
+) -> Difference:
     """Paired by question, resampled within each set; without sets, all are of one."""
     from scipy import stats  # two seconds to load, and only a comparison needs it
 
     gain = ours - baseline
+
     if not len(gain) or not gain.any():
         return Difference(0.0, 0.0, 0.0, 1.0)
+
     names, place, counts = np.unique(
-        np.array(sets or [""] * len(ours)), return_inverse=True, return_counts=True
+        np.array(sets or [""] * len(ours)),
+        return_inverse=True,
+        return_counts=True,
     )
     share = 1.0 / (
         len(names) * counts[place]
@@ -290,15 +329,23 @@ def auroc(positive: Floats, negative: Floats) -> float:
 
     if not len(positive) or not len(negative):
         return 0.5
+
     is_positive = np.repeat([True, False], [len(positive), len(negative)])
     return float(roc_auc_score(is_positive, np.concatenate([positive, negative])))
 
 
 def reciprocal_rank(ranking: Sequence[str], gold: frozenset[str]) -> float:
     """1 over the place of the first gold; 0 when there is none."""
-    return next((1.0 / place for place, document in enumerate(ranking, 1) if document in gold), 0.0)
+    return next(
+        (1.0 / place for place, document in enumerate(ranking, 1) if document in gold),
+        0.0,
+    )
 
 
-def recall_at(ranking: Sequence[str], gold: frozenset[str], k: int) -> float:
+def recall_at(
+    ranking: Sequence[str],
+    gold: frozenset[str],
+    k: int,
+) -> float:
     """Share of the gold among the first k."""
     return len(gold.intersection(ranking[:k])) / len(gold)

@@ -61,6 +61,7 @@ class CodeDocument:
                 scope[alias or package] = package
             elif name != "*":
                 scope[alias or name] = f"{module}.{name}"
+
         return scope
 
     def symbols(self) -> Iterable[tuple[str, JsonObject]]:
@@ -88,22 +89,46 @@ class ReadDocument(NamedTuple):
 
 
 def read_documents(
-    documents: pa.Table, chunks: pa.Table, funcs: pa.Table, file_of: Mapping[str, str]
+    documents: pa.Table,
+    chunks: pa.Table,
+    funcs: pa.Table,
+    file_of: Mapping[str, str],
 ) -> Iterator[ReadDocument]:
     """All documents in order of their keys; `file_of`: document key -> file key."""
     pieces: dict[str, list[Piece]] = defaultdict(list)
-    for owner, *piece in values_of(chunks, "document", "_key", "text", "span", "symbol", "kind"):
+    for owner, *piece in values_of(
+        chunks,
+        "document",
+        "_key",
+        "text",
+        "span",
+        "symbol",
+        "kind",
+    ):
         pieces[key_of(owner)].append(Piece(*piece))
+
     spans: dict[str, dict[str, Sequence[int]]] = defaultdict(dict)
     for owner, key, span in values_of(funcs, "document", "_key", "span"):
         spans[key_of(owner)][key] = span
+
     for row in documents.select(["_key", "facts"]).sort_by("_key").to_pylist():
-        key, code = row["_key"], None
+        key = row["_key"]
+        code = None
         if key in file_of:
             stated = orjson.loads(row["facts"])["code"]
-            names = [symbol["qualified_name"] for symbol in stated.get("symbols", ())]
+            names = []
+            for symbol in stated.get("symbols", ()):
+                names.append(symbol["qualified_name"])
+
             keyed = list(zip(func_keys(key, names), names, strict=True))
-            code = CodeDocument(key, file_of[key], stated, keyed, spans[key])
+            code = CodeDocument(
+                key,
+                file_of[key],
+                stated,
+                keyed,
+                spans[key],
+            )
+
         yield ReadDocument(key, code, sorted(pieces[key]))
 
 
@@ -118,50 +143,75 @@ def blank_code(chunks: pa.Table, documents: pa.Table) -> pa.Table:
     prose = _prose_of(documents)
     if not prose:
         return chunks
+
     texts = chunks["text"].to_pylist()
     owners = chunks["document"].to_pylist()
     begins = pc.list_element(chunks["span"], 0).to_pylist()
+
     for row, (owner, begin) in enumerate(zip(owners, begins, strict=True)):
         spans = prose.get(owner)
         if spans is not None:
             first = max(0, bisect_left(spans, begin, key=itemgetter(0)) - 1)
-            texts[row] = _blank(texts[row], begin, islice(spans, first, None))
+            texts[row] = _blank(
+                texts[row],
+                begin,
+                islice(spans, first, None),
+            )
+
     index = chunks.schema.get_field_index("text")
-    return chunks.set_column(index, "text", pa.array(texts, chunks.schema.field("text").type))
+    return chunks.set_column(
+        index,
+        "text",
+        pa.array(texts, chunks.schema.field("text").type),
+    )
 
 
 def _prose_of(documents: pa.Table) -> dict[str, list[list[int]]]:
     """The spans of prose of each document that has code, by its id."""
     prose: dict[str, list[list[int]]] = {}
     marked = documents.filter(pc.match_substring(documents["facts"], _MARK))
+
     for key, text in values_of(marked, "_key", "facts"):
         facts = orjson.loads(text)
         spans = (facts.get("code") or facts.get("commit") or {}).get("prose")
         if spans is not None:
             prose[node_id("documents", key)] = spans
+
     return prose
 
 
-def _blank(text: str, begin: int, spans: Iterable[Sequence[int]]) -> str:
+def _blank(
+    text: str,
+    begin: int,
+    spans: Iterable[Sequence[int]],
+) -> str:
     """The text of a chunk that begins at `begin` with all but the spans blanked; they are in
     order.
     """
     parts: list[str] = []
-    place, end = begin, begin + len(text)
+    place = begin
+    end = begin + len(text)
+
     for start, stop in spans:
         if start >= end:
             break
-        start, stop = max(start, place), min(stop, end)
+
+        start = max(start, place)
+        stop = min(stop, end)
         if start < stop:
             parts.append(_VISIBLE.sub(" ", text[place - begin : start - begin]))
             parts.append(text[start - begin : stop - begin])
             place = stop
+
     parts.append(_VISIBLE.sub(" ", text[place - begin :]))
     return "".join(parts)
 
 
 def with_docstrings(
-    entities: pa.Table, funcs: pa.Table, symbols: Mapping[str, str], paths: Mapping[str, str]
+    entities: pa.Table,
+    funcs: pa.Table,
+    symbols: Mapping[str, str],
+    paths: Mapping[str, str],
 ) -> pa.Table:
     """The entities, those of documented symbols with a summary from their documentation.
 
@@ -169,16 +219,31 @@ def with_docstrings(
     those of documents.
     """
     summaries: dict[str, str] = {}
-    for name, document, docstring in values_of(funcs, "qualified_name", "document", "docstring"):
+    for name, document, docstring in values_of(
+        funcs,
+        "qualified_name",
+        "document",
+        "docstring",
+    ):
         summary = summarise_docstring(docstring) if docstring else ""
-        entity = find_symbol(symbols, name, paths.get(key_of(document), ""))
+        entity = find_symbol(
+            symbols,
+            name,
+            paths.get(key_of(document), ""),
+        )
         if entity and summary:
             summaries.setdefault(key_of(entity), summary)
+
     if not summaries:
         return entities
+
     rows = values_of(entities, "_key", "summary")
     texts = pa.array([summaries.get(key, stored) for key, stored in rows], pa.string())
-    return entities.set_column(entities.schema.get_field_index("summary"), "summary", texts)
+    return entities.set_column(
+        entities.schema.get_field_index("summary"),
+        "summary",
+        texts,
+    )
 
 
 def summarise_docstring(docstring: str) -> str:
@@ -186,5 +251,9 @@ def summarise_docstring(docstring: str) -> str:
     summary may be.
     """
     paragraph = " ".join(docstring.strip().partition("\n\n")[0].split())
-    sentence = first_sentence(paragraph) if ". " in paragraph else paragraph
+    if ". " in paragraph:
+        sentence = first_sentence(paragraph)
+    else:
+        sentence = paragraph
+
     return sentence if len(sentence) <= MAX_CHARS else ""

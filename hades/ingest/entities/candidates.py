@@ -50,7 +50,11 @@ _NOT_LAST = ("ed", "ly", "ous", "ful", "ive", "ible", "able", "ical", "less", "i
 _LAST_ANYWAY = word_set("adjective archive bed exercise feed need noise premise seed speed")
 
 
-def term_spans(tokens: Tokens, starts: Flags, in_heading: Flags) -> tuple[Longs, Longs]:
+def term_spans(
+    tokens: Tokens,
+    starts: Flags,
+    in_heading: Flags,
+) -> tuple[Longs, Longs]:
     """Every run of two to four words that could be a term, as rows [first, last) of the tokens."""
     capital = tokens.written(CAPITAL)
     inner = tokens.where(_may_be_inside) & ~tokens.written(DIGIT_FIRST | CODE_LIKE)
@@ -61,14 +65,17 @@ def term_spans(tokens: Tokens, starts: Flags, in_heading: Flags) -> tuple[Longs,
     firsts: list[Longs] = []
     lasts: list[Longs] = []
     run = np.flatnonzero(inner)
+
     for size in range(2, MAX_TERM_WORDS + 1):
         run = run[run + size <= len(tokens)]
         tail = run + size - 1
         alive = inner[tail] & follows[tail]
-        run, tail = run[alive], tail[alive]
+        run = run[alive]
+        tail = tail[alive]
         ended = final[tail]
         firsts.append(run[ended])
         lasts.append(tail[ended] + 1)
+
     return np.concatenate(firsts), np.concatenate(lasts)
 
 
@@ -83,7 +90,8 @@ def tool_spans(tokens: Tokens, starts: Flags) -> tuple[Longs, Longs]:
     """Single words in lower case that texts use as the name of a tool, as rows [first, last): "use
     pandas to", "with pandas and", several times, and never with an article.
     """
-    size, none = len(tokens.folded), np.zeros(min(1, len(tokens)), np.bool_)
+    size = len(tokens.folded)
+    none = np.zeros(min(1, len(tokens)), np.bool_)
     is_close = ~tokens.parted(~np.uint16(SPACE)) & ~starts
     after_cue = np.append(none, tokens.among(_TOOL_CUES)[:-1]) & is_close
     after_article = np.append(none, tokens.among(_DETERMINERS)[:-1]) & is_close
@@ -154,16 +162,25 @@ class Spans:
 
     def only(self, rows: Longs) -> Spans:
         """Some of the spans, in this order."""
-        return Spans(self.first[rows], self.last[rows], self.mark[rows])
+        return Spans(
+            self.first[rows],
+            self.last[rows],
+            self.mark[rows],
+        )
 
 
-def candidate_spans(tokens: Tokens, starts: Flags, in_heading: Flags) -> Spans:
+def candidate_spans(
+    tokens: Tokens,
+    starts: Flags,
+    in_heading: Flags,
+) -> Spans:
     """Every candidate span of every text, names before terms; `starts` are the words that open
     sentences, `in_heading` those of headings.
     """
     joined = join_to_last(tokens, starts)
     firsts: list[Longs] = []
     lasts: list[Longs] = []
+
     marks: list[Longs] = []
     for first, last, mark in (
         *_name_spans(tokens, starts, joined),
@@ -175,8 +192,14 @@ def candidate_spans(tokens: Tokens, starts: Flags, in_heading: Flags) -> Spans:
         firsts.append(first)
         lasts.append(last)
         marks.append(np.full(len(first), mark))
-    spans = Spans(np.concatenate(firsts), np.concatenate(lasts), np.concatenate(marks))
-    is_name, is_single = spans.marked(Mark.NAME), spans.last - spans.first == 1
+
+    spans = Spans(
+        np.concatenate(firsts),
+        np.concatenate(lasts),
+        np.concatenate(marks),
+    )
+    is_name = spans.marked(Mark.NAME)
+    is_single = spans.last - spans.first == 1
     is_code = is_single & is_name & tokens.written(CODE_LIKE)[spans.first]
     spans.mark[is_code] |= Mark.CODE
     spans.mark[is_name & starts[spans.first]] |= Mark.INITIAL
@@ -184,11 +207,16 @@ def candidate_spans(tokens: Tokens, starts: Flags, in_heading: Flags) -> Spans:
     return spans
 
 
-def _name_spans(tokens: Tokens, starts: Flags, joined: Flags) -> Iterator[tuple[Longs, Longs, int]]:
+def _name_spans(
+    tokens: Tokens,
+    starts: Flags,
+    joined: Flags,
+) -> Iterator[tuple[Longs, Longs, int]]:
     """Maximal runs of capitalised words across connectors, and their parts where a weak one may
     join two names.
     """
-    function, is_capital = tokens.among(FUNCTION_WORDS), tokens.written(CAPITAL)
+    function = tokens.among(FUNCTION_WORDS)
+    is_capital = tokens.written(CAPITAL)
     capital = tokens.written(CAPITAL | CODE_LIKE) & (~function | tokens.written(ALL_CAPS))
     strong = tokens.among(CONNECTORS)
     bridge = joined & (tokens.among(CONNECTORS | WEAK_CONNECTORS) | (function & is_capital))
@@ -201,6 +229,7 @@ def _name_spans(tokens: Tokens, starts: Flags, joined: Flags) -> Iterator[tuple[
     opening = starts[first] & single
     part_first, part_last, whole = _segments(heads, linked & ~weak, linked)
     is_dull = tokens.among(CALENDAR) | tokens.written(DIGIT_FIRST | SINGLE)
+
     for run_first, run_last, mark in (
         (first[single], last[single], Mark.NAME),
         (first[~single], last[~single], Mark.NAME | Mark.JOINED),
@@ -210,12 +239,19 @@ def _name_spans(tokens: Tokens, starts: Flags, joined: Flags) -> Iterator[tuple[
         yield *_select_spans(run_first, run_last, is_dull, capital), mark
 
 
-def _link_heads(heads: Longs, bridge: Flags, strong: Flags, joined: Flags) -> tuple[Flags, Flags]:
+def _link_heads(
+    heads: Longs,
+    bridge: Flags,
+    strong: Flags,
+    joined: Flags,
+) -> tuple[Flags, Flags]:
     """Whether each head is one name with the head before it, and whether only a weak connector says
     so.
     """
-    blocked, feeble = running(~bridge), running(~strong)
-    previous, current = heads[:-1] + 1, heads[1:]
+    blocked = running(~bridge)
+    feeble = running(~strong)
+    previous = heads[:-1] + 1
+    current = heads[1:]
     linked, weak = np.zeros((2, len(heads)), np.bool_)
     is_bridged = blocked[current] == blocked[previous]
     linked[1:] = is_bridged & joined[current] & (current - previous <= _MAX_CONNECTORS)
@@ -223,7 +259,11 @@ def _link_heads(heads: Longs, bridge: Flags, strong: Flags, joined: Flags) -> tu
     return linked, weak
 
 
-def _segments(heads: Longs, linked: Flags, other_links: Flags) -> tuple[Longs, Longs, Flags]:
+def _segments(
+    heads: Longs,
+    linked: Flags,
+    other_links: Flags,
+) -> tuple[Longs, Longs, Flags]:
     """The first and past-the-last word of each run of linked heads, and whether the other links
     make the same run.
     """
@@ -240,13 +280,19 @@ def _before(linked: Flags) -> Flags:
     return np.append(~linked, True)[1:]
 
 
-def _select_spans(first: Longs, last: Longs, is_dull: Flags, capital: Flags) -> tuple[Longs, Longs]:
+def _select_spans(
+    first: Longs,
+    last: Longs,
+    is_dull: Flags,
+    capital: Flags,
+) -> tuple[Longs, Longs]:
     """The spans that begin with a capital, are not too long, and are not all dates, numbers and
     single letters.
     """
     size = last - first
     keep = (size > 0) & (size <= _MAX_NAME_WORDS)
-    first, last = first[keep], last[keep]
+    first = first[keep]
+    last = last[keep]
     other_words = running(~is_dull)
     is_name = (other_words[last] > other_words[first]) & capital[first]
     return first[is_name], last[is_name]
@@ -257,7 +303,8 @@ def _quote_spans(tokens: Tokens) -> tuple[Longs, Longs]:
     for a title.
     """
     marks = np.flatnonzero(tokens.parted(QUOTE))
-    first, last = marks[:-1], marks[1:]
+    first = marks[:-1]
+    last = marks[1:]
     stops = running(tokens.parted(STOP))
     has_stop = stops[last] > stops[np.minimum(first + 1, len(tokens))]
     short = (last - first <= _MAX_NAME_WORDS) & ~has_stop
@@ -293,14 +340,17 @@ def find_definitions(tokens: Tokens, starts: Flags) -> tuple[Longs, Longs]:
     """
     rows = _find_bracketed(tokens)
     sentence = np.maximum.accumulate(np.where(starts, np.arange(len(tokens)), 0))
+
     explained: list[tuple[int, int]] = []
     for row, begin in rows_of(rows, sentence[rows - 1]):
         letters = tokens.folded[tokens.word[row]]
         if letters.endswith("s") and not tokens.shape[row] & ALL_CAPS:  # a plural
             letters = letters[:-1]
+
         long_start = _long_form(tokens, row, begin, letters)
         if long_start is not None:
             explained.append((row, long_start))
+
     short, first = np.array(explained, np.int64).reshape(-1, 2).T
     return short, first
 
@@ -309,6 +359,7 @@ def _find_bracketed(tokens: Tokens) -> Longs:
     """Rows of single words in parentheses that are written as acronyms."""
     if len(tokens) < 2:
         return np.zeros(0, np.int64)
+
     opened = tokens.parted(OPEN)
     # Whatever stands after the last word of a text closes it.
     is_last = np.append(tokens.text[1:] != tokens.text[:-1], True)
@@ -320,7 +371,12 @@ def _find_bracketed(tokens: Tokens) -> Longs:
     return np.flatnonzero(opened & closed & acronym & (size >= 2) & (size <= _LONGEST))
 
 
-def _long_form(tokens: Tokens, row: int, begin: int, letters: str) -> int | None:
+def _long_form(
+    tokens: Tokens,
+    row: int,
+    begin: int,
+    letters: str,
+) -> int | None:
     """The row where the long form begins, letters read backwards against the words; None when they
     do not fit.
     """
@@ -333,6 +389,7 @@ def _long_form(tokens: Tokens, row: int, begin: int, letters: str) -> int | None
                 return word_row if row - word_row > 1 else None
         elif word not in _SKIPPED:
             return None
+
     return None
 
 
@@ -359,7 +416,8 @@ def read_texts(texts: Sequence[str]) -> TextReadings:
     tokens = tokenize(texts)
     tokens = tokens.only(~_find_words(tokens, texts, address_spans))
     is_prose = ~_find_words(tokens, texts, code_spans)
-    starts, prose = sentence_starts(tokens), tokens.only(is_prose)
+    starts = sentence_starts(tokens)
+    prose = tokens.only(is_prose)
     rows = np.flatnonzero(is_prose)
     spans, short = _prose_spans(prose, texts, rows)
     return TextReadings(
@@ -377,19 +435,30 @@ def read_texts(texts: Sequence[str]) -> TextReadings:
 _HEADING = re.compile(r"^#{1,6} +\S[^\n]*", re.MULTILINE)
 
 
-def _prose_spans(prose: Tokens, texts: Sequence[str], rows: Longs) -> tuple[Spans, Longs]:
+def _prose_spans(
+    prose: Tokens,
+    texts: Sequence[str],
+    rows: Longs,
+) -> tuple[Spans, Longs]:
     """The candidates of words of prose and the acronyms that these explain, as `rows` of all words;
     what code interrupts is left out.
     """
     starts = sentence_starts(prose)
-    in_heading = _find_words(prose, texts, lambda text: match_spans(_HEADING, text))
+    in_heading = _find_words(
+        prose,
+        texts,
+        lambda text: match_spans(_HEADING, text),
+    )
     spans = candidate_spans(prose, starts, in_heading)
-    first, last = rows[spans.first], rows[spans.last - 1] + 1
+    first = rows[spans.first]
+    last = rows[spans.last - 1] + 1
     whole = np.flatnonzero(last - first == spans.last - spans.first)
     acronyms, explaining = find_definitions(prose, starts)
-    short, long = rows[acronyms], rows[explaining]
+    short = rows[acronyms]
+    long = rows[explaining]
     is_whole = short - long == acronyms - explaining
-    short, long = short[is_whole], long[is_whole]
+    short = short[is_whole]
+    long = long[is_whole]
     defined = np.full(2 * len(short), Mark.NAME | Mark.DEFINED)
     all_spans = Spans(
         np.concatenate([first[whole], long, short]),
@@ -400,14 +469,18 @@ def _prose_spans(prose: Tokens, texts: Sequence[str], rows: Longs) -> tuple[Span
 
 
 def _find_words(
-    tokens: Tokens, texts: Sequence[str], spans_of: Callable[[str], list[Span]]
+    tokens: Tokens,
+    texts: Sequence[str],
+    spans_of: Callable[[str], list[Span]],
 ) -> Flags:
     """Which words stand in such spans of their texts."""
     is_inside = np.zeros(len(tokens), np.bool_)
     begins = np.searchsorted(tokens.text, np.arange(len(texts) + 1))
+
     for number, text in enumerate(texts):
         rows = slice(begins[number], begins[number + 1])
         for begin, end in spans_of(text):
             first, last = np.searchsorted(tokens.start[rows], [begin, end])
             is_inside[rows][first:last] = True
+
     return is_inside

@@ -36,8 +36,10 @@ class Facts(NamedTuple):
         """Everything that is named here, the ends of triples among it, each once, in order."""
         names = [name for name, _ in self.names]
         names += [*(qualified for _, qualified in self.symbols), *self.repositories]
+
         for subject, _, target in self.triples:
             names += [subject, target]
+
         return list(dict.fromkeys(names))
 
 
@@ -89,7 +91,11 @@ class Corpus:
         """
         chunk = self.opening_chunks[document]
         begin = np.append(self.begins, 0)[chunk]
-        sizes = [len(self.texts[row]) if row >= 0 else 0 for row in chunk.tolist()]
+
+        sizes = []
+        for row in chunk.tolist():
+            sizes.append(len(self.texts[row]) if row >= 0 else 0)
+
         return begin, begin + np.array(sizes, np.int64)
 
 
@@ -106,7 +112,11 @@ def read_corpus(chunks: pa.Table, documents: pa.Table) -> Corpus:
     columns = (table[name].to_pylist() for name in _COLUMNS)
     ordered = _separate_symbols(list(map(_read_document, *columns)))
     keys = pa.array([document.key for document in ordered], pa.string())
-    owners = pc.replace_substring_regex(chunks["document"], "^.*/", "")
+    owners = pc.replace_substring_regex(
+        chunks["document"],
+        "^.*/",
+        "",
+    )
     chunks = pa.table(
         {
             "document": pc.index_in(owners, value_set=keys),
@@ -137,7 +147,10 @@ def name_in_file(qualified: str, path: str) -> str:
 def split_title(title: str) -> tuple[str, str]:
     """A title as name and qualifier: "Lothair II (king)" is Lothair II, king."""
     parted = _QUALIFIER.match(title.strip())
-    return (parted["bare"], parted["qualifier"].strip()) if parted else (title.strip(), "")
+    if parted:
+        return (parted["bare"], parted["qualifier"].strip())
+
+    return (title.strip(), "")
 
 
 def _separate_symbols(documents: list[Document]) -> list[Document]:
@@ -145,18 +158,26 @@ def _separate_symbols(documents: list[Document]) -> list[Document]:
     stated: Counter[str] = Counter()
     for document in documents:
         stated.update({qualified for _, qualified in document.facts.symbols})
+
     for row, document in enumerate(documents):
         symbols = []
         for short, name in document.facts.symbols:
             is_shared = stated[name] > 1
             symbols.append((short, name_in_file(name, document.origin) if is_shared else name))
+
         facts = document.facts._replace(symbols=tuple(symbols))
         documents[row] = document._replace(facts=facts)
+
     return documents
 
 
 def _read_document(
-    key: str, origin: str, title: str, source: str, facts: str, domains: Sequence[str]
+    key: str,
+    origin: str,
+    title: str,
+    source: str,
+    facts: str,
+    domains: Sequence[str],
 ) -> Document:
     shown = " ".join(title.split())
     bare, qualifier = (shown, "") if source == SourceKind.ARXIV else split_title(shown)
@@ -177,14 +198,23 @@ def _read_facts(text: str) -> Facts:
     names = []
     for name, kind in facts.get("names") or ():
         names.append((" ".join(name.split()), NameType(kind) if kind else None))
+
     triples: list[tuple[str, str, str]] = []
     for triple in facts.get("triples") or ():
         subject, relation, target = (" ".join(str(part).split()) for part in triple)
         triples.append((subject, relation, target))
+
     stated = (facts.get("code") or {}).get("symbols") or ()
-    symbols = [(str(symbol["name"]), str(symbol["qualified_name"])) for symbol in stated]
+    symbols = []
+    for symbol in stated:
+        symbols.append((str(symbol["name"]), str(symbol["qualified_name"])))
+
     links = facts.get("links") or ()
-    repositories = [str(link["target"]) for link in links if link.get("external")]
+    repositories = []
+    for link in links:
+        if link.get("external"):
+            repositories.append(str(link["target"]))
+
     return Facts(
         names=tuple(dict.fromkeys(names)),
         triples=tuple(dict.fromkeys(triples)),

@@ -29,11 +29,13 @@ _OPENING = 12  # first sentences of a document, one of which is its opening sent
 _CANDIDATES = 8  # sentences of one entity that are read
 _DEFINES = re.compile(
     r"(?:\s*\([^()]{0,160}\)|\s*,[^,.;]{1,80},)?\s+"
-    r"(?:(?:is|was|are|were|remains|became)\s+(?:an?|the|one)\b|(?:refers\s+to|denotes|means|stands\s+for)\s)"
+    r"(?:(?:is|was|are|were|remains|became)\s+(?:an?|the|one)\b|(?:refers\s+to|denotes|means"
+    r"|stands\s+for)\s)"
 )
 # "He was born in London" says nothing of London to a reader who does not know who "he" is.
 _POINTS_BACK = re.compile(
-    r"(?:he|she|it|they|his|her|its|their|this|that|these|those|such|both|we|our|i|my|you|there|here)\b",
+    r"(?:he|she|it|they|his|her|its|their|this|that|these|those|such|both|we|our|i|my|you|there"
+    r"|here)\b",
     re.IGNORECASE,
 )
 _OPENS, _CLOSES, _ENDS = "\"'“‘«([", "\"'”’»)]", ".!?…。！？"
@@ -47,10 +49,16 @@ def entity_summaries(linked: LinkedCorpus) -> list[str]:
     all_sentences = _read_sentences(linked)
     summaries = _openings(linked, all_sentences)
     needs_summary = np.array([not summary for summary in summaries], np.bool_)
-    sentence, subject, first = _rank_sentences(linked, all_sentences, needs_summary)
+    sentence, subject, first = _rank_sentences(
+        linked,
+        all_sentences,
+        needs_summary,
+    )
+
     for entity in np.flatnonzero(np.diff(first)).tolist():
         rows = slice(first[entity], min(first[entity + 1], first[entity] + _CANDIDATES))
         summaries[entity] = _choose(all_sentences, rows_of(sentence[rows], subject[rows]))
+
     return summaries
 
 
@@ -72,7 +80,8 @@ class _Sentences:
 
 
 def _read_sentences(linked: LinkedCorpus) -> _Sentences:
-    texts, reading = linked.corpus.texts, linked.reading
+    texts = linked.corpus.texts
+    reading = linked.reading
     chunk, begin, end, first = np.fromiter(_places(texts), np.int64).reshape(-1, 4).T
     width = 1 + max(map(len, texts), default=0)
     places = reading.chunk * np.int64(width) + reading.start
@@ -106,17 +115,25 @@ def _openings(linked: LinkedCorpus, all_sentences: _Sentences) -> list[str]:
     opening = linked.corpus.opening_chunks
     document = np.flatnonzero((linked.title >= 0) & (opening >= 0))
     begins = np.searchsorted(all_sentences.chunk, opening[document])
-    ends = np.searchsorted(all_sentences.chunk, opening[document], "right")
+    ends = np.searchsorted(
+        all_sentences.chunk,
+        opening[document],
+        "right",
+    )
     openings = [""] * linked.n_entities
+
     for entity, first, last in rows_of(linked.title[document], begins, ends):
         if not openings[entity]:
             quotes = map(all_sentences.quote, range(first, min(last, first + _OPENING)))
             openings[entity] = next(filter(None, quotes), "")
+
     return openings
 
 
 def _rank_sentences(
-    linked: LinkedCorpus, all_sentences: _Sentences, needs_summary: Flags
+    linked: LinkedCorpus,
+    all_sentences: _Sentences,
+    needs_summary: Flags,
 ) -> tuple[Longs, Flags, Longs]:
     """Sentences that name each wanted entity, best first; whether the entity begins them; where
     each entity's begin.
@@ -126,7 +143,11 @@ def _rank_sentences(
     mention = np.flatnonzero(needs_summary[linked.entity] & fits)
     size = max(1, len(all_sentences.chunk))
     mentioned = linked.entity[mention] * size + sentence[mention]
-    codes, row, count = np.unique(mentioned, return_inverse=True, return_counts=True)
+    codes, row, count = np.unique(
+        mentioned,
+        return_inverse=True,
+        return_counts=True,
+    )
     subject = np.zeros(len(codes), np.bool_)
     subject[row[all_sentences.is_subject[mention]]] = True
     entity = codes // size
@@ -143,12 +164,14 @@ def _choose(all_sentences: _Sentences, candidates: Iterable[tuple[int, bool]]) -
     for row, is_subject in candidates:
         if best and not is_subject:
             return best
+
         sentence = all_sentences.quote(row)
         text = all_sentences.texts[all_sentences.chunk[row]]
         if sentence and is_subject and _DEFINES.match(text, all_sentences.subject_end[row]):
             return sentence
         if not best and (is_subject or not _POINTS_BACK.match(sentence)):
             best = sentence
+
     return best
 
 
@@ -160,12 +183,14 @@ def quote_sentence(sentence: str) -> str:
         return ""
     if sentence.lstrip(_OPENS)[:1].islower() or sentence.count("(") != sentence.count(")"):
         return ""
+
     if (
         sentence.count('"') % 2
         or sentence.startswith(_BULLETS)
         or any(map(sentence.__contains__, _NO_PROSE))
     ):
         return ""
+
     return " ".join(sentence.split())
 
 
@@ -173,8 +198,10 @@ def is_clear(sentence: str) -> bool:
     """Whether a sentence is whole prose that a reader understands without the one before."""
     points_back = _POINTS_BACK.match(sentence)
     is_by_authors = points_back and points_back.group().casefold() in ("we", "our")
+
     if points_back and not is_by_authors:
         return False
+
     return bool(quote_sentence(sentence)) and '"""' not in sentence
 
 
@@ -182,7 +209,8 @@ _MOST = 32  # domains of one entity; of more, those of the most documents
 
 
 def entity_domains(
-    linked: LinkedCorpus, stated_names: DocumentNames
+    linked: LinkedCorpus,
+    stated_names: DocumentNames,
 ) -> list[tuple[str | None, tuple[str, ...]]]:
     """For each entity the first domain of most of its documents, and the domains of all of them,
     sorted.
@@ -192,10 +220,15 @@ def entity_domains(
     entity = np.concatenate([linked.entity, linked.title[titled], stated]).astype(np.int64)
     document = np.concatenate([linked.reading.document.astype(np.int64), titled, stating])
     n_documents = max(1, len(linked.corpus.documents))
-    groups: list[Counter[tuple[str, ...]]] = [Counter() for _ in range(linked.n_entities)]
+
+    groups: list[Counter[tuple[str, ...]]] = []
+    for _ in range(linked.n_entities):
+        groups.append(Counter())
+
     for code in np.unique(entity * n_documents + document).tolist():  # a document counts once
         domains = linked.corpus.documents[code % n_documents].domains
         groups[code // n_documents][domains] += 1
+
     return [choose_domains(documents) for documents in groups]
 
 
@@ -204,12 +237,15 @@ def choose_domains(documents: Mapping[tuple[str, ...], int]) -> tuple[str | None
     documents have them.
     """
     main: Counter[str] = Counter()
+
     every: Counter[str] = Counter()
     for names, count in documents.items():
         main.update(dict.fromkeys(names[:1], count))
         every.update(dict.fromkeys(names, count))
+
     if not main:
         return None, ()
+
     most_frequent = sorted(every, key=lambda name: (-every[name], name))[:_MOST]
     return min(main, key=lambda name: (-main[name], name)), tuple(sorted(most_frequent))
 
@@ -222,6 +258,7 @@ def merge_log_table(meanings: NameMeanings) -> pa.Table:
     for alias, canonical, rule, score in _log_rows(meanings):
         if alias != canonical:
             scores[alias, canonical, rule] = max(score, scores.get((alias, canonical, rule), score))
+
     rows = sorted(scores)
     merges = zip(*rows, strict=True) if rows else ((), (), ())
     columns = dict(zip(("alias", "canonical", "rule"), map(pa.array, merges), strict=True))
@@ -232,14 +269,19 @@ def merge_log_table(meanings: NameMeanings) -> pa.Table:
 
 def _log_rows(meanings: NameMeanings) -> Iterator[tuple[str, str, str, float]]:
     """(alias, canonical, rule, score) of names folded, qualifiers dropped, documents consulted."""
-    resolved, shown = meanings.resolved, meanings.shown
+    resolved = meanings.resolved
+    shown = meanings.shown
     names = [sense.name for sense in resolved.senses]
+
     for merge in meanings.merged.log:
         yield shown[merge.alias], names[resolved.of_name[merge.canonical]], merge.rule, merge.score
+
     for row, spellings in meanings.written.items():
         for text in spellings.keys() - {shown[row]}:
             yield text, names[resolved.of_name[row]], "spelling", 1.0
+
     for sense in resolved.senses:
         yield sense.stem, sense.name, "qualifier", 1.0
+
     for text, sense_row, rule in resolved.decisions:
         yield text, names[sense_row], rule, 1.0

@@ -57,7 +57,11 @@ class MentionMatches:
 
     def only(self, rows: Longs) -> MentionMatches:
         """Some of the mentions, in this order."""
-        return MentionMatches(self.name[rows], self.first[rows], self.last[rows])
+        return MentionMatches(
+            self.name[rows],
+            self.first[rows],
+            self.last[rows],
+        )
 
 
 def read_names(corpus: Corpus, stated: Mapping[str, int]) -> Reading:
@@ -65,7 +69,8 @@ def read_names(corpus: Corpus, stated: Mapping[str, int]) -> Reading:
     name why.
     """
     readings = read_texts(corpus.texts)
-    tokens, gazetteer = readings.tokens, build_gazetteer(readings, list(stated.items()))
+    tokens = readings.tokens
+    gazetteer = build_gazetteer(readings, list(stated.items()))
     matches = _find_all(readings, gazetteer)
     chunk = tokens.text[matches.first]
     names, number = _drop_unused(gazetteer, matches, chunk)
@@ -97,34 +102,52 @@ def read_statements(documents: Sequence[Document]) -> dict[str, int]:
         for text, origin in _stated_names(document):
             if text:
                 origins[text] = origins.get(text, 0) | origin
+
     return origins
 
 
 def show_names(
-    reading: Reading, stated: Mapping[str, int], texts: Sequence[str]
+    reading: Reading,
+    stated: Mapping[str, int],
+    texts: Sequence[str],
 ) -> tuple[list[str], dict[int, Counter[str]]]:
     """How each name is shown, and all its spellings: as a title has it, else as stated, else as
     most texts write it.
     """
     written: dict[int, Counter[str]] = defaultdict(Counter)
-    for row, chunk, begin, end in rows_of(reading.name, reading.chunk, reading.start, reading.end):
+    for row, chunk, begin, end in rows_of(
+        reading.name,
+        reading.chunk,
+        reading.start,
+        reading.end,
+    ):
         written[row][" ".join(texts[chunk][begin:end].split())] += 1
+
     stated_form: dict[int, str] = {}
-    for text in sorted(stated, key=lambda text: (not stated[text] & Origin.TITLE, text)):
+    for text in sorted(
+        stated,
+        key=lambda text: (not stated[text] & Origin.TITLE, text),
+    ):
         row = reading.row_of[text]
         if row >= 0:
             stated_form.setdefault(row, text)
             written[row].setdefault(text, 0)
+
     shown = []
     for row in range(len(reading.names)):
         spellings = written[row]
         most_written = min(spellings, key=lambda text: (-spellings[text], text))
         shown.append(stated_form.get(row, most_written))
+
     return shown, written
 
 
 def find_mentions(
-    tokens: Tokens, names: Sequence[tuple[str, ...]], how: Bits, starts: Flags, pieces: Flags
+    tokens: Tokens,
+    names: Sequence[tuple[str, ...]],
+    how: Bits,
+    starts: Flags,
+    pieces: Flags,
 ) -> MentionMatches:
     """The leftmost-longest mentions of names (folded words); none crosses the end of a sentence.
 
@@ -134,7 +157,13 @@ def find_mentions(
     length, name = _longest(tokens, names, how, starts)
     length[(length == 1) & pieces] = 0
     first = np.flatnonzero(length)
-    return _without_overlap(MentionMatches(name[first], first, first + length[first]))
+    return _without_overlap(
+        MentionMatches(
+            name[first],
+            first,
+            first + length[first],
+        )
+    )
 
 
 def _stated_names(document: Document) -> Iterator[tuple[str, int]]:
@@ -144,11 +173,14 @@ def _stated_names(document: Document) -> Iterator[tuple[str, int]]:
     facts = document.facts
     yield document.title, Origin.TITLE
     yield document.bare, Origin.TITLE
+
     for name in (*(name for name, _ in facts.names), *facts.repositories):
         yield name, Origin.GIVEN
+
     for subject, _, target in facts.triples:
         yield subject, Origin.PHRASE
         yield target, Origin.PHRASE
+
     for short, qualified in facts.symbols:
         yield short, Origin.SYMBOL
         yield qualified, Origin.SYMBOL
@@ -158,7 +190,8 @@ def _find_all(readings: TextReadings, gazetteer: Gazetteer) -> MentionMatches:
     """Known names wherever they stand, and rare ones where they are proposed and nothing known
     is.
     """
-    names, spans = gazetteer.names, readings.spans
+    names = gazetteer.names
+    spans = readings.spans
     sought_rows = np.flatnonzero(gazetteer.how & known_names.SOUGHT)
     words = [names.plain[row] for row in sought_rows.tolist()]
     matches = find_mentions(
@@ -168,17 +201,27 @@ def _find_all(readings: TextReadings, gazetteer: Gazetteer) -> MentionMatches:
         readings.starts,
         readings.pieces,
     )
-    matches = MentionMatches(sought_rows[matches.name], matches.first, matches.last)
+    matches = MentionMatches(
+        sought_rows[matches.name],
+        matches.first,
+        matches.last,
+    )
     proposed = np.flatnonzero(spans.marked(Mark.NAME) & ~spans.marked(Mark.DEFINED))
     row = names.numbers(readings.identity[proposed])
     is_rare = np.append(gazetteer.how & known_names.RARE, 0)[row] != 0
     chosen = proposed[is_rare]
-    rare = MentionMatches(row[is_rare], spans.first[chosen], spans.last[chosen])
+    rare = MentionMatches(
+        row[is_rare],
+        spans.first[chosen],
+        spans.last[chosen],
+    )
     return _add_proposals(matches, rare, len(readings.tokens))
 
 
 def _add_proposals(
-    matches: MentionMatches, proposed: MentionMatches, n_rows: int
+    matches: MentionMatches,
+    proposed: MentionMatches,
+    n_rows: int,
 ) -> MentionMatches:
     """The mentions and, where none of them stands, the longest of the proposed ones."""
     changes = np.zeros(n_rows + 1, np.int32)
@@ -197,16 +240,22 @@ def _add_proposals(
 
 def _without_overlap(matches: MentionMatches) -> MentionMatches:
     """Reads spans in order and keeps each that begins after the last one kept has ended."""
-    indices, free = [], 0
+    indices = []
+
+    free = 0
     for index, (begin, end) in enumerate(rows_of(matches.first, matches.last)):
         if begin >= free:
             indices.append(index)
             free = end
+
     return matches.only(np.array(indices, np.int64))
 
 
 def _longest(
-    tokens: Tokens, names: Sequence[tuple[str, ...]], how: Bits, starts: Flags
+    tokens: Tokens,
+    names: Sequence[tuple[str, ...]],
+    how: Bits,
+    starts: Flags,
 ) -> tuple[Longs, Longs]:
     """For each row the words and the number of the longest name that begins there; zero words where
     none does.
@@ -214,22 +263,30 @@ def _longest(
     The names are a trie of words that is built level by level; all places in the texts take their
     next step together.
     """
-    length, name = np.zeros(len(tokens), np.int64), np.full(len(tokens), -1)
+    length = np.zeros(len(tokens), np.int64)
+    name = np.full(len(tokens), -1)
     number = dict(zip(tokens.folded, count()))
     used = [row for row, words in enumerate(names) if number.keys() >= set(words)]
     used_names = [names[row] for row in used]
     sizes = np.fromiter(map(len, used_names), np.int64)
-    words = np.fromiter(map(number.__getitem__, chain.from_iterable(used_names)), np.int64)
+    words = np.fromiter(
+        map(number.__getitem__, chain.from_iterable(used_names)),
+        np.int64,
+    )
     offsets = np.cumsum(sizes) - sizes
-    of_name, numbers = np.zeros(len(used), np.int64), np.array(used, np.int64)
+    of_name = np.zeros(len(used), np.int64)
+    numbers = np.array(used, np.int64)
     capitals = running(tokens.written(CAPITAL))
     is_inside_sentence = np.append(~starts, False)
     # Places that are still on a path of the trie, and the node that each has reached.
-    row, state = np.arange(len(tokens)), np.zeros(len(tokens), np.int64)
+    row = np.arange(len(tokens))
+    state = np.zeros(len(tokens), np.int64)
+
     for depth in range(int(sizes.max(initial=0))):
         alive = np.flatnonzero(sizes > depth)
         keys, of_name[alive] = np.unique(
-            of_name[alive] * len(number) + words[offsets[alive] + depth], return_inverse=True
+            of_name[alive] * len(number) + words[offsets[alive] + depth],
+            return_inverse=True,
         )
         ended = np.full(len(keys), -1)
         complete = alive[sizes[alive] == depth + 1]
@@ -237,9 +294,11 @@ def _longest(
         steps = state * len(number) + tokens.word[row + depth]
         node = np.minimum(np.searchsorted(keys, steps), len(keys) - 1)
         has_step = keys[node] == steps
-        row, state = row[has_step], node[has_step]
+        row = row[has_step]
+        state = node[has_step]
         is_end = ended[state] >= 0
-        begin, ended_name = row[is_end], ended[state[is_end]]
+        begin = row[is_end]
+        ended_name = ended[state[is_end]]
         n_capitals = capitals[begin + depth + 1] - capitals[begin]
         # The capital of a word that opens a sentence does not count.
         least = (how[ended_name] == known_names.INSIDE_SENTENCE) * starts[begin]
@@ -247,11 +306,17 @@ def _longest(
         length[begin[is_written_so]] = depth + 1
         name[begin[is_written_so]] = ended_name[is_written_so]
         goes_on = is_inside_sentence[row + depth + 1]
-        row, state = row[goes_on], state[goes_on]
+        row = row[goes_on]
+        state = state[goes_on]
+
     return length, name
 
 
-def _drop_unused(gazetteer: Gazetteer, matches: MentionMatches, chunk: Ints) -> tuple[Names, Ints]:
+def _drop_unused(
+    gazetteer: Gazetteer,
+    matches: MentionMatches,
+    chunk: Ints,
+) -> tuple[Names, Ints]:
     """The names that are stated or met, and the row of each old row among them; the rest were only
     proposed.
     """
@@ -268,7 +333,9 @@ def _drop_unused(gazetteer: Gazetteer, matches: MentionMatches, chunk: Ints) -> 
 
 
 def _explained_acronyms(
-    readings: TextReadings, names: Names, corpus: Corpus
+    readings: TextReadings,
+    names: Names,
+    corpus: Corpus,
 ) -> tuple[Definition, ...]:
     """(document, short name, long name) of every acronym that a text explains."""
     acronyms = readings.acronyms

@@ -34,13 +34,15 @@ _PRODUCT_WITH_DOT = re.compile(r"\.(?:js|com|org|net|io|ai|fm|tv)$", re.IGNORECA
 
 
 def _kinds_by_word(
-    cues: Mapping[NameType, Iterable[str]], kinds: Iterable[NameType]
+    cues: Mapping[NameType, Iterable[str]],
+    kinds: Iterable[NameType],
 ) -> dict[str, NameType]:
     """The kind that each cue word speaks for: the first of these kinds that has it as a cue."""
     by_word: dict[str, NameType] = {}
     for kind in kinds:
         for word in cues[kind]:
             by_word.setdefault(word, kind)
+
     return by_word
 
 
@@ -58,15 +60,19 @@ def kind_of(name: str) -> NameType:
         return NameType.OPTION
     if _CODE.fullmatch(name) and not _PRODUCT_WITH_DOT.search(name):
         return NameType.CODE
+
     words = _WORD.findall(fold_letters(name))
     if not words or name[:1].islower():
         return NameType.CONCEPT
+
     cue = _BY_CUE.get(words[-1]) or (not _NAME_JOINERS.isdisjoint(words) and _BY_CUE.get(words[0]))
     if cue:
         return cue
+
     is_titled = words[0] in word_lists.GIVEN_NAMES or words[0] in word_lists.HONORIFICS
     if len(words) > 1 and (is_titled or not word_lists.PERSON_PARTICLES.isdisjoint(words[1:-1])):
         return NameType.PERSON
+
     is_place = " ".join(words) in word_lists.PLACES or (
         len(words) > 1 and words[0] in word_lists.PLACE_HEADS
     )
@@ -78,6 +84,7 @@ def kind_of_qualifier(qualifier: str) -> NameType | None:
     words = _WORD.findall(fold_letters(qualifier))
     if "born" in words:
         return NameType.PERSON
+
     return _first_cue(words[::-1])
 
 
@@ -87,10 +94,12 @@ def kind_of_page(title: str, opening: str) -> NameType | None:
     """
     head = opening[: _LOOK_AHEAD * 2]
     is_a = _SAYS_WHAT.search(head)
+
     if is_a is None or is_a.start() > _LOOK_AHEAD or not _is_subject(title, head[: is_a.start()]):
         return None
     if _BORN.search(head[: is_a.start()]):
         return NameType.PERSON
+
     return _kind_of_predicate(head[is_a.end() : is_a.end() + _LOOK_AHEAD])
 
 
@@ -98,8 +107,12 @@ def entity_type_of(name: str, kind: NameType) -> EntityType:
     """The traversal's type for a name: a person, a method by its head word, else a concept."""
     if kind is NameType.PERSON:
         return EntityType.PERSON
+
     is_method = " " in name and name.rsplit(None, 1)[-1].lower() in word_lists.METHOD_CUES
-    return EntityType.METHOD if kind is NameType.CONCEPT and is_method else EntityType.CONCEPT
+    if kind is NameType.CONCEPT and is_method:
+        return EntityType.METHOD
+
+    return EntityType.CONCEPT
 
 
 def _first_cue(words: list[str]) -> NameType | None:
@@ -129,7 +142,8 @@ def _is_subject(title: str, preceding: str) -> bool:
 
 
 _SENTENCE_END = re.compile(
-    r"\n\s*\n|\n[=~#*^-]{3,}\s*\n|^#[^\n]*\n|(?<!\bJr)(?<!\bSr)(?<!\bSt)[.!?]\s", re.MULTILINE
+    r"\n\s*\n|\n[=~#*^-]{3,}\s*\n|^#[^\n]*\n|(?<!\bJr)(?<!\bSr)(?<!\bSt)[.!?]\s",
+    re.MULTILINE,
 )
 _BRACKETS = re.compile(r"\([^()]*\)")
 _WINDOW = 72  # characters on either side
@@ -152,7 +166,8 @@ _AFTER = re.compile(
     r"language|apps?|applications?|v?\d+\.\d+)\b))"
 )
 _IN = re.compile(
-    r"(?<!\bwritten)(?<!\bimplemented)\s(?:in|near)\s+(?:(?:north|south|east|west)(?:ern)?\s+|central\s+)?$"
+    r"(?<!\bwritten)(?<!\bimplemented)\s(?:in|near)\s+(?:(?:north|south|east|west)(?:ern)?\s+"
+    r"|central\s+)?$"
 )
 _AFTER_PLACE = re.compile(r"[,.;)]|\s+(?:and|until|since|where|on|by|with|from|for|was|is|in)\b|\Z")
 _BEFORE = re.compile(
@@ -162,11 +177,13 @@ _BEFORE = re.compile(
     r"|grew up|office|offices)"
     r" (?:in|to|near)|\b(?:city|capital|town|village|university|mayor|coast|north|south|east|west) "
     r"of)"
-    r"|(?P<ORG>\b(?:works?|worked|working|job|engineers?|researchers?|employed|hired|acquired|bought|published)"
+    r"|(?P<ORG>\b(?:works?|worked|working|job|engineers?|researchers?|employed|hired|acquired"
+    r"|bought|published)"
     r" (?:at|for|by)"
     r"|\b(?:released|owned|sponsored|funded|backed|sold) by"
     r"|\b(?:company|startup|firm|employer|joined|CEO of|shares of))"
-    r"|(?P<WORK>\b(?:film|movie|novel|book|album|song|single|play|poem|painting|opera)(?:\s+[\"“])?)"
+    r"|(?P<WORK>\b(?:film|movie|novel|book|album|song|single|play|poem|painting"
+    r"|opera)(?:\s+[\"“])?)"
     r"|(?P<PRODUCT>\b(?:runs?|works?|installed|available|supported) on"
     r"|\b(?:install|installs|installing|upgrade to|migrate to|migrate from|built with|built on"
     r"|powered by|written in|ported to|compatible with))"
@@ -176,7 +193,9 @@ _BEFORE = re.compile(
 
 
 def kinds_in_context(
-    reading: Reading, canonical: Sequence[int], texts: Sequence[str]
+    reading: Reading,
+    canonical: Sequence[int],
+    texts: Sequence[str],
 ) -> dict[int, NameType]:
     """By canonical row the kind that the words around the mentions of a name speak for, where one
     leads.
@@ -185,25 +204,33 @@ def kinds_in_context(
     rows = np.flatnonzero(np.append(names.may_be_people(), False)[reading.name])
     columns = (reading.name, reading.chunk, reading.start, reading.end)
     votes: dict[int, Counter[NameType]] = defaultdict(Counter)
+
     places: set[int] = set()
     for name, chunk, start, end in rows_of(*(column[rows] for column in columns)):
-        text, is_long = texts[chunk], len(names.plain[name]) > 1
+        text = texts[chunk]
+        is_long = len(names.plain[name]) > 1
         row = canonical[name]
+
         if len(names.plain[row]) == 1 and _is_literal(text, start, end):
             votes[row][NameType.CODE] += 1
             continue
-        preceding, following = text[max(0, start - _WINDOW) : start], text[end : end + 2 * _WINDOW]
+
+        preceding = text[max(0, start - _WINDOW) : start]
+        following = text[end : end + 2 * _WINDOW]
         for kind in _context_kinds(preceding, following, is_long):
             # A person has several words here, a company that made something one.
             if kind is not NameType.PERSON or is_long:
                 votes[row][kind] += 1
+
         if not is_long and _is_where(text, start, end):
             places.add(row)
+
     kinds = dict.fromkeys(places - votes.keys(), NameType.GPE)
     for row, counts in votes.items():
         (kind, top_count), *runners_up = counts.most_common(2)
         if not runners_up or top_count > runners_up[0][1]:
             kinds[row] = kind
+
     return kinds
 
 
@@ -220,24 +247,38 @@ def _is_where(text: str, start: int, end: int) -> bool:
     return bool(is_place) and "`" not in text and not text[start:end].isupper()
 
 
-def _kinds_before(group: str, following: str, is_long: bool) -> list[NameType]:
+def _kinds_before(
+    group: str,
+    following: str,
+    is_long: bool,
+) -> list[NameType]:
     """The kinds that the words before a name indicate: "in Topeka, Kansas." ends a place."""
     if group == "region":
-        return [NameType.GPE] if following[:1] in ("", ",", ".", ";", ")") else []
+        if following[:1] in ("", ",", ".", ";", ")"):
+            return [NameType.GPE]
+        return []
+
     if group == "maker":
         return [NameType.PERSON if is_long else NameType.ORG]
+
     return [NameType(group)]
 
 
-def _context_kinds(preceding: str, following: str, is_long: bool) -> list[NameType]:
+def _context_kinds(
+    preceding: str,
+    following: str,
+    is_long: bool,
+) -> list[NameType]:
     kinds: list[NameType] = []
     match = _BEFORE.search(preceding)
     if match and match.lastgroup:
         kinds += _kinds_before(match.lastgroup, following, is_long)
+
     if match := _AFTER.match(following):
         group = match.lastgroup or ""
         if group not in ("predicate", "apposition"):
             kinds.append(NameType(group))
         elif kind := _kind_of_predicate(following[match.end() :]):
             kinds.append(kind)
+
     return kinds

@@ -68,7 +68,11 @@ class Names:
     @cached_property
     def sizes(self) -> Longs:
         """How many words each name has."""
-        return np.fromiter(map(len, self.plain), np.int64, count=len(self.plain))
+        return np.fromiter(
+            map(len, self.plain),
+            np.int64,
+            count=len(self.plain),
+        )
 
     @cached_property
     def _row_of(self) -> dict[tuple[str, ...], int]:
@@ -82,8 +86,13 @@ class Names:
         """The row of each name by its identity, -1 where it is not known."""
         if not len(self.identity):
             return np.full(len(identity), -1)
+
         place = np.minimum(np.searchsorted(self.identity, identity), len(self.identity) - 1)
-        return np.where(self.identity[place] == identity, place, -1)
+        return np.where(
+            self.identity[place] == identity,
+            place,
+            -1,
+        )
 
     def has(self, reasons: int) -> Flags:
         """Which names are known for one of these reasons."""
@@ -97,12 +106,21 @@ class Names:
 
     def where(self, holds: Callable[[tuple[str, ...]], bool]) -> Flags:
         """Which names satisfy a test of their words."""
-        return np.fromiter(map(holds, self.plain), np.bool_, count=len(self.plain))
+        return np.fromiter(
+            map(holds, self.plain),
+            np.bool_,
+            count=len(self.plain),
+        )
 
     def only(self, rows: Longs, texts: Ints) -> Names:
         """Some of the names, in the same order, with the number of texts that hold each."""
         plain = [self.plain[row] for row in rows.tolist()]
-        return Names(self.identity[rows], plain, self.origin[rows], texts)
+        return Names(
+            self.identity[rows],
+            plain,
+            self.origin[rows],
+            texts,
+        )
 
 
 @dataclass(frozen=True)
@@ -120,6 +138,7 @@ class Place:
         for first, last in rows_of(self.first, self.last):
             words = self.tokens.word[first:last].tolist()
             names.append(tuple(map(self.tokens.folded.__getitem__, words)))
+
         return names
 
     def any_capital(self) -> Flags:
@@ -135,7 +154,12 @@ class Place:
 
     def only(self, rows: Longs) -> Place:
         """Some of the names, in this order."""
-        return Place(self.tokens, self.identity[rows], self.first[rows], self.last[rows])
+        return Place(
+            self.tokens,
+            self.identity[rows],
+            self.first[rows],
+            self.last[rows],
+        )
 
 
 def read_whole(names: Sequence[str]) -> tuple[Place, Longs]:
@@ -145,7 +169,12 @@ def read_whole(names: Sequence[str]) -> tuple[Place, Longs]:
     tokens = tokenize(list(names))
     string_row, first = np.unique(tokens.text, return_index=True)
     last = np.append(first[1:], len(tokens))[: len(first)]
-    return Place(tokens, span_hashes(tokens, first, last), first, last), string_row.astype(np.int64)
+    return Place(
+        tokens,
+        span_hashes(tokens, first, last),
+        first,
+        last,
+    ), string_row.astype(np.int64)
 
 
 @dataclass(frozen=True)
@@ -173,7 +202,10 @@ class _NameProposals:
     of_word: Longs  # how often each word of the vocabulary stands in prose
 
 
-def build_gazetteer(readings: TextReadings, stated: Sequence[tuple[str, int]]) -> Gazetteer:
+def build_gazetteer(
+    readings: TextReadings,
+    stated: Sequence[tuple[str, int]],
+) -> Gazetteer:
     """Decides over the whole corpus which names are known; the order of texts and of stated names
     does not matter.
     """
@@ -197,11 +229,21 @@ def build_gazetteer(readings: TextReadings, stated: Sequence[tuple[str, int]]) -
     merged[(merged & (Origin.STATED | Origin.NAME | Origin.TERM)) != 0] &= ~Origin.PHRASE
     plain = dict(zip(proposed_rows.tolist(), proposed_place.spell(), strict=True))
     plain |= zip(stated_rows.tolist(), stated_place.spell(), strict=True)
-    names = Names(identity, [plain[row] for row in range(len(identity))], merged, texts)
+    names = Names(
+        identity,
+        [plain[row] for row in range(len(identity))],
+        merged,
+        texts,
+    )
     ordinary = frozenset(compress(tokens.folded, common))
     rows = np.full(len(stated), -1)
     rows[string_rows] = stated_rows
-    return Gazetteer(names, _ways_to_seek(names, ordinary), ordinary, tuple(rows.tolist()))
+    return Gazetteer(
+        names,
+        _ways_to_seek(names, ordinary),
+        ordinary,
+        tuple(rows.tolist()),
+    )
 
 
 def _common_words(readings: TextReadings) -> Flags:
@@ -216,7 +258,10 @@ def _common_words(readings: TextReadings) -> Flags:
     # `tidemark sync` says nothing of how Tidemark is written.
     lower = tokens.count_words(readings.is_prose & ~is_capital & ~tokens.parted(QUOTE))
     closed = np.array([word in _CLOSED_CLASS for word in tokens.folded], np.bool_)
-    identifier = np.array([bool(_IDENTIFIER.fullmatch(word)) for word in tokens.folded], np.bool_)
+    identifier = np.array(
+        [bool(_IDENTIFIER.fullmatch(word)) for word in tokens.folded],
+        np.bool_,
+    )
     common: Flags = closed | ((lower > upper) & ~identifier)
     return common
 
@@ -227,14 +272,19 @@ def _propose(readings: TextReadings, common: Flags) -> _NameProposals:
 
     An example of such a span is "Director John Huston".
     """
-    spans, tokens = readings.spans, readings.tokens
+    spans = readings.spans
+    tokens = readings.tokens
     is_accident = spans.marked(Mark.INITIAL) & common[tokens.word[spans.first]]
     deliberate = np.flatnonzero(~is_accident)
     spans = spans.only(deliberate)
     identity, example, proposal, count = np.unique(
-        readings.identity[deliberate], return_index=True, return_inverse=True, return_counts=True
+        readings.identity[deliberate],
+        return_index=True,
+        return_inverse=True,
+        return_counts=True,
     )
-    size, n_texts = len(identity), max(1, readings.n_texts)
+    size = len(identity)
+    n_texts = max(1, readings.n_texts)
     defined, joined, repeated = np.zeros((3, size), np.bool_)
     defined[proposal[spans.marked(Mark.DEFINED)]] = True
     joined[proposal[spans.marked(Mark.JOINED)]] = True
@@ -245,7 +295,12 @@ def _propose(readings: TextReadings, common: Flags) -> _NameProposals:
     repeated[pairs[times > 1] // n_texts] = True
     repeated[proposal[is_term & spans.marked(Mark.HEADING) & (count[proposal] > 1)]] = True
     return _NameProposals(
-        place=Place(tokens, identity, spans.first[example], spans.last[example]),
+        place=Place(
+            tokens,
+            identity,
+            spans.first[example],
+            spans.last[example],
+        ),
         name_texts=np.bincount(named, minlength=size).astype(np.int32),
         term_texts=np.bincount(pairs // n_texts, minlength=size).astype(np.int32),
         defined=defined,
@@ -256,7 +311,11 @@ def _propose(readings: TextReadings, common: Flags) -> _NameProposals:
     )
 
 
-def _origin_of(proposed: _NameProposals, common: Flags, n_texts: int) -> Ints:
+def _origin_of(
+    proposed: _NameProposals,
+    common: Flags,
+    n_texts: int,
+) -> Ints:
     """Why each proposed name is known, 0 where it is not."""
     place, tokens, texts = proposed.place, proposed.place.tokens, proposed.name_texts
     cap = max(_MAX_TEXTS, int(_MAX_SHARE * n_texts))
@@ -266,7 +325,8 @@ def _origin_of(proposed: _NameProposals, common: Flags, n_texts: int) -> Ints:
     rare = is_name & (texts < _MIN_TEXTS) & ~proposed.defined
     ands = running(tokens.among(_AND))
     is_sum = rare & proposed.joined & (ands[place.last] > ands[place.first])
-    is_name, rare = is_name & ~is_sum, rare & ~is_sum
+    is_name = is_name & ~is_sum
+    rare = rare & ~is_sum
     odd = running(~common[tokens.word])
     is_ordinary = odd[place.last] == odd[place.first]  # no word of it is a name by itself
     is_frequent = proposed.term_texts >= _TERM_MIN_TEXTS
@@ -291,7 +351,8 @@ def _origin_of(proposed: _NameProposals, common: Flags, n_texts: int) -> Ints:
 
 def _share_together(proposed: _NameProposals) -> Floats:
     """Of the occurrences of a term's first and last word, the share in which both stand in it."""
-    word, place = proposed.place.tokens.word, proposed.place
+    word = proposed.place.tokens.word
+    place = proposed.place
     apart = proposed.of_word[word[place.first]] + proposed.of_word[word[place.last - 1]]
     share: Floats = 2.0 * proposed.count / apart
     return share
@@ -314,30 +375,42 @@ def _ways_to_seek(names: Names, common: frozenset[str]) -> Bits:
     """How each name is sought: names worth looking for say how they must be written to be meant."""
     how = np.zeros(len(names), np.uint8)
     may_be_sum = ~names.has(Origin.STATED | Origin.TERM)
+
     for row, (words, origin) in enumerate(zip(names.plain, names.origin.tolist(), strict=True)):
         how[row] = _way_to_seek(words, origin, common)
         if how[row] & SOUGHT and may_be_sum[row] and _is_sum(names, words):
             how[row] = 0
+
     return how
 
 
-def _way_to_seek(words: tuple[str, ...], origin: int, common: frozenset[str]) -> int:
+def _way_to_seek(
+    words: tuple[str, ...],
+    origin: int,
+    common: frozenset[str],
+) -> int:
     if origin & Origin.RARE:
         return RARE
+
     says_nothing = all(len(word) == 1 or word.isdigit() for word in words)
     if origin & Origin.PHRASE or len(words) > LONGEST_SOUGHT or says_nothing:
         return 0
-    ordinary, is_capital = common.issuperset(words), bool(origin & Origin.CAPITAL)
+
+    ordinary = common.issuperset(words)
+    is_capital = bool(origin & Origin.CAPITAL)
     if len(words) > 1:
         needs_capital = ordinary and is_capital and not origin & Origin.TERM
         return SOUGHT | (INSIDE_SENTENCE if needs_capital else ANY_CASE)
-    word, is_marked = words[0], "_" in words[0] or words[0].startswith("--")
+
+    word = words[0]
+    is_marked = "_" in words[0] or words[0].startswith("--")
     if origin & Origin.TERM and not is_capital:
         return SOUGHT | ANY_CASE
     if word in _NO_NAMES or (not is_capital and (ordinary or not is_marked)):
         return 0
     if ordinary:
         return SOUGHT | INSIDE_SENTENCE
+
     return SOUGHT | (ANY_CASE if is_marked or len(word) >= _CASE_FREE_LETTERS else CAPITALISED)
 
 
@@ -345,7 +418,9 @@ def _is_sum(names: Names, words: tuple[str, ...]) -> bool:
     """Whether a name only joins two known ones, as "India and Pakistan" does."""
     for place in range(1, len(words) - 1):
         if words[place] in WEAK_CONNECTORS:
-            left, right = names.find(words[:place]), names.find(words[place + 1 :])
+            left = names.find(words[:place])
+            right = names.find(words[place + 1 :])
             if left >= 0 and right >= 0:
                 return True
+
     return False

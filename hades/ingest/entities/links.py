@@ -54,13 +54,17 @@ def link_companions(linked: LinkedCorpus) -> pa.Table:
 
     Each pair is cited by the first sentence that holds both.
     """
-    entity, sentence, size = linked.entity, linked.reading.sentence, linked.size
+    entity = linked.entity
+    sentence = linked.reading.sentence
+    size = linked.size
+
     parts = []
     for step in range(1, _WINDOW):
         mention = np.flatnonzero(sentence[step:] == sentence[: max(0, len(sentence) - step)])
         ends = np.sort([entity[mention], entity[mention + step]], axis=0)
         is_pair = ends[0] != ends[1]
         parts.append(np.vstack([ends, mention])[:, is_pair])
+
     left, right, mention = np.concatenate(parts, axis=1)
     columns = {
         "left": left,
@@ -77,9 +81,17 @@ def link_companions(linked: LinkedCorpus) -> pa.Table:
     source, target, count, first, oldest = (
         column.to_numpy() for column in pairs.select(names).itercolumns()
     )
-    alone = np.bincount(np.unique(sentence * size + entity) % size, minlength=size)
+    alone = np.bincount(
+        np.unique(sentence * size + entity) % size,
+        minlength=size,
+    )
     total = nearest_step(len(np.unique(sentence)))
-    strength = _strength(count, alone[source], alone[target], total)
+    strength = _strength(
+        count,
+        alone[source],
+        alone[target],
+        total,
+    )
     keep = (strength > 0) & strongest(source, target, strength * np.log1p(count), MAX_RELATED)
     return linked.relations(
         RelationType.RELATED_TO,
@@ -100,15 +112,26 @@ def nearest_step(count: int) -> float:
     return float(2.0 ** (round(_STEPS * math.log2(count)) / _STEPS))
 
 
-def _strength(count: Longs, source_count: Longs, target_count: Longs, total: float) -> Floats:
+def _strength(
+    count: Longs,
+    source_count: Longs,
+    target_count: Longs,
+    total: float,
+) -> Floats:
     """Normalised pointwise mutual information, cut to [0, 1]; 1 when the two are never seen
     apart.
     """
     together = np.minimum(count / total, 1.0)
     by_chance = source_count * target_count.astype(np.float64)
+
     with np.errstate(divide="ignore", invalid="ignore"):
         score = np.log(count * total / by_chance) / -np.log(together)
-    return np.clip(np.where(together >= 1.0, 1.0, score), 0.0, 1.0)
+
+    return np.clip(
+        np.where(together >= 1.0, 1.0, score),
+        0.0,
+        1.0,
+    )
 
 
 _AS_OF = re.compile(r"\b[Aa]s of (?:the (?:end|start|beginning) of )?(?=\S)")
@@ -140,7 +163,10 @@ class LinkedCorpus:
     @cached_property
     def document_ids(self) -> pa.Array:
         """The `_id` of each document."""
-        ids = [node_id("documents", document.key) for document in self.corpus.documents]
+        ids = []
+        for document in self.corpus.documents:
+            ids.append(node_id("documents", document.key))
+
         return pa.array(ids, pa.string())
 
     @cached_property
@@ -151,6 +177,7 @@ class LinkedCorpus:
         reading = self.reading
         since = self.corpus.dates[reading.document]
         first = np.searchsorted(reading.sentence_chunk, np.arange(len(self.corpus.texts) + 1))
+
         for chunk, text in enumerate(self.corpus.texts):
             for match in _AS_OF.finditer(text):
                 place = match.end()
@@ -160,11 +187,13 @@ class LinkedCorpus:
                     sentence = first[chunk] + np.searchsorted(begins, place, "right") - 1
                     rows = slice(*np.searchsorted(reading.sentence, [sentence, sentence + 1]))
                     since[rows] = microseconds(times[0].start)
+
         return since
 
     def sentence_span(self, mention: Longs) -> tuple[Longs, Longs, Longs]:
         """Document and [begin, end) in it of the sentence each mention stands in."""
-        sentence, chunk = self.reading.sentence[mention], self.reading.chunk[mention]
+        sentence = self.reading.sentence[mention]
+        chunk = self.reading.chunk[mention]
         offset = self.corpus.begins[chunk]
         return (
             self.reading.document[mention].astype(np.int64),
@@ -192,17 +221,26 @@ class LinkedCorpus:
         where = pa.array(document)
         tail, head = (self.entity_ids.take(pa.array(ends)) for ends in (source, target))
         spanned = np.arange(len(source)).repeat(2)  # the relation of each end of a span
-        spans = lists_array(np.stack(span, axis=1).ravel(), spanned, len(source))
+        spans = lists_array(
+            np.stack(span, axis=1).ravel(),
+            spanned,
+            len(source),
+        )
         cited = [self.document_ids.take(where), spans]
         columns = {
             **edge_columns(kind, tail, head, more.get("label")),
             "created": self.corpus.created.take(where),
-            "provenance": pa.StructArray.from_arrays(cited, fields=list(arrow_schema(Provenance))),
+            "provenance": pa.StructArray.from_arrays(
+                cited,
+                fields=list(arrow_schema(Provenance)),
+            ),
             "evidence_count": pa.array(evidence),
             "valid_from": moments_array(since),
         }
+
         for name, values in more.items():
             columns[name] = pa.array(values)
+
         return fill("relations", len(source), columns)
 
 
@@ -211,14 +249,19 @@ Place = tuple[Longs, Longs, Longs]  # document, begin and end in it
 DocumentNames = tuple[Longs, Longs]
 
 
-def link_chunks(linked: LinkedCorpus, stated_names: DocumentNames) -> tuple[pa.Table, Longs]:
+def link_chunks(
+    linked: LinkedCorpus,
+    stated_names: DocumentNames,
+) -> tuple[pa.Table, Longs]:
     """Mentions and how often each entity is mentioned. A document's title counts once in each of
     its chunks.
 
     What a document without title states beside its text counts in its first chunk, since no title
     can carry it.
     """
-    corpus, starts, size = linked.corpus, linked.reading.start, linked.size
+    corpus = linked.corpus
+    starts = linked.reading.start
+    size = linked.size
     text_codes = linked.reading.chunk.astype(np.int64) * size + linked.entity
     title = linked.title[corpus.document_of]
     titled = np.flatnonzero(title >= 0)
@@ -228,16 +271,29 @@ def link_chunks(linked: LinkedCorpus, stated_names: DocumentNames) -> tuple[pa.T
     stated_codes = np.setdiff1d(opening[bare] * size + entities[bare], text_codes)
     title_codes = titled * size + title[titled]
     mentioned = np.concatenate([text_codes, title_codes, stated_codes])
-    codes, row, count = np.unique(mentioned, return_inverse=True, return_counts=True)
+    codes, row, count = np.unique(
+        mentioned,
+        return_inverse=True,
+        return_counts=True,
+    )
     text_row = row[: len(text_codes)]
     order = np.lexsort((starts, text_row))
-    chunk, entity = codes // size, codes % size
-    ids = pa.array([node_id("doc_chunks", key) for key in corpus.chunk_keys], pa.string())
-    tail, head = ids.take(pa.array(chunk)), linked.entity_ids.take(pa.array(entity))
+    chunk = codes // size
+    entity = codes % size
+    ids = pa.array(
+        [node_id("doc_chunks", key) for key in corpus.chunk_keys],
+        pa.string(),
+    )
+    tail = ids.take(pa.array(chunk))
+    head = linked.entity_ids.take(pa.array(entity))
     columns = {
         **edge_columns(MentionType.MENTIONS, tail, head),
         "count": pa.array(count),
-        "positions": lists_array(starts[order], text_row[order], len(codes)),
+        "positions": lists_array(
+            starts[order],
+            text_row[order],
+            len(codes),
+        ),
         "valid_from": moments_array(corpus.dates[corpus.document_of[chunk]]),
     }
     frequency = np.bincount(entity, count, linked.n_entities).astype(np.int64)
@@ -249,7 +305,8 @@ def link_titles(linked: LinkedCorpus, stated_names: DocumentNames) -> pa.Table:
     text.
     """
     size, (documents, entities) = linked.size, stated_names
-    source, stating = linked.title[linked.reading.document], linked.title[documents]
+    source = linked.title[linked.reading.document]
+    stating = linked.title[documents]
     mentions = np.flatnonzero((source >= 0) & (source != linked.entity))
     statements = np.flatnonzero((stating >= 0) & (stating != entities))
     where = documents[statements]
@@ -257,7 +314,9 @@ def link_titles(linked: LinkedCorpus, stated_names: DocumentNames) -> pa.Table:
     stated_codes = stating[statements] * size + entities[statements]
     # What texts name comes first, so that a relation is read there if it can be.
     codes, first, row = np.unique(
-        np.concatenate([text_codes, stated_codes]), return_index=True, return_inverse=True
+        np.concatenate([text_codes, stated_codes]),
+        return_index=True,
+        return_inverse=True,
     )
     spans = linked.sentence_span(mentions), (where, *linked.corpus.opening_spans(where))
     document, begin, end = np.concatenate(spans, axis=1)[:, first]
@@ -274,7 +333,9 @@ def link_titles(linked: LinkedCorpus, stated_names: DocumentNames) -> pa.Table:
 
 
 def link_triples(
-    linked: LinkedCorpus, triples: Iterable[tuple[int, int, str, int]], senses: Sequence[Sense]
+    linked: LinkedCorpus,
+    triples: Iterable[tuple[int, int, str, int]],
+    senses: Sequence[Sense],
 ) -> Iterator[pa.Table]:
     """Relations that documents state as triples (document, subject, relation, object), in their own
     words.
@@ -285,21 +346,30 @@ def link_triples(
     """
     stated: dict[RelationType, dict[tuple[int, int, str], list[int]]]
     stated = {kind: defaultdict(list) for kind in (RelationType.REFERS_TO, *_LABELS)}
+
     stating: list[int] = []
     for document, subject, relation, target in triples:
         if min(subject, target) >= 0 and subject != target and relation:
-            kind = kind_of_relation(relation, senses[subject], senses[target])
+            kind = kind_of_relation(
+                relation,
+                senses[subject],
+                senses[target],
+            )
             stated[kind][subject, target, relation].append(document)
             stating.append(document)
+
     best = _find_sentences(linked, stating)
     dates = linked.corpus.dates
     for kind, relations in stated.items():
-        rows, labels = [], []
+        rows = []
+        labels = []
         for (source, target, label), documents in sorted(relations.items()):
-            first, oldest = min(documents), dates[documents].min()
+            first = min(documents)
+            oldest = dates[documents].min()
             mention = best(first, source, target)
             rows.append((source, target, first, len(documents), mention, oldest))
             labels.append(label)
+
         columns = np.array(rows, np.int64).reshape(-1, 6).T
         sources, targets, where, counts, mentions, since = columns
         begin, end = linked.corpus.opening_spans(where)
@@ -317,7 +387,8 @@ def link_triples(
 
 
 def _find_sentences(
-    linked: LinkedCorpus, documents: Sequence[int]
+    linked: LinkedCorpus,
+    documents: Sequence[int],
 ) -> Callable[[int, int, int], int]:
     """For a document, a source and a target: a mention in the sentence that fits best.
 
@@ -330,16 +401,20 @@ def _find_sentences(
     first: dict[int, int] = {}
     chosen = np.flatnonzero(np.isin(reading.document, np.array(documents, np.int64)))
     columns = (reading.document[chosen], reading.sentence[chosen], linked.entity[chosen])
+
     for mention, document, sentence, entity in rows_of(chosen, *columns):
         entities_of[document][sentence].add(entity)
         first.setdefault(sentence, mention)
 
     def best(document: int, source: int, target: int) -> int:
-        most, chosen_sentence = 0, -1
+        most = 0
+        chosen_sentence = -1
         for sentence, entities in sorted(entities_of[document].items()):
             worth = 2 * (target in entities) + (source in entities)
             if worth > most:
-                most, chosen_sentence = worth, sentence
+                most = worth
+                chosen_sentence = sentence
+
         return first[chosen_sentence] if most else -1
 
     return best
@@ -367,7 +442,11 @@ _LABELS = {
 _MAX_BETWEEN = 48  # characters
 
 
-def kind_of_relation(relation: str, source: Sense, target: Sense) -> RelationType:
+def kind_of_relation(
+    relation: str,
+    source: Sense,
+    target: Sense,
+) -> RelationType:
     """The type of a stated relation by its words: one that says what a thing was made from, else a
     reference.
     """
@@ -375,30 +454,54 @@ def kind_of_relation(relation: str, source: Sense, target: Sense) -> RelationTyp
     for kind, pattern in _LABELS.items():
         if pattern.fullmatch(words) and may_be_made(kind, source, target):
             return kind
+
     return RelationType.REFERS_TO
 
 
-def link_derivations(linked: LinkedCorpus, senses: Sequence[Sense]) -> Iterator[pa.Table]:
+def link_derivations(
+    linked: LinkedCorpus,
+    senses: Sequence[Sense],
+) -> Iterator[pa.Table]:
     """From a thing to the one it was made from, where a text says "X is derived from Y" or "X
     extends Y": a table for each type.
     """
-    reading, entity = linked.reading, linked.entity
+    reading = linked.reading
+    entity = linked.entity
     gap = reading.start[1:] - reading.end[:-1]
     near = (np.diff(reading.sentence) == 0) & (gap > 0) & (gap <= _MAX_BETWEEN)
     rows = np.flatnonzero(near & (np.diff(entity) != 0)).tolist()
+
     for kind, between in _BETWEEN.items():
         places = []
         for row in rows:
             text = linked.corpus.texts[reading.chunk[row]]
-            is_said = between.fullmatch(text, reading.end[row], reading.start[row + 1])
-            if is_said and may_be_made(kind, senses[entity[row]], senses[entity[row + 1]]):
+            is_said = between.fullmatch(
+                text,
+                reading.end[row],
+                reading.start[row + 1],
+            )
+            if is_said and may_be_made(
+                kind,
+                senses[entity[row]],
+                senses[entity[row + 1]],
+            ):
                 places.append(row)
-        yield _relate_neighbours(linked, kind, np.array(places, np.int64))
+
+        yield _relate_neighbours(
+            linked,
+            kind,
+            np.array(places, np.int64),
+        )
 
 
-def _relate_neighbours(linked: LinkedCorpus, kind: RelationType, mentions: Longs) -> pa.Table:
+def _relate_neighbours(
+    linked: LinkedCorpus,
+    kind: RelationType,
+    mentions: Longs,
+) -> pa.Table:
     """Relations from the entity of each mention to that of the next one."""
-    entity, size = linked.entity, linked.size
+    entity = linked.entity
+    size = linked.size
     codes, first, row, count = np.unique(
         entity[mentions] * size + entity[mentions + 1],
         return_index=True,
@@ -411,11 +514,19 @@ def _relate_neighbours(linked: LinkedCorpus, kind: RelationType, mentions: Longs
         codes % size,
         linked.sentence_span(mentions[first]),
         evidence=count,
-        since=oldest_dates(row, linked.since[mentions], len(codes)),
+        since=oldest_dates(
+            row,
+            linked.since[mentions],
+            len(codes),
+        ),
     )
 
 
-def may_be_made(kind: RelationType, source: Sense, target: Sense) -> bool:
+def may_be_made(
+    kind: RelationType,
+    source: Sense,
+    target: Sense,
+) -> bool:
     """Whether one thing can be made from the other: works, methods and products, no people and no
     places.
     """
@@ -432,23 +543,35 @@ def may_be_made(kind: RelationType, source: Sense, target: Sense) -> bool:
 # needs no edge: it is folded into the name that it stands for (`meanings.py`).
 
 
-def link_short_forms(linked: LinkedCorpus, plain: Longs, senses: Sequence[Sense]) -> pa.Table:
+def link_short_forms(
+    linked: LinkedCorpus,
+    plain: Longs,
+    senses: Sequence[Sense],
+) -> pa.Table:
     """Short form to referent, with the sentence in which the first document says so.
 
     `plain` is the entity that the name of each mention stands for where its document does not tell
     (-1: none); `senses` are those of the entities. A short form with several referents in the
     corpus has no edge: it is ambiguous.
     """
-    size, n_documents = linked.size, max(1, len(linked.corpus.documents))
+    size = linked.size
+    n_documents = max(1, len(linked.corpus.documents))
     mentions = np.flatnonzero((plain >= 0) & (plain != linked.entity))
     codes, first, row = np.unique(
-        plain[mentions] * size + linked.entity[mentions], return_index=True, return_inverse=True
+        plain[mentions] * size + linked.entity[mentions],
+        return_index=True,
+        return_inverse=True,
     )
     stating = np.unique(row * n_documents + linked.reading.document[mentions])
     documents = np.bincount(stating // n_documents, minlength=len(codes))
-    short, full = codes // size, codes % size
+    short = codes // size
+    full = codes % size
     alone = np.flatnonzero(np.bincount(short)[short] == 1)
-    is_selected = [_stands_for(senses[short[pair]], senses[full[pair]]) for pair in alone]
+
+    is_selected = []
+    for pair in alone:
+        is_selected.append(_stands_for(senses[short[pair]], senses[full[pair]]))
+
     selected = alone[np.array(is_selected, np.bool_)]
     return linked.relations(
         RelationType.COREF,
@@ -456,7 +579,11 @@ def link_short_forms(linked: LinkedCorpus, plain: Longs, senses: Sequence[Sense]
         full[selected],
         linked.sentence_span(mentions[first[selected]]),
         evidence=documents[selected],
-        since=oldest_dates(row, linked.since[mentions], len(codes))[selected],
+        since=oldest_dates(
+            row,
+            linked.since[mentions],
+            len(codes),
+        )[selected],
     )
 
 
@@ -466,8 +593,11 @@ def _stands_for(short: Sense, full: Sense) -> bool:
     Other words inside a longer name, such as Germany in West Germany, and given names mean
     something else as often.
     """
-    words, letters = fold_letters(full.stem).split(), fold_letters(short.name)
+    words = fold_letters(full.stem).split()
+    letters = fold_letters(short.name)
+
     if full.qualifier and fold_letters(full.stem) == letters:
         return True
+
     is_person = full.type == EntityType.PERSON or (len(words) > 1 and words[0] in GIVEN_NAMES)
     return is_person and letters.split()[-1] == words[-1]

@@ -81,7 +81,11 @@ class NameMeanings:
         return np.append(self.of_sense, -1)[sense]
 
 
-def resolve_meanings(corpus: Corpus, reading: Reading, origins: Mapping[str, int]) -> NameMeanings:
+def resolve_meanings(
+    corpus: Corpus,
+    reading: Reading,
+    origins: Mapping[str, int],
+) -> NameMeanings:
     """The meanings of all names; `why` says of every stated text why it is a name."""
     shown, written = show_names(reading, origins, corpus.texts)
     merged = _merge(corpus, reading)
@@ -90,7 +94,11 @@ def resolve_meanings(corpus: Corpus, reading: Reading, origins: Mapping[str, int
         row = reading.row_of.get(name, -1)
         return merged.canonical[row] if row >= 0 else -1
 
-    context = kinds_in_context(reading, merged.canonical, corpus.texts)
+    context = kinds_in_context(
+        reading,
+        merged.canonical,
+        corpus.texts,
+    )
     stated = state_senses(corpus, canonical_of, context)
     canonical = np.array(merged.canonical, np.int32)
     resolved = resolve_mentions(
@@ -132,9 +140,14 @@ def entities_table(
     """
     names = [sense.name for sense in meanings.senses]
     texts, origin = _find_spellings(meanings, origins)
+
     for row, short in _short_symbols(meanings.senses).items():
         texts[row].add(short)
-    aliases = [sorted(spellings - {name}) for name, spellings in zip(names, texts, strict=True)]
+
+    aliases = []
+    for name, spellings in zip(names, texts, strict=True):
+        aliases.append(sorted(spellings - {name}))
+
     columns = {
         "_key": pa.array(meanings.keys, pa.string()),
         "name": pa.array(names, pa.string()),
@@ -159,30 +172,41 @@ def _merge(corpus: Corpus, reading: Reading) -> AliasMerge:
     names = reading.names
     titles = [reading.row_of.get(document.bare, -1) for document in corpus.documents]
     holding: dict[int, set[int]] = defaultdict(set)
+
     for row, document in chain(rows_of(reading.name, reading.document), zip(titles, count())):
         holding[row].add(document)
+
     proposed = propose_aliases(names, reading.common)
     middle_names = propose_middle_names(names, holding)
     if reading.definitions:
         first = merge_names(names, proposed)
         proposed += propose_acronyms(reading.definitions, first.canonical)
+
     return merge_names(names, [*proposed, *middle_names])
 
 
 def _read_stated_meanings(
-    corpus: Corpus, reading: Reading, resolved: SenseResolution
+    corpus: Corpus,
+    reading: Reading,
+    resolved: SenseResolution,
 ) -> StatedMeanings:
     """Everything documents state: titles, names given with them, their symbols and the ends of
     their triples.
     """
-    title_of, symbols = resolved.stated.title_of, resolved.stated.symbols
+    title_of = resolved.stated.title_of
+    symbols = resolved.stated.symbols
+
     statements: list[tuple[int, str, bool]] = []
     for index, document in enumerate(corpus.documents):
         if index in title_of:
             statements.append((index, document.bare, True))
         statements += [(index, text, False) for text in document.facts.all_names()]
+
     places = np.array([index for index, _, _ in statements], np.int64)
-    names = np.array([reading.row_of.get(text, -1) for _, text, _ in statements], np.int64)
+    names = np.array(
+        [reading.row_of.get(text, -1) for _, text, _ in statements],
+        np.int64,
+    )
     is_title = np.array([is_title for _, _, is_title in statements], np.bool_)
     meant = resolved.means(places, names)
     exact = np.array([symbols.get(text, -1) for _, text, _ in statements], np.int64)
@@ -204,39 +228,61 @@ def _give_keys(senses: Sequence[Sense], used: Longs) -> list[tuple[str, int]]:
     their full names.
     """
     keys: dict[str, int] = {}
+
     ordered = []
     for row in used.tolist():
         sense = senses[row]
         ordered.append((entity_key(sense.stem, sense.type, sense.qualifier), sense[:5], row))
+
     for key, _, row in sorted(ordered):
         if key in keys:  # the first by name keeps the short one
             sense = senses[row]
-            key = entity_key(sense.stem, sense.type, f"{sense.qualifier}|{sense.name}|{sense.kind}")
+            key = entity_key(
+                sense.stem,
+                sense.type,
+                f"{sense.qualifier}|{sense.name}|{sense.kind}",
+            )
+
         keys[key] = row
+
     return sorted(keys.items())
 
 
 def _find_spellings(
-    meanings: NameMeanings, origins: Mapping[str, int]
+    meanings: NameMeanings,
+    origins: Mapping[str, int],
 ) -> tuple[list[set[str]], Longs]:
     """Every way each entity is written in texts or stated by sources, and as bits why its names are
     known.
     """
-    names, resolved, stated = meanings.reading.names, meanings.resolved, meanings.stated
+    names = meanings.reading.names
+    resolved = meanings.resolved
+    stated = meanings.stated
     size = max(1, len(names))
     texts: list[set[str]] = [set() for _ in meanings.keys]
     mentioned = meanings.entity(resolved.meaning)
+
     for code in np.unique(mentioned * size + resolved.pairs % size).tolist():
         spellings = meanings.written[code % size]
         texts[code // size].update(text for text, count in spellings.items() if count)
+
     stated_entities = meanings.entity(stated.sense)
     for entity, text in zip(stated_entities.tolist(), stated.text, strict=True):
         # The end of a triple is no spelling to go by: "state" must not find every State.
         if origins[text] != Origin.PHRASE or not texts[entity]:
             texts[entity].add(text)
+
     origin = np.zeros(len(meanings.keys), np.int64)
-    np.bitwise_or.at(origin, stated_entities, names.origin[stated.name])
-    np.bitwise_or.at(origin, mentioned, names.origin[resolved.pairs % size])
+    np.bitwise_or.at(
+        origin,
+        stated_entities,
+        names.origin[stated.name],
+    )
+    np.bitwise_or.at(
+        origin,
+        mentioned,
+        names.origin[resolved.pairs % size],
+    )
     return texts, origin
 
 
@@ -251,10 +297,12 @@ def _short_symbols(senses: Sequence[Sense]) -> dict[int, str]:
     for row, sense in enumerate(senses):
         if sense.type == EntityType.CODE_SYMBOL and "." in sense.name:
             rows[sense.name.rpartition(".")[2]].append(row)
+
     short: dict[int, str] = {}
     for name, sharing in rows.items():
         if _IDENTIFIER.search(name) and len(sharing) <= SYMBOLS_SHARING:
             short |= dict.fromkeys(sharing, name)
+
     return short
 
 

@@ -82,20 +82,25 @@ def merge_names(names: Names, proposals: Iterable[Alias]) -> AliasMerge:
         proposals,
         key=lambda alias: (PRIORITY.index(alias.rule), -alias.score, alias.alias, alias.canonical),
     )
+
     alias_of: dict[int, Alias] = {}
     for alias in ordered:
-        child, top = _root(parent, alias.alias), _root(parent, alias.canonical)
+        child = _root(parent, alias.alias)
+        top = _root(parent, alias.canonical)
         if child == top or (titles[child] and titles[top]):
             continue
         if _rank(names, top) > _rank(names, child):
             child, top = top, child
+
         parent[child] = top
         alias_of[child] = alias
+
     canonical = list(range(len(names)))
     log = []
     for row, alias in sorted(alias_of.items()):
         canonical[row] = _root(parent, row)
         log.append(Alias(row, canonical[row], alias.rule, alias.score))
+
     return AliasMerge(tuple(canonical), tuple(log))
 
 
@@ -115,6 +120,7 @@ def _rank(names: Names, row: int) -> tuple[bool, bool, int, tuple[str, ...]]:
 def _root(parent: dict[int, int], row: int) -> int:
     while (above := parent.get(row, row)) != row:
         parent[row] = row = parent.get(above, above)
+
     return row
 
 
@@ -126,17 +132,24 @@ def _shorten(names: Names) -> Iterator[Alias]:
     for row in np.flatnonzero(is_name & (names.sizes > 1)).tolist():
         for words, rule in _shorter(names.plain[row]):
             if (shorter := names.find(words)) >= 0 and is_name[shorter]:
-                yield Alias(row, shorter, rule, 1.0 if rule == "article" else 0.95)
+                yield Alias(
+                    row,
+                    shorter,
+                    rule,
+                    1.0 if rule == "article" else 0.95,
+                )
                 break
 
 
 def _shorter(words: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
     if words[0] in _ARTICLES:
         yield words[1:], "article"
+
     shortened = words
     while len(shortened) > 2 and shortened[0] in HONORIFICS:
         shortened = shortened[1:]
         yield shortened, "honorific"
+
     if words[-1] in _SUFFIXES and len(words) > 2:
         yield words[:-1], "suffix"
     elif words[-2:] == ("f", "c") and len(words) > 2:
@@ -154,6 +167,7 @@ def _plurals(names: Names, common: frozenset[str]) -> Iterator[Alias]:
             singular_row = names.find((*words[:-1], singular))
             if singular_row < 0:
                 continue
+
             is_ordinary = len(words) > 1 and not common.isdisjoint((singular, words[-1]))
             if terms[row] or terms[singular_row] or is_ordinary:
                 yield Alias(row, singular_row, "plural", 0.98)
@@ -163,6 +177,7 @@ def _plurals(names: Names, common: frozenset[str]) -> Iterator[Alias]:
 def _singulars(word: str) -> Iterator[str]:
     if word[-1] != "s" or len(word) < _SHORTEST_PLURAL or word.endswith("ss"):
         return
+
     yield word[:-1]
     if word.endswith("es"):
         yield word[:-2]
@@ -177,6 +192,7 @@ def _spacings(names: Names) -> Iterator[Alias]:
     blocks: dict[str, list[int]] = defaultdict(list)
     for row in np.flatnonzero(_comparable(names)).tolist():
         blocks["".join(names.plain[row])].append(row)
+
     for letters, rows in blocks.items():
         if len(letters) >= _MIN_JOINED and not letters.isdigit():
             yield from (Alias(row, rows[0], "spacing", 0.97) for row in rows[1:])
@@ -200,9 +216,11 @@ def _misspellings(names: Names, common: frozenset[str]) -> Iterator[Alias]:
         words = names.plain[row]
         if sum(map(len, words)) < _FUZZY_MIN_LETTERS:
             continue
+
         for place, word in enumerate(words):
             if len(word) >= _MIN_TOKEN and word not in common and word.isalpha():
                 blocks[(*words[:place], None, *words[place + 1 :])].append((word, row))
+
     for block in blocks.values():
         if 1 < len(block) <= _MAX_BLOCK:
             yield from _near_pairs(sorted(block), names)
@@ -210,29 +228,43 @@ def _misspellings(names: Names, common: frozenset[str]) -> Iterator[Alias]:
 
 def _near_pairs(block: list[tuple[str, int]], names: Names) -> Iterator[Alias]:
     for (word, row), (other_word, other_row) in combinations(block, 2):
-        near = DamerauLevenshtein.distance(word, other_word, score_cutoff=1) == 1
+        near = (
+            DamerauLevenshtein.distance(
+                word,
+                other_word,
+                score_cutoff=1,
+            )
+            == 1
+        )
         rare = min(names.texts[row], names.texts[other_row]) <= _SLIP_TEXTS
         if not near or not rare or word[0] != other_word[0]:
             continue
+
         score = 1.0 - 1.0 / len(" ".join(names.plain[row]))
         if score >= _FUZZY_MIN_SCORE:
             yield Alias(row, other_row, "fuzzy", round(score, 6))
 
 
-def propose_acronyms(definitions: Sequence[Definition], canonical: Sequence[int]) -> list[Alias]:
+def propose_acronyms(
+    definitions: Sequence[Definition],
+    canonical: Sequence[int],
+) -> list[Alias]:
     """Acronyms that stand for one thing wherever the corpus explains them, by the share of
     explaining documents.
     """
     documents: dict[int, set[tuple[int, int]]] = defaultdict(set)
     for document, short, long in definitions:
         documents[canonical[short]].add((canonical[long], document))
+
     aliases: list[Alias] = []
     for short, explained in sorted(documents.items()):
         counts = Counter(long for long, _ in explained)
         long = min(counts, key=lambda row: (-counts[row], row))
         share = counts[long] / len(explained)
+
         if long != short and share >= _ACRONYM_MIN_SHARE:
             aliases.append(Alias(short, long, "acronym", round(share, 6)))
+
     return aliases
 
 
@@ -243,10 +275,13 @@ def propose_middle_names(names: Names, holding: Mapping[int, set[int]]) -> list[
     people = names.may_be_people()
     aliases: list[Alias] = []
     is_long_enough = (names.sizes > 2) & (names.sizes <= _LONGEST_PERSON)
+
     for row in np.flatnonzero(people & is_long_enough).tolist():
         words = names.plain[row]
         short = names.find((words[0], words[-1]))
         is_person = short >= 0 and people[short] and all(map(str.isalpha, words))
+
         if is_person and not holding[row].isdisjoint(holding[short]):
             aliases.append(Alias(row, short, "middle_name", 0.9))
+
     return aliases

@@ -54,7 +54,11 @@ class StatedSenses:
 
     def doubtful(self) -> Longs:
         """Names (canonical rows) that may mean more than one thing."""
-        rows = [row for row, claimed in self.claims.items() if len(claimed) > 1]
+        rows = []
+        for row, claimed in self.claims.items():
+            if len(claimed) > 1:
+                rows.append(row)
+
         return np.array(sorted(rows), np.int64)
 
 
@@ -69,7 +73,9 @@ class _Evidence(NamedTuple):
 
 
 def state_senses(
-    corpus: Corpus, canonical_of: Callable[[str], int], context: Mapping[int, NameType]
+    corpus: Corpus,
+    canonical_of: Callable[[str], int],
+    context: Mapping[int, NameType],
 ) -> StatedSenses:
     """Groups what documents state into senses; `canonical_of` gives the canonical row of a name, -1
     for none.
@@ -79,13 +85,19 @@ def state_senses(
     groups: dict[tuple[int, str], list[_Evidence]] = defaultdict(list)
     for index, chunk in enumerate(corpus.opening_chunks.tolist()):
         opening = corpus.texts[chunk] if chunk >= 0 else ""
-        for statement in _titles_and_symbols(index, corpus.documents[index], opening):
+        for statement in _titles_and_symbols(
+            index,
+            corpus.documents[index],
+            opening,
+        ):
             row = canonical_of(statement.stem)
             if row >= 0:
                 groups[row, statement.qualifier].append(statement)
+
     plain = _give_senses(corpus, canonical_of, groups)
     senses: list[Sense] = []
     claims_of: dict[int, list[int]] = defaultdict(list)
+
     title_of: dict[int, int] = {}
     for (row, _), evidence in sorted(groups.items(), key=itemgetter(0)):
         for sense in _split_by_kind(evidence, context.get(row)):
@@ -94,16 +106,20 @@ def state_senses(
             for statement in evidence:
                 if statement.is_title and statement.document in stating:
                     title_of[statement.document] = len(senses)
+
             senses.append(sense)
+
     # A title written whole, with its qualifier, is that thing.
     for index, title_sense in title_of.items():
         titled = corpus.documents[index]
         row = canonical_of(titled.title) if titled.qualifier else -1
         if row >= 0:
             claims_of[row].append(title_sense)
+
     for row, sense in plain:
         claims_of[row].append(len(senses))
         senses.append(sense)
+
     symbols = {
         sense.name: index
         for index, sense in enumerate(senses)
@@ -113,8 +129,14 @@ def state_senses(
         row = canonical_of(name.rpartition(".")[2])
         if row >= 0:
             claims_of[row].append(index)
+
     claims = {row: tuple(sorted(set(claimed))) for row, claimed in claims_of.items()}
-    return StatedSenses(tuple(senses), claims, title_of, symbols)
+    return StatedSenses(
+        tuple(senses),
+        claims,
+        title_of,
+        symbols,
+    )
 
 
 def _give_senses(
@@ -131,6 +153,7 @@ def _give_senses(
             row = canonical_of(name)
             if kind is not None and row >= 0:
                 typed_names.append((row, kind, name, index))
+
     alone: list[tuple[int, Sense]] = []
     for row, group in groupby(sorted(typed_names), key=itemgetter(0)):
         evidence = [_Evidence(index, name, "", kind, name) for _, kind, name, index in group]
@@ -140,14 +163,21 @@ def _give_senses(
             stating = tuple(sorted({statement.document for statement in evidence}))
             sense = _sense(evidence[:1], evidence[0].kind)
             alone.append((row, sense._replace(documents=stating)))
+
     return alone
 
 
-def _titles_and_symbols(index: int, document: Document, opening: str) -> Iterator[_Evidence]:
+def _titles_and_symbols(
+    index: int,
+    document: Document,
+    opening: str,
+) -> Iterator[_Evidence]:
     """What a document states: its title, of the kind that its qualifier, else its opening says, and
     its symbols.
     """
-    title, qualifier = document.title, document.qualifier
+    title = document.title
+    qualifier = document.qualifier
+
     if document.source == SourceKind.ARXIV and title:
         yield _Evidence(
             document=index,
@@ -165,11 +195,27 @@ def _titles_and_symbols(index: int, document: Document, opening: str) -> Iterato
             kind = NameType.CONCEPT
         if fold_letters(document.bare) in NEUTRAL_TITLES:
             qualifier = document.origin
-        yield _Evidence(index, document.bare, qualifier, kind, title, is_title=True)
+
+        yield _Evidence(
+            index,
+            document.bare,
+            qualifier,
+            kind,
+            title,
+            is_title=True,
+        )
+
     # Code distinguishes capitals, so a symbol is qualified by its own exact name.
     symbols = [qualified for _, qualified in document.facts.symbols]
     for name in (*symbols, *document.facts.repositories):
-        yield _Evidence(index, name, name, NameType.PRODUCT, name, type=EntityType.CODE_SYMBOL)
+        yield _Evidence(
+            index,
+            name,
+            name,
+            NameType.PRODUCT,
+            name,
+            type=EntityType.CODE_SYMBOL,
+        )
 
 
 def _is_file_name(document: Document, opening: str) -> bool:
@@ -187,15 +233,19 @@ def _split_by_kind(evidence: list[_Evidence], context: NameType | None) -> list[
     by_kind: dict[NameType | None, list[_Evidence]] = defaultdict(list)
     for statement in evidence:
         by_kind[statement.kind].append(statement)
+
     unsaid = by_kind.pop(None, [])
     if not by_kind:
         return [_sense(unsaid, None, context)]
+
     main = min(by_kind, key=lambda kind: (-len(by_kind[kind]), str(kind)))
     by_kind[main] = [*by_kind[main], *unsaid]
     ordered = sorted(by_kind, key=str)
     senses = [_sense(by_kind[kind], kind) for kind in ordered]
+
     if len(senses) == 1:
         return senses
+
     return [
         sense._replace(qualifier=f"{sense.qualifier} {str(sense.kind).lower()}".strip())
         for sense in senses
@@ -203,12 +253,15 @@ def _split_by_kind(evidence: list[_Evidence], context: NameType | None) -> list[
 
 
 def _sense(
-    evidence: list[_Evidence], kind: NameType | None, context: NameType | None = None
+    evidence: list[_Evidence],
+    kind: NameType | None,
+    context: NameType | None = None,
 ) -> Sense:
     first = min(evidence, key=_rank)
     known = kind or kind_of(first.stem)
     if known is NameType.CONCEPT and context:
         known = context
+
     return Sense(
         name=first.shown,
         stem=first.stem,
@@ -246,7 +299,10 @@ def find_short_forms(
     """Every pair of (document, name) that is a short form, explained acronyms first."""
     document, name = pairs
     yield from _explained_acronyms(
-        names, document * max(1, len(names)) + name, meaning, definitions
+        names,
+        document * max(1, len(names)) + name,
+        meaning,
+        definitions,
     )
     # Names found in texts, of one word or of initials and a word: a stated name is no short form.
     is_found = names.has(Origin.NAME) & ~names.has(Origin.STATED | Origin.TERM)
@@ -254,12 +310,27 @@ def find_short_forms(
     is_full = names.may_be_people() & names.where(_may_be_person)
     fits: dict[tuple[int, str], set[int]] = defaultdict(set)
     full = np.flatnonzero(is_full[name])
+
     for document_row, row, sense in rows_of(document[full], name[full], meaning[full]):
-        _add_short_forms(fits, document_row, names.plain[row], sense, senses)
+        _add_short_forms(
+            fits,
+            document_row,
+            names.plain[row],
+            sense,
+            senses,
+        )
+
     for document_row, sense in sorted(title_of.items()):
         words = tuple(fold_letters(senses[sense].stem).split())
         if _may_be_person(words):
-            _add_short_forms(fits, document_row, words, sense, senses)
+            _add_short_forms(
+                fits,
+                document_row,
+                words,
+                sense,
+                senses,
+            )
+
     short = np.flatnonzero(is_short[name])
     for index, document_row, row in rows_of(short, document[short], name[short]):
         words = names.plain[row]
@@ -267,6 +338,7 @@ def find_short_forms(
             handles = [(f"{words[0]} {words[-1]}", "initials")]
         else:
             handles = [(f"* {words[0]}", "family_name"), (f"{words[0]} *", "given_name")]
+
         for handle, rule in handles:
             full_forms = [*fits.get((document_row, handle), ())]
             if len(full_forms) == 1:
@@ -275,15 +347,20 @@ def find_short_forms(
 
 
 def _explained_acronyms(
-    names: Names, codes: Longs, meaning: Ints, definitions: Iterable[Definition]
+    names: Names,
+    codes: Longs,
+    meaning: Ints,
+    definitions: Iterable[Definition],
 ) -> Iterator[ShortForm]:
     """Acronyms in documents that explain them mean what is explained."""
     rows = np.array(sorted(set(definitions)), np.int64).reshape(-1, 3)
     if not len(rows) or not len(codes):
         return
+
     explained = rows[:, :1] * len(names) + rows[:, 1:]
     places = np.minimum(np.searchsorted(codes, explained), len(codes) - 1)
     is_mentioned = (codes[places] == explained).all(axis=1)
+
     for short, long in places[is_mentioned].tolist():
         yield short, int(meaning[long]), "acronym"
 
@@ -298,6 +375,7 @@ def _add_short_forms(
     """Add the short forms that a document may use for a full name it holds."""
     if senses[sense].kind not in _MAY_BE_PEOPLE:
         return
+
     fits[document, f"* {words[-1]}"].add(sense)
     fits[document, f"{words[0][0]} {words[-1]}"].add(sense)
     if words[0] in GIVEN_NAMES:
@@ -346,18 +424,26 @@ class SenseResolution:
         sense = np.full(len(name), -1)
         sense[known] = self.of_name[name[known]]
         code = document[known] * len(self.of_name) + name[known]
+
         if len(self.pairs):
             place = np.minimum(np.searchsorted(self.pairs, code), len(self.pairs) - 1)
             is_paired = self.pairs[place] == code
             sense[known[is_paired]] = self.meaning[place[is_paired]]
             known = known[~is_paired]
+
         is_doubtful = np.isin(self.canonical[name[known]], self.stated.doubtful())
         for index in known[is_doubtful].tolist():
             claims = self.stated.claims[int(self.canonical[name[index]])]
             stating = int(document[index])
-            own_claims = [row for row in claims if stating in self.senses[row].documents]
+
+            own_claims = []
+            for row in claims:
+                if stating in self.senses[row].documents:
+                    own_claims.append(row)
+
             if len(own_claims) == 1:
                 sense[index] = own_claims[0]
+
         return sense
 
 
@@ -373,23 +459,37 @@ def resolve_mentions(
     """The meaning of every pair. `definitions` are (document, short name, long name) that texts
     explain.
     """
-    senses, is_symbol = list(stated.senses), names.has(Origin.SYMBOL)
+    senses = list(stated.senses)
+    is_symbol = names.has(Origin.SYMBOL)
 
     def default(row: int) -> int:
         """The sense of a canonical name where the document does not tell: its only one, the plain
         or a neutral one.
         """
         claims = stated.claims.get(row, ())
-        plain = [index for index in claims if len(claims) == 1 or not senses[index].qualifier]
+
+        plain = []
+        for index in claims:
+            if len(claims) == 1 or not senses[index].qualifier:
+                plain.append(index)
+
         if len(plain) == 1:
             return plain[0]
+
         kind = kind_of(display[row])
-        kind = context.get(row, kind) if kind is NameType.CONCEPT else kind
-        chosen = EntityType.CODE_SYMBOL if is_symbol[row] else entity_type_of(display[row], kind)
+        if kind is NameType.CONCEPT:
+            kind = context.get(row, kind)
+
+        if is_symbol[row]:
+            chosen = EntityType.CODE_SYMBOL
+        else:
+            chosen = entity_type_of(display[row], kind)
+
         senses.append(Sense(display[row], display[row], "", chosen, kind))
         return len(senses) - 1
 
-    document, name = pairs // max(1, len(names)), pairs % max(1, len(names))
+    document = pairs // max(1, len(names))
+    name = pairs % max(1, len(names))
     row = canonical[name].astype(np.int64)
     doubtful = np.isin(row, stated.doubtful())
     of_row = np.full(len(names), -1, dtype=np.int32)
@@ -398,13 +498,27 @@ def resolve_mentions(
     of_name = of_row[canonical]
     meaning = of_name[name].copy()
     decisions: set[tuple[str, int, str]] = set()
-    homonyms = _resolve_homonyms(stated, display, document, row, meaning, doubtful=doubtful)
+    homonyms = _resolve_homonyms(
+        stated,
+        display,
+        document,
+        row,
+        meaning,
+        doubtful=doubtful,
+    )
+
     for index, sense in homonyms:
         if meaning[index] != sense:
             meaning[index] = sense
             decisions.add((display[name[index]], sense, "homonym"))
+
     short_forms = find_short_forms(
-        names, (document, name), meaning, senses, title_of=stated.title_of, definitions=definitions
+        names,
+        (document, name),
+        meaning,
+        senses,
+        title_of=stated.title_of,
+        definitions=definitions,
     )
     for index, sense, rule in short_forms:
         shown = display[name[index]]
@@ -412,6 +526,7 @@ def resolve_mentions(
         if meaning[index] != sense and not is_acronym:
             meaning[index] = sense
             decisions.add((shown, sense, rule))
+
     return SenseResolution(
         senses=tuple(senses),
         pairs=pairs,
@@ -434,40 +549,56 @@ def _resolve_homonyms(
     """For each doubtful pair the sense its document speaks for, where one stands out."""
     if not doubtful.any():
         return []
-    senses, concerned = stated.senses, set(document[doubtful].tolist())
+
+    senses = stated.senses
+    concerned = set(document[doubtful].tolist())
     for name_row in set(row[doubtful].tolist()):
         for sense in stated.claims[name_row]:
             concerned.update(senses[sense].documents[:_NEIGHBOUR_DOCUMENTS])
-    shared = _compare_documents(document[~doubtful], meaning[~doubtful], concerned)
+
+    shared = _compare_documents(
+        document[~doubtful],
+        meaning[~doubtful],
+        concerned,
+    )
     chosen: list[tuple[int, int]] = []
     for index in np.flatnonzero(doubtful).tolist():
         claims = stated.claims[int(row[index])]
         document_row = int(document[index])
         own_claims = [sense for sense in claims if document_row in senses[sense].documents]
+
         if len(own_claims) > 1:  # code that differs in capitals only
             shown = display[row[index]]
             own_claims = [sense for sense in own_claims if senses[sense].name == shown]
+
         if len(own_claims) == 1:
             chosen.append((index, own_claims[0]))
             continue
+
         scores = [(shared(document_row, senses[sense].documents), sense) for sense in claims]
         best = max(score for score, _ in scores)
         leaders = [sense for score, sense in scores if score == best]
+
         if best > 0 and len(leaders) == 1:
             chosen.append((index, leaders[0]))
+
     return chosen
 
 
 def _compare_documents(
-    document: Longs, meaning: Ints, concerned: set[int]
+    document: Longs,
+    meaning: Ints,
+    concerned: set[int],
 ) -> Callable[[int, Sequence[int]], float]:
     """A function: how much of its undoubted senses a document shares with some others; rare senses
     count more.
     """
     speaks_of: dict[int, set[int]] = defaultdict(set)
     chosen = np.isin(document, list(concerned))
+
     for document_row, sense in rows_of(document[chosen], meaning[chosen]):
         speaks_of[document_row].add(sense)
+
     total = max(2, int(document.max(initial=0)) + 1)
     counts = np.bincount(meaning, minlength=1).tolist()
     rarity = [math.log(total / max(1, count)) for count in counts]

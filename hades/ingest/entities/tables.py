@@ -26,15 +26,32 @@ def values_of(table: pa.Table, *columns: str) -> Iterator[tuple[Any, ...]]:
 def edge_row(source: str, kind: str, target: str) -> Row:
     """Key, ends and type of one edge, as a row."""
     key = edge_key(source, kind, target)
-    return {"_key": key, "_from": source, "_to": target, "type": str(kind)}
+    return {
+        "_key": key,
+        "_from": source,
+        "_to": target,
+        "type": str(kind),
+    }
 
 
 def edge_columns(
-    kind: str, source: pa.Array, target: pa.Array, labels: Sequence[str] | None = None
+    kind: str,
+    source: pa.Array,
+    target: pa.Array,
+    labels: Sequence[str] | None = None,
 ) -> dict[str, pa.Array]:
     """Key, ends and type of edges of one type; labels tell parallel edges apart."""
-    ends = zip(source.to_pylist(), target.to_pylist(), labels or [""] * len(source), strict=True)
-    keys = [edge_key(tail, kind, head, *filter(None, [label])) for tail, head, label in ends]
+    ends = zip(
+        source.to_pylist(),
+        target.to_pylist(),
+        labels or [""] * len(source),
+        strict=True,
+    )
+
+    keys = []
+    for tail, head, label in ends:
+        keys.append(edge_key(tail, kind, head, *filter(None, [label])))
+
     return {
         "_key": pa.array(keys, pa.string()),
         "_from": source,
@@ -44,7 +61,9 @@ def edge_columns(
 
 
 def fill(
-    collection: str, n_rows: int, columns: Mapping[str, pa.Array | pa.ChunkedArray]
+    collection: str,
+    n_rows: int,
+    columns: Mapping[str, pa.Array | pa.ChunkedArray],
 ) -> pa.Table:
     """A table in the collection's schema; columns not given hold their default, or null."""
     arrays = []
@@ -55,10 +74,15 @@ def fill(
             arrays.append(pa.nulls(n_rows, column.type))
         else:
             arrays.append(repeated(column.default, column.type, n_rows))
+
     return pa.Table.from_arrays(arrays, schema=declared(collection).schema)
 
 
-def lists_array(values: Longs | Ints, row: Longs, n_rows: int) -> pa.Array:
+def lists_array(
+    values: Longs | Ints,
+    row: Longs,
+    n_rows: int,
+) -> pa.Array:
     """Values gathered by row, as a list column; rows come in order."""
     offsets = np.append(0, np.cumsum(np.bincount(row, minlength=n_rows)))
     return pa.ListArray.from_arrays(offsets.astype(np.int32), values.astype(np.int64))

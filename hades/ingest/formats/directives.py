@@ -84,7 +84,12 @@ _DESCRIBED_NAMES = _CODE_ROLES | {"option", "envvar", "confval"}
 # Characters for private use, one a role of a page.
 _FIRST_MARK, _MOST_MARKS = 0xF0000, 60_000
 _MARK = re.compile(f"[{chr(_FIRST_MARK)}-{chr(_FIRST_MARK + _MOST_MARKS)}]")
-_NAMED_ROLES = {"issue": "#{}", "pr": "#{}", "pep": "PEP {}", "rfc": "RFC {}"}
+_NAMED_ROLES = {
+    "issue": "#{}",
+    "pr": "#{}",
+    "pep": "PEP {}",
+    "rfc": "RFC {}",
+}
 _VERSIONS = {
     "versionadded": "Added in version",
     "versionchanged": "Changed in version",
@@ -96,11 +101,14 @@ def read_rst(text: str) -> tuple[str, Outline]:
     """The text as Markdown with as many lines, and its outline."""
     reader = _RstReader(text)
     starts = [0]
+
     for line in reader.written:
         starts.append(starts[-1] + len(line) + 1)
+
     headings = []
     for level, title, row in reader.headings[:MAX_HEADINGS]:
         headings.append(Heading(level, title, starts[row]))
+
     written = "\n".join(reader.written)
     return written, outline(written, headings)
 
@@ -116,13 +124,16 @@ class RoleLink(NamedTuple):
 def rst_links(text: str) -> list[RoleLink]:
     """The roles in the sentences of a page that may lead to another page or section."""
     reader = _RstReader(text, marks_roles=True)
+
     links = []
     for block in read_blocks("\n".join(reader.written)):
         if block.kind not in (BlockKind.PARAGRAPH, BlockKind.ITEM):
             continue
+
         for sentence in sentences_of(" ".join(block.source.split())):
             plain = _MARK.sub("", sentence)
             links += [RoleLink(*role, plain) for role in reader.marked_roles(sentence)]
+
     return links
 
 
@@ -137,9 +148,11 @@ class RoleLine(NamedTuple):
 def rst_roles(text: str) -> tuple[list[RoleLine], list[str]]:
     """The roles of a page that are no code, each with its line, and the titles of its sections."""
     reader = _RstReader(text, marks_roles=True)
+
     roles = []
     for row, line in enumerate(reader.written):
         roles += [RoleLine(row, *role) for role in reader.marked_roles(line)]
+
     return roles, [_MARK.sub("", title) for _, title, _ in reader.headings]
 
 
@@ -156,24 +169,37 @@ def rst_anchors(text: str) -> list[Anchor]:
     reader = _RstReader(text)
     anchors = []
     module = ""
+
     for row, line in enumerate(reader.lines):
         if label := _LABEL.match(line):
-            anchors.append(Anchor("ref", label[1].lower(), reader.heading_at(row)))
+            anchors.append(
+                Anchor(
+                    "ref",
+                    label[1].lower(),
+                    reader.heading_at(row),
+                )
+            )
+
         directive = _DIRECTIVE.match(line)
         if directive is None:
             continue
+
         kind = directive[2].rpartition(":")[2].removeprefix("auto")
         name = (directive[3] or "").partition("(")[0].strip()
         heading = reader.heading_above(row)
+
         if kind in ("currentmodule", "module"):
             module = name
+
         if kind in _DESCRIBED_NAMES and name:
             namespace = namespace_of(kind)
             anchors.append(Anchor(namespace, name, heading))
             anchors.append(Anchor(namespace, f"{module}.{name}", heading))
+
         if kind == "glossary":
             terms = _terms_below(reader.lines[row + 1 :])
             anchors += [Anchor("term", term, heading) for term in terms]
+
     return anchors
 
 
@@ -182,6 +208,7 @@ def namespace_of(role: str) -> str:
     plain = role.rpartition(":")[2]
     if plain in _CODE_ROLES:
         return "code"
+
     return "ref" if plain == "numref" else plain
 
 
@@ -208,20 +235,28 @@ class _RstReader:
         self._levels: dict[tuple[str, bool], int] = {}
         plain = (line for line in self.lines if not _ADORNMENT.match(line))
         self._titles = _read_labels(
-            plain, _LABEL, lambda line: "" if line.startswith("..") else line.strip()
+            plain,
+            _LABEL,
+            lambda line: "" if line.startswith("..") else line.strip(),
         )
         self._substitutions: dict[str, str] = {}
+
         self._links: set[str] = set()
         for line in self.lines:
             if link := _NAMED_LINK.match(line):
                 self._links.add((link[1] or link[2]).casefold())
             if replaced := _SUBSTITUTION.match(line):
                 self._substitutions[replaced[1]] = replaced[3] * (replaced[2] == "replace")
+
         self._read()
 
     def heading_above(self, row: int) -> str:
         """The heading that a line stands under."""
-        above = [heading for _, heading, line in self.headings if line <= row]
+        above = []
+        for _, heading, line in self.headings:
+            if line <= row:
+                above.append(heading)
+
         return above[-1] if above else ""
 
     def heading_at(self, row: int) -> str:
@@ -229,6 +264,7 @@ class _RstReader:
         row += 1
         while row < len(self.lines) and (not self.lines[row] or _LABEL.match(self.lines[row])):
             row += 1
+
         return self.heading_above(row)
 
     def marked_roles(self, text: str) -> list[tuple[str, str]]:
@@ -241,6 +277,7 @@ class _RstReader:
             row = len(self.written)
             line = self.lines[row]
             directive = _DIRECTIVE.match(line)
+
             if directive:
                 self._directive(*directive.groups(default=""))
             elif self._title(row) or self._drawn_table(row):
@@ -261,34 +298,52 @@ class _RstReader:
         is_over = bool(_ADORNMENT.match(line) and line == third and following)
         title, under = (following, third) if is_over else (line, following)
         adornment = _ADORNMENT.match(under)
+
         if not adornment or not title or len(under) < len(title) or _ADORNMENT.match(title):
             return False
         if not is_over and title.startswith((" ", "\t")):
             return False
+
         level = self._levels.setdefault((adornment[1], is_over), len(self._levels) + 1)
         self.headings.append((level, plain_title(self._inline(title)), row))
         self.written += [f"{'#' * min(level, 6)} {self._inline(title.strip())}", ""]
+
         if is_over:
             self.written.append("")
+
         return True
 
-    def _directive(self, indent: str, name: str, argument: str) -> None:
+    def _directive(
+        self,
+        indent: str,
+        name: str,
+        argument: str,
+    ) -> None:
         """A directive and its options; the text inside is read on unless it is code or not meant
         for readers.
         """
-        row, kind = len(self.written), name.rpartition(":")[2].lower()
+        row = len(self.written)
+        kind = name.rpartition(":")[2].lower()
+
         if kind in _UNSEEN:
             self.written += [""] * (self._block_end(row, len(indent)) - row)
             return
+
         if kind in _CODE:
             self.written.append("")
             self._code(len(indent), argument.split(maxsplit=1)[0] if argument else "")
             return
+
         if kind in _TABLES:
             lines = self.lines[row + 1 : self._block_end(row, len(indent))]
-            rows = _csv_rows(lines) if kind == "csv-table" else _list_rows(lines)
+            if kind == "csv-table":
+                rows = _csv_rows(lines)
+            else:
+                rows = _list_rows(lines)
+
             self._table(list(rows), len(lines) + 1, argument)
             return
+
         has_body = self._block_end(row, len(indent)) > row + 1
         self.written.append(indent + self._inline(_directive_line(kind, argument, has_body)))
         self.written += _blank_options(_OPTION, self.lines, row + 1)
@@ -303,33 +358,60 @@ class _RstReader:
             rows = list(_simple_rows(lines))
         else:
             return False
+
         if rows:
             self._table(rows, len(lines))
+
         return bool(rows)
 
-    def _table(self, rows: list[list[str]], n_lines: int, title: str = "") -> None:
+    def _table(
+        self,
+        rows: list[list[str]],
+        n_lines: int,
+        title: str = "",
+    ) -> None:
         """Rows, the first of them the heading, as Markdown in the place of these lines."""
-        table = table_lines([list(map(self._inline, row)) for row in rows]) if rows else []
+        if rows:
+            table = table_lines([list(map(self._inline, row)) for row in rows])
+        else:
+            table = []
+
         if table and title:
             table = [self._inline(title), "", *table]
+
         self.written += [*table, *[""] * (n_lines - len(table))]
 
     def _code(self, indent: int, language: str) -> None:
         """The block that is indented beyond `indent` as fenced code, its fences in the blank lines
         around it.
         """
-        self.written += _blank_options(_OPTION, self.lines, len(self.written))
+        self.written += _blank_options(
+            _OPTION,
+            self.lines,
+            len(self.written),
+        )
         first = len(self.written)
+
         while first < len(self.lines) and not self.lines[first]:
             first += 1
-        last = self._block_end(first - 1, indent) if first < len(self.lines) else first
+
+        if first < len(self.lines):
+            last = self._block_end(first - 1, indent)
+        else:
+            last = first
+
         is_empty = first == len(self.written) or last <= first
         if is_empty or any(self.lines[last : last + 1]):
             # nothing is indented, or there is no blank line for a fence: it is read on as it stands
             return
+
         block = self.lines[first:last]
         margin = min(_indent(line) for line in block if line)
-        fence = "~~~" if any("```" in line for line in block) else "```"
+        if any("```" in line for line in block):
+            fence = "~~~"
+        else:
+            fence = "```"
+
         self.written += [""] * (first - len(self.written) - 1)
         self.written += [fence + language, *(line[margin:] for line in block)]
         if last < len(self.lines):
@@ -347,17 +429,22 @@ class _RstReader:
                 if _indent(self.lines[place]) <= indent:
                     break
                 end = place + 1
+
         return end
 
     def _inline(self, line: str) -> str:
         """Roles, literals and links of one line as Markdown writes them."""
         line = _ESCAPE.sub(r"\1", line)
         if self._substitutions and "|" in line:
-            line = _SUBSTITUTED.sub(lambda match: self._substitutions.get(match[1], match[0]), line)
+            line = _SUBSTITUTED.sub(
+                lambda match: self._substitutions.get(match[1], match[0]),
+                line,
+            )
         if self._links and "_" in line:
             line = _LINK_NAME.sub(self._link_words, line)
         if "`" not in line:
             return line
+
         shown = _ROLE.sub(self._role_words, line)
         return _LITERAL.sub(r"`\1`", _RST_LINK.sub(r"[\1](\2)", shown))
 
@@ -365,6 +452,7 @@ class _RstReader:
         shown = _role_text(match, self._titles)
         if not self._marks_roles or len(self.roles) >= _MOST_MARKS:
             return shown
+
         self.roles.append((match[1].rpartition(":")[2], match[3] or match[2]))
         return shown + chr(_FIRST_MARK + len(self.roles) - 1)
 
@@ -383,6 +471,7 @@ def _simple_table(lines: list[str]) -> list[str]:
     for rule in _simple_rules(lines)[1:3]:
         if not any(lines[rule + 1 : rule + 2]):
             return lines[: rule + 1]
+
     return []
 
 
@@ -393,18 +482,25 @@ def _grid_rows(lines: list[str]) -> Iterator[list[str]]:
     edges = [place for place, mark in enumerate(lines[0]) if mark == "+"]
     if not any("=" in line and _GRID_RULE.match(line) for line in lines):
         yield [""] * (len(edges) - 1)
+
     cells: list[list[str]] = []
     for line in lines[1:]:
         if re.search(r"\+[-=]{2,}", line):
             if any(map(any, cells)):
                 yield [" ".join(filter(None, parts)) for parts in cells]
+
             cells = []
             continue
-        cells, begin, column = cells or [[] for _ in edges[1:]], edges[0] + 1, 0
+
+        cells = cells or [[] for _ in edges[1:]]
+        begin = edges[0] + 1
+
+        column = 0
         for place, edge in enumerate(edges[1:]):
             if line[edge : edge + 1] in ("|", "+"):
                 cells[column].append(line[begin:edge].strip())
-                begin, column = edge + 1, place + 1
+                begin = edge + 1
+                column = place + 1
 
 
 def _simple_rows(lines: list[str]) -> Iterator[list[str]]:
@@ -413,25 +509,46 @@ def _simple_rows(lines: list[str]) -> Iterator[list[str]]:
     """
     if not lines:
         return
-    begins = [match.start() for match in re.finditer(r"=+", lines[0])]
-    columns = [slice(*bounds) for bounds in zip(begins, [*begins[1:], None], strict=True)]
+
+    begins = []
+    for match in re.finditer(r"=+", lines[0]):
+        begins.append(match.start())
+
+    columns = []
+    for bounds in zip(begins, [*begins[1:], None], strict=True):
+        columns.append(slice(*bounds))
+
     if len(_simple_rules(lines)) == 2:
         yield [""] * len(columns)
+
     row: list[str] = []
     for line in lines[1:]:
         cells = [line[column].strip() for column in columns]
         if row and (not line.strip() or cells[0] or line in (lines[0], lines[-1])):
             yield row
             row = []
+
         if line.strip() and not re.fullmatch(r"[\s=-]+", line):
             above = row or [""] * len(cells)
-            row = [" ".join(pair).strip() for pair in zip(above, cells, strict=True)]
+            row = []
+            for pair in zip(above, cells, strict=True):
+                row.append(" ".join(pair).strip())
 
 
 def _csv_rows(lines: list[str]) -> Iterator[list[str]]:
-    head = next((line.partition(":header:")[2].strip() for line in lines if ":header:" in line), "")
-    body = [line.strip() for line in lines if line.strip() and not _OPTION.match(line)]
-    for row in csv.reader([head, *body] if head else body, skipinitialspace=True):
+    head = next(
+        (line.partition(":header:")[2].strip() for line in lines if ":header:" in line),
+        "",
+    )
+    body = []
+    for line in lines:
+        if line.strip() and not _OPTION.match(line):
+            body.append(line.strip())
+
+    for row in csv.reader(
+        [head, *body] if head else body,
+        skipinitialspace=True,
+    ):
         yield [" ".join(cell.split()) for cell in row]
 
 
@@ -448,11 +565,16 @@ def _list_rows(lines: list[str]) -> Iterator[list[str]]:
             row.append(entry[1:].strip())
         elif row:
             row[-1] = f"{row[-1]} {entry}".strip()
+
     if row:
         yield row
 
 
-def _directive_line(kind: str, argument: str, has_body: bool) -> str:
+def _directive_line(
+    kind: str,
+    argument: str,
+    has_body: bool,
+) -> str:
     """The line that a reader sees where a directive stands."""
     if kind in _VERSIONS:
         return f"{_VERSIONS[kind]} {argument}" + (":" if has_body else ".")
@@ -460,6 +582,7 @@ def _directive_line(kind: str, argument: str, has_body: bool) -> str:
         return ""
     if kind.startswith("auto") or kind in _DESCRIBED:
         return f"`{argument}`" if argument else ""
+
     known = {
         "figure": "",
         "table": argument,
@@ -470,6 +593,7 @@ def _directive_line(kind: str, argument: str, has_body: bool) -> str:
         return known.get(kind, "")
     if argument and kind in _TITLED:
         return f"{argument}:"
+
     return f"{kind.capitalize()}: {argument}".rstrip()
 
 
@@ -477,12 +601,15 @@ def _role_text(match: re.Match[str], titles: Mapping[str, str]) -> str:
     """What a role shows: its text, the title of what it refers to, or a name of code."""
     name, shown, target = match.groups()
     kind = name.rpartition(":")[2]
+
     if kind in _PLAIN_ROLES:
         if target or " " in shown:
             return shown
         return titles.get(shown, re.sub("[_-]", " ", shown).strip("/~ "))
+
     if kind in _NAMED_ROLES:
         return _NAMED_ROLES[kind].format(shown)
+
     return f"`{(shown or target or '').lstrip('~!')}`"
 
 
@@ -512,7 +639,8 @@ _TEMPLATE_TAG = re.compile(
     r"(\s*)\{(?:%-?|\{[%<])\s*([\w-]+)?([^{}]*?)[%>-]{1,2}\}?\}\s*$"
 )  # of Liquid, GitBook or Hugo
 _TEMPLATE_TITLE = re.compile(
-    r"\b(?:title|label|header|name|style)=[\"']([^\"'\n]{1,200})[\"']|^\s*[\"']([^\"'\n]{1,200})[\"']"
+    r"\b(?:title|label|header|name|style)=[\"']([^\"'\n]{1,200})[\"']"
+    r"|^\s*[\"']([^\"'\n]{1,200})[\"']"
 )
 _ALERT = re.compile(r"(\s*>\s*)\[!(\w+)\][+-]?[ \t]*(.*)$")
 _HTML_HEADING = re.compile(r"[ \t]{0,3}<h([1-6])\b[^<>]*>", re.IGNORECASE)
@@ -526,22 +654,30 @@ _ATTRIBUTES = re.compile(
 def read_markdown(text: str) -> str:
     """The plain Markdown that a page in a dialect means; a page without any stays as it is."""
     lines = text.split("\n")
-    titles, fence = _read_labels(lines, _MYST_LABEL, atx_title), ""
+    titles = _read_labels(lines, _MYST_LABEL, atx_title)
+    fence = ""
     written: list[str] = []
     open_directives: list[str] = []
+
     while len(written) < len(lines):
-        row, line = len(written), lines[len(written)]
-        directive, plain = _MYST_FENCE.match(line), _ANY_FENCE.match(line)
+        row = len(written)
+        line = lines[len(written)]
+        directive = _MYST_FENCE.match(line)
+        plain = _ANY_FENCE.match(line)
         described = _MKDOCSTRINGS.match(line)
+
         if fence:
-            fence = "" if plain and plain[1].startswith(fence) and not plain[2].strip() else fence
+            if plain and plain[1].startswith(fence) and not plain[2].strip():
+                fence = ""
             written.append(line)
         elif directive:
             marks, name, argument = directive.groups()
             kind = name.rpartition(":")[2].lower()
             end = row + 1
+
             while end < len(lines) and lines[end].strip() != marks:
                 end += 1
+
             if kind in _CODE:
                 fence = marks
                 written.append(marks + (argument.split(maxsplit=1)[0] if argument else ""))
@@ -567,6 +703,7 @@ def read_markdown(text: str) -> str:
             if not fence:
                 line = _plain_line(_MYST_ROLE.sub(lambda match: _role_text(match, titles), line))
             written.append(line)
+
     return "\n".join(written)
 
 
@@ -584,41 +721,59 @@ def _plain_line(line: str) -> str:
     what it is called.
     """
     if box := _BOX.match(line):
-        name, title = box[2] or "", box[3] or (box[4] or "").strip()
+        name = box[2] or ""
+        title = box[3] or (box[4] or "").strip()
         shown = title or (name.capitalize() if name in _NAMED_BOXES else "")
         return f"{box[1]}{shown}:" if shown else ""
+
     if tag := _TEMPLATE_TAG.match(line):
         name = (tag[2] or "").lower()
         shown = name if name in _NAMED_BOXES else ""
         stated_title = _TEMPLATE_TITLE.search(tag[3])
+
         if stated_title and not name.startswith("include"):
             shown = stated_title[1] or stated_title[2]
+
         shown = shown.capitalize() if shown in _BOXES else shown
         return f"{tag[1]}{shown}:" if shown else ""
+
     if alert := _ALERT.match(line):
         return f"{alert[1]}{alert[3] or alert[2].capitalize()}:"
     if _UNSEEN_LINE.match(line):
         return ""
-    return _ATTRIBUTES.sub("", line).rstrip() if "{" in line and not line.endswith("`") else line
+    if "{" in line and not line.endswith("`"):
+        return _ATTRIBUTES.sub("", line).rstrip()
+
+    return line
 
 
 def _html_heading(level: str, lines: list[str]) -> list[str]:
     """A heading between tags, which may stand on lines of their own, in the place of its lines."""
-    end = next((place for place, line in enumerate(lines) if f"</h{level}>" in line.lower()), 0)
+    end = next(
+        (place for place, line in enumerate(lines) if f"</h{level}>" in line.lower()),
+        0,
+    )
     title = " ".join(re.sub(r"<[^<>]*>", " ", " ".join(lines[: end + 1])).split())
     return [f"{'#' * int(level)} {title}" if title else "", *[""] * end]
 
 
-def _blank_options(option: re.Pattern[str], lines: list[str], row: int) -> list[str]:
+def _blank_options(
+    option: re.Pattern[str],
+    lines: list[str],
+    row: int,
+) -> list[str]:
     """A blank line for each option of a directive that stands from this row on."""
     return [""] * len(list(takewhile(option.match, islice(lines, row, None))))
 
 
 def _read_labels(
-    lines: Iterable[str], label: re.Pattern[str], title_of: Callable[[str], str]
+    lines: Iterable[str],
+    label: re.Pattern[str],
+    title_of: Callable[[str], str],
 ) -> dict[str, str]:
     """The title that follows each label, which a reference without a text of its own shows."""
     titles: dict[str, str] = {}
+
     waiting: list[str] = []
     for line in lines:
         if match := label.match(line):
@@ -626,4 +781,5 @@ def _read_labels(
         elif line.strip():
             titles.update(dict.fromkeys(waiting, title_of(line)))
             waiting = []
+
     return {name: title for name, title in titles.items() if title}

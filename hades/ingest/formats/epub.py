@@ -35,22 +35,32 @@ def open_archive(content: bytes) -> zipfile.ZipFile:
             "encrypted with a password, or in the format before Office 2007; save it unprotected "
             "and new",
         )
+
     try:
         archive = zipfile.ZipFile(BytesIO(content))
     except zipfile.BadZipFile as error:
         raise FormatProblem(
-            "malformed", f"not the zip container that this format needs: {error}"
+            "malformed",
+            f"not the zip container that this format needs: {error}",
         ) from error
+
     members = archive.infolist()
     if len(members) > MAX_MEMBERS:
-        raise FormatProblem("oversized", f"{len(members)} files inside, the limit is {MAX_MEMBERS}")
+        raise FormatProblem(
+            "oversized",
+            f"{len(members)} files inside, the limit is {MAX_MEMBERS}",
+        )
+
     unpacked = sum(member.file_size for member in members)
     if unpacked > MAX_UNPACKED_BYTES:
         raise FormatProblem(
-            "oversized", f"unpacks to {unpacked} bytes, the limit is {MAX_UNPACKED_BYTES}"
+            "oversized",
+            f"unpacks to {unpacked} bytes, the limit is {MAX_UNPACKED_BYTES}",
         )
+
     if any(member.flag_bits & 1 for member in members):
         raise FormatProblem("unreadable", "encrypted with a password; save it without one")
+
     return archive
 
 
@@ -72,13 +82,22 @@ def read_book(content: bytes) -> list[ExtractedDocument]:
         package_path = _package_path(archive)
         package = _parse(_member(archive, package_path), package_path)
         parts = PartList()
-        for number, path in enumerate(_spine(package, posixpath.dirname(package_path)), start=1):
+
+        for number, path in enumerate(
+            _spine(package, posixpath.dirname(package_path)),
+            start=1,
+        ):
             content = _member(archive, path)
             declared = _DECLARED.search(content[:200])
             text, outlined = html_to_text(
                 decode_as(content, declared.group(1).decode() if declared else None)
             )
-            parts.add_regions(text, outlined.regions, (outlined.title or f"chapter {number}",))
+            parts.add_regions(
+                text,
+                outlined.regions,
+                (outlined.title or f"chapter {number}",),
+            )
+
         title, date = (next(iter(_find(package, name, "text()")), "") for name in ("title", "date"))
         return [parts.document(title, as_utc(date))]
 
@@ -88,12 +107,15 @@ def _package_path(archive: zipfile.ZipFile) -> str:
         rights = _member(archive, "META-INF/encryption.xml")
         if b"xmlenc" in rights and b"obfuscation" not in rights and b"RC" not in rights:
             raise FormatProblem(
-                "unreadable", "encrypted by rights management; only books without it can be read"
+                "unreadable",
+                "encrypted by rights management; only books without it can be read",
             )
+
     container = _parse(_member(archive, "META-INF/container.xml"), "META-INF/container.xml")
     paths = _find(container, "rootfile", "@full-path")
     if not any(paths):
         raise FormatProblem("malformed", "META-INF/container.xml names no package file")
+
     return str(next(filter(None, paths)))
 
 
@@ -103,6 +125,7 @@ def _spine(package: Any, folder: str) -> list[str]:
         if entry.get("media-type") in _PAGE_TYPES:
             path = posixpath.join(folder, unquote(entry.get("href") or ""))
             pages[entry.get("id")] = posixpath.normpath(path)
+
     return [pages[page_id] for page_id in _find(package, "itemref", "@idref") if page_id in pages]
 
 
@@ -125,6 +148,9 @@ def _parse(content: bytes, path: str) -> Any:
     from lxml import etree
 
     try:
-        return etree.fromstring(content, etree.XMLParser(resolve_entities=False, no_network=True))
+        return etree.fromstring(
+            content,
+            etree.XMLParser(resolve_entities=False, no_network=True),
+        )
     except etree.XMLSyntaxError as error:
         raise FormatProblem("malformed", f"{path}: {error}") from error

@@ -48,6 +48,7 @@ def html_to_text(markup: str) -> tuple[str, Outline]:
     tree = LexborHTMLParser(markup.replace("\0", "\ufffd"))
     title = tree.css_first("title")
     inside: int | None = None  # of the table that was written
+
     if tree.root is not None:
         for node, is_end in _walk(tree.root):
             if inside is not None:
@@ -60,8 +61,13 @@ def html_to_text(markup: str) -> tuple[str, Outline]:
                 writer.write(node.text_content or "" if not is_end else "")
             else:
                 writer.tag(node.tag or "", is_end)
+
     text = "".join(writer.parts).rstrip()
-    page_title = _SPACE.sub(" ", title.text()).strip()[:300] if title is not None else ""
+    if title is not None:
+        page_title = _SPACE.sub(" ", title.text()).strip()[:300]
+    else:
+        page_title = ""
+
     return text, outline(text, writer.headings, 0, page_title)
 
 
@@ -76,11 +82,14 @@ def _cell_texts(row: LexborNode) -> list[str]:
 
 def _walk(root: LexborNode) -> Iterator[tuple[LexborNode, bool]]:
     """Every visible node in the order of the page, once at its beginning and once at its end."""
-    node, is_end = root, False
+    node = root
+    is_end = False
+
     while True:
         is_hidden = node.tag in _HIDDEN
         if not is_hidden:
             yield node, is_end
+
         if not is_end and not is_hidden and node.first_child is not None:
             node = node.first_child
         elif not is_end:
@@ -88,7 +97,8 @@ def _walk(root: LexborNode) -> Iterator[tuple[LexborNode, bool]]:
         elif node.mem_id == root.mem_id:
             return
         elif node.next is not None:
-            node, is_end = node.next, False
+            node = node.next
+            is_end = False
         else:
             assert node.parent is not None
             node = node.parent
@@ -113,9 +123,11 @@ class _Writer:
         if self._preformatted:
             self.append(text.replace("\r", "") if text.strip() or not self._mark else "")
             return
+
         folded = _SPACE.sub(" ", text)
         if folded.startswith(" ") and not self._line_is_empty:
             self._pending_space = True
+
         words = folded.strip(" ")
         if words:
             self.append(" " + words if self._pending_space else words)
@@ -129,19 +141,24 @@ class _Writer:
             return
         if is_end or tag in _HEADINGS:
             self._end_heading()
+
         if tag == "pre" and is_end:
             self._preformatted -= 1
             if not self._preformatted and not self._mark:
                 self.break_line(1)
                 self.append("```")
+
             self._mark = ""
+
         self.break_line(2 if tag in _HEADINGS or tag in ("p", "table", "pre", "blockquote") else 1)
         if tag == "pre" and not is_end:
             self._preformatted += 1
             self._mark = "```\n" if self._preformatted == 1 else self._mark
+
         if tag in _HEADINGS and not is_end:
             self._heading = (_HEADINGS[tag], self._length, len(self.parts))
             self._mark = "#" * _HEADINGS[tag] + " "
+
         if tag == "li" and not is_end:
             self.append(_BULLET)
             self._line_is_empty = True
@@ -152,7 +169,9 @@ class _Writer:
             title = " ".join("".join(self.parts[first:])[level:].split())[:200]
             if title and len(self.headings) < MAX_HEADINGS:
                 self.headings.append(Heading(level, title, start))
+
             self._mark = ""
+
         self._heading = None
 
     def break_line(self, newlines: int) -> None:
@@ -165,6 +184,7 @@ class _Writer:
             and self._newlines < newlines
         ):
             self.append("\n" * (newlines - self._newlines))
+
         self._line_is_empty = True
 
     def append(self, text: str) -> None:

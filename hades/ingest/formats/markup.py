@@ -20,7 +20,8 @@ _LINK = re.compile(r"!?\[([^\]\n]*)\]\([^)\n]*\)")
 # Code, an escape, emphasis, a tag.
 _INLINE = re.compile(r"(`+)(.+?)\1(?!`)|\\([!-/:-@\[-`{-~])|[`*]|<[^<>\n]*>")
 FRONT_MATTER = re.compile(
-    r"---[ \t]*\r?\n(.{0,65536}?)^(?:---|\.\.\.)[ \t]*\r?$", re.DOTALL | re.MULTILINE
+    r"---[ \t]*\r?\n(.{0,65536}?)^(?:---|\.\.\.)[ \t]*\r?$",
+    re.DOTALL | re.MULTILINE,
 )
 _FRONT_TITLE = re.compile(r"^title:(.*)$", re.MULTILINE)
 MAX_HEADINGS = 10_000  # a text with more is data; the rest of it is one section
@@ -50,11 +51,19 @@ def outline_markdown(text: str) -> Outline:
     body, stated = (front.end(), _FRONT_TITLE.search(front[1])) if front else (0, None)
     headings = list(islice(markdown_headings(text, body), MAX_HEADINGS))
     return outline(
-        text, headings, body, plain_title(stated[1].strip().strip("\"'")) if stated else ""
+        text,
+        headings,
+        body,
+        plain_title(stated[1].strip().strip("\"'")) if stated else "",
     )
 
 
-def outline(text: str, headings: list[Heading], begin: int = 0, title: str = "") -> Outline:
+def outline(
+    text: str,
+    headings: list[Heading],
+    begin: int = 0,
+    title: str = "",
+) -> Outline:
     """Regions from headings: each runs to the next heading; one with nothing but its heading is
     left out.
     """
@@ -62,14 +71,25 @@ def outline(text: str, headings: list[Heading], begin: int = 0, title: str = "")
     regions: list[Section] = []
     starts = [*(heading.start for heading in headings), len(text)]
     _add_region(regions, text, begin, starts[0], ())
+
     for heading, end in zip(headings, starts[1:], strict=True):
         while path and path[-1].level >= heading.level:
             path.pop()
+
         path.append(heading)
         titles = tuple(above.title for above in path if above.title)
-        _add_region(regions, text, heading.start, end, titles, heading.title)
+        _add_region(
+            regions,
+            text,
+            heading.start,
+            end,
+            titles,
+            heading.title,
+        )
+
     if not regions:
         _add_region(regions, text, 0, len(text), ())
+
     title = title or next((heading.title for heading in headings if heading.title), "")
     return Outline(title, tuple(regions))
 
@@ -86,29 +106,46 @@ def _add_region(
     heading, is left out.
     """
     piece = text[start:end]
-    body = (
-        piece if title is None else "".join(filter(str.isalnum, piece.strip().partition("\n")[2]))
-    )
+    if title is None:
+        body = piece
+    else:
+        body = "".join(filter(str.isalnum, piece.strip().partition("\n")[2]))
+
     if body.strip():
         start += len(piece) - len(piece.lstrip())
-        regions.append(Section(start, start + len(piece.strip()), "prose", headings))
+        regions.append(
+            Section(
+                start,
+                start + len(piece.strip()),
+                "prose",
+                headings,
+            )
+        )
 
 
 def markdown_headings(text: str, begin: int) -> Iterator[Heading]:
     """The headings of a text from `begin` on, outside of fenced code."""
     fence = ""
-    previous, previous_start = "", begin
+    previous = ""
+    previous_start = begin
+
     for match in _LINE.finditer(text, begin):
-        line, start = match.group().rstrip("\r\n"), match.start()
+        line = match.group().rstrip("\r\n")
+        start = match.start()
         opened = _FENCE.match(line)
+
         if fence:
             if opened and opened.group(1).startswith(fence) and not opened.group(2).strip():
                 fence = ""
+
             previous = ""
             continue
+
         if opened and not (opened.group(1)[0] == "`" and "`" in opened.group(2)):
-            fence, previous = opened.group(1), ""
+            fence = opened.group(1)
+            previous = ""
             continue
+
         atx = ATX.match(line)
         underline = _SETEXT.match(line)
         if atx:
@@ -116,7 +153,9 @@ def markdown_headings(text: str, begin: int) -> Iterator[Heading]:
             previous = ""
         elif underline and previous:
             yield Heading(
-                1 if underline.group(1)[0] == "=" else 2, plain_title(previous), previous_start
+                1 if underline.group(1)[0] == "=" else 2,
+                plain_title(previous),
+                previous_start,
             )
             previous = ""
         else:
@@ -127,13 +166,19 @@ def markdown_headings(text: str, begin: int) -> Iterator[Heading]:
 def atx_title(line: str) -> str:
     """The title of an ATX heading without the marks around it; "" for another line."""
     heading = ATX.match(line)
-    return plain_title(_without_closing_marks(line[heading.end() :])) if heading else ""
+    if heading:
+        return plain_title(_without_closing_marks(line[heading.end() :]))
+
+    return ""
 
 
 def _without_closing_marks(title: str) -> str:
     """`Title ##` -> `Title`, but `C#` stays."""
     bare = title.strip().rstrip("#")
-    return title.strip() if bare and not bare.endswith((" ", "\t")) else bare.strip()
+    if bare and not bare.endswith((" ", "\t")):
+        return title.strip()
+
+    return bare.strip()
 
 
 def plain_title(title: str) -> str:
@@ -141,7 +186,8 @@ def plain_title(title: str) -> str:
     cheap.
     """
     plain = _INLINE.sub(
-        lambda match: match[2] or match[3] or "", _LINK.sub(r"\1", title[: 5 * _HEADING_CHARS])
+        lambda match: match[2] or match[3] or "",
+        _LINK.sub(r"\1", title[: 5 * _HEADING_CHARS]),
     )
     return " ".join(plain.split())[:_HEADING_CHARS]
 
@@ -151,10 +197,12 @@ def table_lines(rows: Sequence[Sequence[str]]) -> list[str]:
     filled.
     """
     width = max(map(len, rows))
+
     lines = []
     for row in rows:
         cells = [cell.replace("|", "\\|") for cell in row] + [""] * (width - len(row))
         lines.append(f"| {' | '.join(cells)} |")
+
     lines.insert(1, "|---" * width + "|")
     return lines
 
@@ -164,11 +212,13 @@ _MDX_STATEMENT = re.compile(
 )
 _MDX_PART = re.compile(
     r"^[ \t>]*(?P<fence>`{3,}+|~{3,}+)[^\n]*+\n(?:.*\n)*?(?:[ \t>]*(?P=fence)[`~]*+[ \t]*$|\Z)"
-    r"|(?<!`)(?P<code>`{1,8})(?!`)[^\n]{1,1000}?(?<!`)(?P=code)(?!`)|\\.|(?P<open>\{|</?(?=[A-Za-z>]))",
+    r"|(?<!`)(?P<code>`{1,8})(?!`)[^\n]{1,1000}?(?<!`)(?P=code)(?!`)|\\.|(?P<open>\{"
+    r"|</?(?=[A-Za-z>]))",
     re.MULTILINE,
 )
 _JSX = re.compile(
-    r"\"(?:\\.|[^\"\\]){0,2000}\"|'(?:\\.|[^'\\\n]){0,2000}'|`(?:\\.|[^`\\]){0,5000}`|/\*.{0,2000}?\*/|[{}>]",
+    r"\"(?:\\.|[^\"\\]){0,2000}\"|'(?:\\.|[^'\\\n]){0,2000}'|`(?:\\.|[^`\\]){0,5000}`"
+    r"|/\*.{0,2000}?\*/|[{}>]",
     re.S,
 )
 _MDX_TITLE, _MDX_ABOUT = (
@@ -185,7 +235,9 @@ def read_mdx(text: str) -> str:
     say.
     """
     lines = text.split("\n")
-    fence, in_statement = "", False
+    fence = ""
+    in_statement = False
+
     for row, line in enumerate(lines):
         mark = re.match(r"[ \t>]*(`{3,}|~{3,})", line)
         if mark and (not fence or mark[1].startswith(fence)):
@@ -193,6 +245,7 @@ def read_mdx(text: str) -> str:
         elif not fence and (in_statement or _MDX_STATEMENT.match(line)):
             in_statement = bool(line.strip()) and not line.rstrip().endswith((";", "'", '"'))
             lines[row] = ""
+
     return "".join(_without_jsx("\n".join(lines)))
 
 
@@ -200,15 +253,29 @@ def _without_jsx(text: str) -> Iterator[str]:
     """The pieces of a page that a reader sees; code stays as it is."""
     position = n_open = 0
     while n_open < _MOST_OPEN and (part_match := _MDX_PART.search(text, position)):
-        end = _end_of_jsx(text, part_match.end(), part_match["open"]) if part_match["open"] else 0
+        if part_match["open"]:
+            end = _end_of_jsx(
+                text,
+                part_match.end(),
+                part_match["open"],
+            )
+        else:
+            end = 0
+
         n_open += bool(part_match["open"] and not end)
         part = text[part_match.start() : end]
         yield text[position : part_match.start()]
+
         if not end or _HTML_HEAD.match(part) or text.startswith("<!--", part_match.start()):
             yield part_match[0]
         else:
             yield _jsx_text(part) + "\n" * part.count("\n")
-        position = end if end and not _HTML_HEAD.match(part) else part_match.end()
+
+        if end and not _HTML_HEAD.match(part):
+            position = end
+        else:
+            position = part_match.end()
+
     yield text[position:]
 
 
@@ -219,6 +286,7 @@ def _end_of_jsx(text: str, begin: int, opened: str) -> int:
         depth += {"{": 1, "}": -1}.get(mark[0], 0)
         if depth == 0 and mark[0] == ("}" if opened == "{" else ">"):
             return mark.end()
+
     return 0
 
 
@@ -227,6 +295,15 @@ def _jsx_text(part: str) -> str:
     if part.startswith("{"):
         text = re.fullmatch(r"\{\s*([\"'`])(.*)\1\s*\}", part)
         return text[2] if text and "\n" not in part else ""
-    title, about = _MDX_TITLE.search(part), _MDX_ABOUT.search(part)
-    shown_title = f"{title[1]}: " if title and part[1] != "/" and part[1:2].isupper() else ""
-    return f"{shown_title}{about[1]}" if shown_title and about else shown_title
+
+    title = _MDX_TITLE.search(part)
+    about = _MDX_ABOUT.search(part)
+    if title and part[1] != "/" and part[1:2].isupper():
+        shown_title = f"{title[1]}: "
+    else:
+        shown_title = ""
+
+    if shown_title and about:
+        return f"{shown_title}{about[1]}"
+
+    return shown_title

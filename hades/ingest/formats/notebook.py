@@ -25,22 +25,32 @@ def read_notebook(text: str) -> list[ExtractedDocument]:
             notebook = nbformat.reads(text, as_version=4)  # type: ignore[no-untyped-call]
     except (nbformat.reader.NotJSONError, nbformat.ValidationError) as error:
         raise FormatProblem("malformed", f"not a notebook: {str(error)[:120]}") from error
+
     cells = notebook.get("cells")
     if not isinstance(cells, list):
         raise FormatProblem("malformed", "not a notebook: it has no list of cells")
+
     parts = PartList()
     headings: tuple[str, ...] = ()
     title = str(notebook.get("metadata", {}).get("title") or "")
+
     for number, cell in enumerate(cells, start=1):
         source = cell.get("source", "")
         if cell.get("cell_type") == "markdown":
             outlined = outline_markdown(source)
             title = title or outlined.title
-            headings = outlined.regions[-1].headings if outlined.regions else headings
+            if outlined.regions:
+                headings = outlined.regions[-1].headings
+
             headings = headings or ((outlined.title,) if outlined.title else ())
             parts.add((*headings, f"cell {number}"), source)
         elif cell.get("cell_type") == "code":
-            parts.add((*headings, f"cell {number} (code)"), source + _outputs(cell), kind="text")
+            parts.add(
+                (*headings, f"cell {number} (code)"),
+                source + _outputs(cell),
+                kind="text",
+            )
+
     return [parts.document(title)]
 
 

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from docx.table import Table
 
 _HEADING_STYLE = re.compile(
-    r"(?:heading|Überschrift|titre|título|titolo|kop)\s*([1-9])$", re.IGNORECASE
+    r"(?:heading|Überschrift|titre|título|titolo|kop)\s*([1-9])$",
+    re.IGNORECASE,
 )
 
 
@@ -27,12 +28,15 @@ def read_word(content: bytes) -> list[ExtractedDocument]:
     from docx.text.paragraph import Paragraph
 
     document = docx.Document(check_archive(content))
-    blocks, headings = [""], []
+    blocks = [""]
+
+    headings = []
     for block in document.iter_inner_content():
         if isinstance(block, Paragraph):
             text = block.text.strip()
             style = (block.style.name if block.style is not None else "") or ""
             heading = _HEADING_STYLE.match(style)
+
             if text and (heading or style == "Title"):
                 level = int(heading[1]) if heading else 0
                 headings.append(Heading(level, text, sum(map(len, blocks))))
@@ -43,8 +47,12 @@ def read_word(content: bytes) -> list[ExtractedDocument]:
                     blocks[-1] = blocks[-1][:-1]
         else:
             text = write_table(_table_cells(block))
+
         blocks += [f"{text}\n\n"] if text else []
-    parts, core, written = PartList(), document.core_properties, "".join(blocks)
+
+    parts = PartList()
+    core = document.core_properties
+    written = "".join(blocks)
     outlined = outline(written, headings)
     parts.add_regions(written, outlined.regions)
     return [parts.document(core.title or outlined.title, as_utc(core.created))]
@@ -59,7 +67,9 @@ def _table_cells(table: Table) -> list[list[str]]:
         for cell in row.cells:
             texts.append("" if cell._tc in written else " ".join(cell.text.split()))
             written.append(cell._tc)
+
         rows.append(texts)
+
     return rows
 
 
@@ -70,21 +80,29 @@ def read_slides(content: bytes) -> list[ExtractedDocument]:
     deck = pptx.Presentation(check_archive(content))
     parts = PartList()
     first_title = ""
+
     for number, slide in enumerate(deck.slides, start=1):
         title_shape = slide.shapes.title
-        title = " ".join(title_shape.text_frame.text.split()) if title_shape is not None else ""
+        if title_shape is not None:
+            title = " ".join(title_shape.text_frame.text.split())
+        else:
+            title = ""
+
         first_title = first_title or title
         lines = [f"# {title}" if title else "", *_lines(slide.shapes, title_shape)]
         if slide.has_notes_slide and slide.notes_slide.notes_text_frame is not None:
             notes = slide.notes_slide.notes_text_frame.text.strip()
             lines += [f"Notes: {notes}"] if notes else []
+
         parts.add(
             (f"slide {number}: {title}" if title else f"slide {number}",),
             "\n\n".join(filter(None, lines)),
         )
+
     return [
         parts.document(
-            deck.core_properties.title or first_title, as_utc(deck.core_properties.created)
+            deck.core_properties.title or first_title,
+            as_utc(deck.core_properties.created),
         )
     ]
 
@@ -99,12 +117,15 @@ def _lines(shapes: Iterable[Any], title_shape: Any) -> Iterator[str]:
         if hasattr(shape, "shapes"):
             pending += list(shape.shapes)[::-1]
             continue
+
         if title_shape is not None and shape.shape_id == title_shape.shape_id:
             continue
+
         if getattr(shape, "has_text_frame", False):
             paragraphs = (paragraph.text.strip() for paragraph in shape.text_frame.paragraphs)
             texts = list(filter(None, paragraphs))
             yield "\n".join(f"- {text}" for text in texts) if len(texts) > 1 else "".join(texts)
+
         if getattr(shape, "has_table", False):
             yield write_table(list(map(_cell_texts, shape.table.rows)))
 
@@ -122,11 +143,21 @@ def read_workbook(content: bytes) -> list[ExtractedDocument]:
     """Every sheet; values as last calculated, not formulas."""
     import openpyxl
 
-    book = openpyxl.load_workbook(check_archive(content), read_only=True, data_only=True)
+    book = openpyxl.load_workbook(
+        check_archive(content),
+        read_only=True,
+        data_only=True,
+    )
     parts = PartList()
+
     for sheet in book.worksheets:
         sheet.reset_dimensions()  # the size that a file claims may be a million empty rows
-        _add_rows(parts, sheet.title, enumerate(sheet.iter_rows(values_only=True), start=1))
+        _add_rows(
+            parts,
+            sheet.title,
+            enumerate(sheet.iter_rows(values_only=True), start=1),
+        )
+
     return [parts.document(book.properties.title or "", as_utc(book.properties.created))]
 
 
@@ -137,34 +168,53 @@ def read_delimited(text: str) -> list[ExtractedDocument]:
         dialect: type[csv.Dialect] = csv.Sniffer().sniff(text[:_SAMPLE_CHARS], delimiters=",;\t|")
     except csv.Error:
         dialect = csv.excel
+
     parts = PartList()
-    _add_rows(parts, "", enumerate(csv.reader(text.splitlines(), dialect), start=1))
+    _add_rows(
+        parts,
+        "",
+        enumerate(csv.reader(text.splitlines(), dialect), start=1),
+    )
     return [parts.document()]
 
 
-def _add_rows(parts: PartList, sheet: str, rows: Iterable[NumberedRow]) -> None:
+def _add_rows(
+    parts: PartList,
+    sheet: str,
+    rows: Iterable[NumberedRow],
+) -> None:
     """Rows as items of `column: value`, in parts that name their cells."""
     filled = ((number, _cells(values)) for number, values in rows)
     nonempty = ((number, cells) for number, cells in filled if any(cells))
     first = next(nonempty, None)
+
     if first is None:
         return
+
     header = first[1] if _is_header(first[1]) else []
     lines: list[str] = []
     start = last = first[0]
-    widest, length = len(first[1]), 0
+    widest = len(first[1])
+
+    length = 0
     for number, cells in nonempty if header else chain([first], nonempty):
         line = f"- row {number}: {_row_text(header, cells)}"
         if lines and length + len(line) > _PART_CHARS:
             parts.add((sheet, _range(start, last, widest)), "\n".join(lines))
-            lines, length = [], 0
+            lines = []
+            length = 0
+
         if not lines:
             start = number
+
         lines.append(line)
         length += len(line) + 1
-        last, widest = number, max(widest, len(cells))
+        last = number
+        widest = max(widest, len(cells))
+
     if not lines and header:
         lines = [f"- row {first[0]}: {' | '.join(filter(None, header))}"]
+
     parts.add((sheet, _range(start, last, widest)), "\n".join(lines))
 
 
@@ -184,6 +234,7 @@ def _cell_text(value: object) -> str:
         return value.isoformat()
     if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
         return str(int(value))
+
     return " ".join(str(value).split())
 
 
@@ -192,6 +243,7 @@ def _is_header(cells: Sequence[str]) -> bool:
     titles = [cell for cell in cells if cell]
     if len(titles) < 2 or len(set(titles)) < len(titles) or max(map(len, titles)) >= 80:
         return False
+
     plain = (title.replace(".", "", 1).replace("-", "", 1) for title in titles)
     return not any(map(str.isdigit, plain))
 
@@ -201,6 +253,7 @@ def _row_text(header: Sequence[str], cells: Sequence[str]) -> str:
     for title, cell in zip_longest(header, cells, fillvalue=""):
         if cell:
             parts.append(f"{title}: {cell}" if title else cell)
+
     return " | ".join(parts)
 
 

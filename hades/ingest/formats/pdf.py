@@ -50,22 +50,28 @@ def read_pdf(content: bytes) -> list[ExtractedDocument]:
 
     if b"%PDF-" not in content[:_MAGIC_WITHIN]:
         raise FormatProblem("malformed", "named .pdf, but it has no PDF header")
+
     try:
         document = pypdfium2.PdfDocument(content)
     except pypdfium2.PdfiumError as error:
         if getattr(error, "err_code", None) == _PASSWORD_NEEDED:
             raise FormatProblem(
-                "unreadable", "encrypted with a password; save it without one"
+                "unreadable",
+                "encrypted with a password; save it without one",
             ) from error
+
         raise FormatProblem("malformed", str(error)) from error
+
     count = len(document)
     if count > MAX_PAGES:
         raise FormatProblem("oversized", f"{count} pages, the limit is {MAX_PAGES}")
+
     pages = list(_pages(document))
     usual = _usual_size(pages)
     parts = PartList()
     path: list[tuple[float, str]] = []
     first = ""
+
     for number, lines in _without_margins(pages, usual):
         count_before = len(parts)
         for heading, text in _sections(lines, usual):
@@ -75,13 +81,18 @@ def read_pdf(content: bytes) -> list[ExtractedDocument]:
                     (heading.size, heading.text),
                 ][-_DEPTH:]
                 first = first or heading.text
+
             parts.add((f"page {number}", *(title for _, title in path)), text)
+
         if len(parts) == count_before:  # nothing but headings
             parts.add((f"page {number}",), "\n\n".join(line.text for line in lines))
+
     if not len(parts):
         raise FormatProblem(
-            "empty", f"no text layer in {count} pages; run text recognition (OCR) on it first"
+            "empty",
+            f"no text layer in {count} pages; run text recognition (OCR) on it first",
         )
+
     stated = document.get_metadata_dict().get("Title", "")
     return [parts.document(first if first and _NO_TITLE.search(stated) else stated)]
 
@@ -104,12 +115,14 @@ def _lines(page: PdfTextPage) -> list[_Line]:
     if len(text) != page.count_chars():  # letters beyond the first plane: places do not count alike
         joined = _HYPHEN_AT_LINE_END.sub("", page.get_text_bounded())
         return [_Line(line.strip()) for line in joined.splitlines() if line.strip()]
+
     lines: list[_Line] = []
     joins = False
     for match in re.finditer(r"[^\r\n]+", text):
         line = match.group().strip()
         if not line:
             continue
+
         if joins:
             lines[-1] = lines[-1]._replace(text=lines[-1].text + _HYPHEN_AT_LINE_END.sub("", line))
         else:
@@ -118,13 +131,22 @@ def _lines(page: PdfTextPage) -> list[_Line]:
             place = next(at for at in backwards if not text[at].isspace())
             size = round(FPDFText_GetFontSize(page.raw, place), 1)
             _, bottom, _, _ = page.get_charbox(place, loose=True)
-            lines.append(_Line(_HYPHEN_AT_LINE_END.sub("", line), size, bottom))
+            lines.append(
+                _Line(
+                    _HYPHEN_AT_LINE_END.sub("", line),
+                    size,
+                    bottom,
+                )
+            )
+
         joins = line.endswith(("\ufffe", "\x02"))
+
     return [line for line in lines if line.text]
 
 
 def _without_margins(
-    pages: Sequence[tuple[int, list[_Line]]], usual: float
+    pages: Sequence[tuple[int, list[_Line]]],
+    usual: float,
 ) -> Iterator[tuple[int, list[_Line]]]:
     """Pages without the lines at their top and foot that stand on three pages, but for their
     numbers.
@@ -132,13 +154,22 @@ def _without_margins(
 
     def margins(lines: Sequence[_Line]) -> set[_Line]:
         by_height = sorted(lines, key=lambda line: line.bottom)
-        edges = by_height[:1] + by_height[-1:] if len(lines) > 2 else []
+        if len(lines) > 2:
+            edges = by_height[:1] + by_height[-1:]
+        else:
+            edges = []
+
         return {line for line in edges if line.size <= usual * _LARGER}
 
     pages_with: Counter[str] = Counter()
     for _, lines in pages:
         pages_with.update(_DIGITS.sub("0", line.text) for line in margins(lines))
-    repeated = {text for text, count in pages_with.items() if count >= _REPEATED}
+
+    repeated = set()
+    for text, count in pages_with.items():
+        if count >= _REPEATED:
+            repeated.add(text)
+
     for number, lines in pages:
         left_out = {line for line in margins(lines) if _DIGITS.sub("0", line.text) in repeated}
         yield number, [line for line in lines if line not in left_out]
@@ -150,14 +181,19 @@ def _usual_size(pages: Sequence[tuple[int, Sequence[_Line]]]) -> float:
     for _, lines in pages:
         for line in lines:
             letters[line.size] += len(line.text)
+
     return max(letters, key=lambda size: (letters[size], -size), default=0.0)
 
 
-def _sections(lines: Sequence[_Line], usual: float) -> Iterator[tuple[_Line | None, str]]:
+def _sections(
+    lines: Sequence[_Line],
+    usual: float,
+) -> Iterator[tuple[_Line | None, str]]:
     """Headings of a page, each with what follows it as Markdown; None for what stands before the
     first.
     """
     heading: _Line | None = None
+
     body: list[_Line] = []
     for line in lines:
         is_large = line.size > usual * _LARGER and len(line.text.split()) <= _HEADING_WORDS
@@ -168,7 +204,9 @@ def _sections(lines: Sequence[_Line], usual: float) -> Iterator[tuple[_Line | No
             heading = heading._replace(text=one_line(f"{heading.text} {line.text}"))
         else:
             yield heading, _section_text(heading, body)
-            heading, body = line, []
+            heading = line
+            body = []
+
     yield heading, _section_text(heading, body)
 
 
@@ -176,14 +214,21 @@ def _section_text(heading: _Line | None, lines: Sequence[_Line]) -> str:
     """Paragraphs below their heading; "" where there are none."""
     if not lines:
         return ""
+
     gaps = [above.bottom - below.bottom for above, below in pairwise(lines)]
     usual = median([gap for gap in gaps if gap > 0] or [0.0])
     written = [f"# {heading.text}\n\n{lines[0].text}" if heading is not None else lines[0].text]
+
     for gap, (above, line) in zip(gaps, pairwise(lines), strict=True):
-        is_new = gap > usual * _WIDER if gap >= 0 else above.text.endswith((".", "?", "!", ":"))
+        if gap >= 0:
+            is_new = gap > usual * _WIDER
+        else:
+            is_new = above.text.endswith((".", "?", "!", ":"))
+
         is_same_size = 1 / _LARGER <= line.size / (above.size or 1.0) <= _LARGER
         is_new = is_new or line.text.startswith("•") or not is_same_size
         written.append(("\n\n" if is_new else "\n") + line.text)
+
     return "".join(written)
 
 
@@ -199,30 +244,55 @@ def draw_page(content: bytes, number: int, text: str) -> bytes:
     picture = page.render(scale=scale).to_pil().convert("RGB")
     ground = Image.new("RGB", picture.size, "white")
     draw = ImageDraw.Draw(ground)
+
     for box in _boxes(page, text, picture.size):
         draw.rectangle(box, fill=_MARK)
+
     written = BytesIO()
-    ImageChops.multiply(picture, ground).save(written, "PNG", optimize=True)
+    ImageChops.multiply(picture, ground).save(
+        written,
+        "PNG",
+        optimize=True,
+    )
     return written.getvalue()
 
 
-def _boxes(page: PdfPage, text: str, size: tuple[int, int]) -> Iterator[tuple[int, int, int, int]]:
+def _boxes(
+    page: PdfPage,
+    text: str,
+    size: tuple[int, int],
+) -> Iterator[tuple[int, int, int, int]]:
     """Where the lines of a text stand on a page, in pixels of a picture of this size."""
     from ctypes import byref, c_int
 
     from pypdfium2.raw import FPDF_PageToDevice
 
     words = page.get_textpage()
+
     for line in (line.lstrip("# ").strip() for line in text.splitlines()):
-        hit = words.search(line[:_SOUGHT_CHARS]).get_next() if line else None
+        if line:
+            hit = words.search(line[:_SOUGHT_CHARS]).get_next()
+        else:
+            hit = None
+
         for rect in range(words.count_rects(*hit) if hit else 0):
             x_left, y_bottom, x_right, y_top = words.get_rect(rect)
             corners = []
             for across, up in ((x_left, y_top), (x_right, y_bottom)):
-                pixel_x, pixel_y = c_int(), c_int()
+                pixel_x = c_int()
+                pixel_y = c_int()
                 FPDF_PageToDevice(
-                    page.raw, 0, 0, *size, 0, across, up, byref(pixel_x), byref(pixel_y)
+                    page.raw,
+                    0,
+                    0,
+                    *size,
+                    0,
+                    across,
+                    up,
+                    byref(pixel_x),
+                    byref(pixel_y),
                 )
                 corners.append((pixel_x.value, pixel_y.value))
+
             (x1, y1), (x2, y2) = corners
             yield min(x1, x2) - 2, min(y1, y2) - 2, max(x1, x2) + 2, max(y1, y2) + 2

@@ -54,23 +54,33 @@ class PartList:
     def __len__(self) -> int:
         return len(self._sections)
 
-    def add(self, headings: Iterable[str], text: str, kind: str = "prose") -> None:
+    def add(
+        self,
+        headings: Iterable[str],
+        text: str,
+        kind: str = "prose",
+    ) -> None:
         """Add a part under the headings that say where it stands: page, slide, cells, time. A blank
         one is left out.
         """
         cleaned = clean(text)
         if not cleaned:
             return
+
         end = self._length + len(cleaned)
         if end > MAX_CHARS:
             raise FormatProblem("oversized", f"more than {MAX_CHARS} characters of text")
+
         titles = tuple(one_line(heading) for heading in headings if heading.strip())
         self._texts.append(cleaned)
         self._sections.append(Section(self._length, end, kind, titles))
         self._length = end + len(_BETWEEN_PARTS)
 
     def add_regions(
-        self, text: str, regions: Iterable[Section], otherwise: Iterable[str] = ()
+        self,
+        text: str,
+        regions: Iterable[Section],
+        otherwise: Iterable[str] = (),
     ) -> None:
         """Add the regions of a text, each under its own headings or the others."""
         for region in regions:
@@ -82,7 +92,11 @@ class PartList:
         """The parts so far as one document."""
         text = _BETWEEN_PARTS.join(self._texts)
         return ExtractedDocument(
-            text, tuple(self._sections), one_line(title), created=created, **more
+            text,
+            tuple(self._sections),
+            one_line(title),
+            created=created,
+            **more,
         )
 
 
@@ -111,10 +125,15 @@ def write_table(rows: Sequence[Sequence[str]]) -> str:
     """A table as Markdown, its first row above the others; one column or one row is written as
     lines.
     """
-    filled = [row for row in rows if "".join(row).strip()]
+    filled = []
+    for row in rows:
+        if "".join(row).strip():
+            filled.append(row)
+
     columns = max(map(len, filled), default=0)
     if columns < 2 or len(filled) < 2:
         return "\n\n".join(" ".join(filter(None, row)) for row in filled)
+
     return "\n".join(table_lines([_cut_cells(row) for row in filled]))
 
 
@@ -131,10 +150,20 @@ def as_utc(moment: object) -> datetime | None:
             moment = datetime.fromisoformat(moment.strip())
         except ValueError:
             return None
+
     if isinstance(moment, datetime):
-        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+        if moment.tzinfo is None:
+            return moment.replace(tzinfo=UTC)
+        return moment.astimezone(UTC)
+
     if isinstance(moment, date):
-        return datetime(moment.year, moment.month, moment.day, tzinfo=UTC)
+        return datetime(
+            moment.year,
+            moment.month,
+            moment.day,
+            tzinfo=UTC,
+        )
+
     return None
 
 
@@ -150,31 +179,92 @@ class Format(NamedTuple):
 _OPEN_XML = "application/vnd.openxmlformats-officedocument"
 FORMATS = {
     **{
-        suffix: Format("HTML", "text/html", "html.read_page", is_text=True)
+        suffix: Format(
+            "HTML",
+            "text/html",
+            "html.read_page",
+            is_text=True,
+        )
         for suffix in (".html", ".htm", ".xhtml")
     },
     ".pdf": Format("PDF", "application/pdf", "pdf.read_pdf"),
-    ".docx": Format("Word", f"{_OPEN_XML}.wordprocessingml.document", "office.read_word"),
-    ".docm": Format("Word", "application/vnd.ms-word.document.macroEnabled.12", "office.read_word"),
-    ".pptx": Format("PowerPoint", f"{_OPEN_XML}.presentationml.presentation", "office.read_slides"),
-    ".xlsx": Format("Excel", f"{_OPEN_XML}.spreadsheetml.sheet", "office.read_workbook"),
+    ".docx": Format(
+        "Word",
+        f"{_OPEN_XML}.wordprocessingml.document",
+        "office.read_word",
+    ),
+    ".docm": Format(
+        "Word",
+        "application/vnd.ms-word.document.macroEnabled.12",
+        "office.read_word",
+    ),
+    ".pptx": Format(
+        "PowerPoint",
+        f"{_OPEN_XML}.presentationml.presentation",
+        "office.read_slides",
+    ),
+    ".xlsx": Format(
+        "Excel",
+        f"{_OPEN_XML}.spreadsheetml.sheet",
+        "office.read_workbook",
+    ),
     ".xlsm": Format(
-        "Excel", "application/vnd.ms-excel.sheet.macroEnabled.12", "office.read_workbook"
+        "Excel",
+        "application/vnd.ms-excel.sheet.macroEnabled.12",
+        "office.read_workbook",
     ),
-    ".csv": Format("table", "text/csv", "office.read_delimited", is_text=True),
-    ".tsv": Format("table", "text/tab-separated-values", "office.read_delimited", is_text=True),
-    ".epub": Format("EPUB", "application/epub+zip", "epub.read_book"),
+    ".csv": Format(
+        "table",
+        "text/csv",
+        "office.read_delimited",
+        is_text=True,
+    ),
+    ".tsv": Format(
+        "table",
+        "text/tab-separated-values",
+        "office.read_delimited",
+        is_text=True,
+    ),
+    ".epub": Format(
+        "EPUB",
+        "application/epub+zip",
+        "epub.read_book",
+    ),
     ".ipynb": Format(
-        "notebook", "application/x-ipynb+json", "notebook.read_notebook", is_text=True
+        "notebook",
+        "application/x-ipynb+json",
+        "notebook.read_notebook",
+        is_text=True,
     ),
-    ".eml": Format("mail", "message/rfc822", "mail.read_message"),
-    ".mbox": Format("mailbox", "application/mbox", "mail.read_mailbox"),
-    ".vtt": Format("subtitles", "text/vtt", "subtitles.read_subtitles", is_text=True),
-    ".srt": Format("subtitles", "application/x-subrip", "subtitles.read_subtitles", is_text=True),
+    ".eml": Format(
+        "mail",
+        "message/rfc822",
+        "mail.read_message",
+    ),
+    ".mbox": Format(
+        "mailbox",
+        "application/mbox",
+        "mail.read_mailbox",
+    ),
+    ".vtt": Format(
+        "subtitles",
+        "text/vtt",
+        "subtitles.read_subtitles",
+        is_text=True,
+    ),
+    ".srt": Format(
+        "subtitles",
+        "application/x-subrip",
+        "subtitles.read_subtitles",
+        is_text=True,
+    ),
 }
 
 
-def read_format(suffix: str, content: bytes | str) -> list[ExtractedDocument] | FormatProblem:
+def read_format(
+    suffix: str,
+    content: bytes | str,
+) -> list[ExtractedDocument] | FormatProblem:
     """The documents of a file, or why it has none: what libraries raise on damaged input is no
     closed list.
     """
@@ -182,6 +272,7 @@ def read_format(suffix: str, content: bytes | str) -> list[ExtractedDocument] | 
     reader: Callable[[bytes | str], list[ExtractedDocument]] = getattr(
         import_module(f"{__package__}.{module}"), name
     )
+
     try:
         return reader(content)
     except FormatProblem as problem:

@@ -16,7 +16,10 @@ from typing import NamedTuple
 Span = tuple[int, int]  # [start, end) in characters of a text; `schemas` is not loaded here
 COMMENT_CHARS = 40
 SIGNATURE_CHARS = 400
-_LICENCE = re.compile(r"copyright|licen[sc]ed?\b|spdx-|all rights reserved", re.IGNORECASE)
+_LICENCE = re.compile(
+    r"copyright|licen[sc]ed?\b|spdx-|all rights reserved",
+    re.IGNORECASE,
+)
 _CONTINUATION = re.compile(rb"[\x80-\xbf]")
 
 
@@ -83,7 +86,9 @@ class CharOffsets:
         )
 
     def __getitem__(self, byte: int) -> int:
-        return byte - bisect_left(self._continuations, byte) if self._continuations else byte
+        if self._continuations:
+            return byte - bisect_left(self._continuations, byte)
+        return byte
 
 
 def prose_spans(text: str, spans: Iterable[Span]) -> tuple[Span, ...]:
@@ -92,6 +97,7 @@ def prose_spans(text: str, spans: Iterable[Span]) -> tuple[Span, ...]:
     for start, end in sorted({trim(text, start, end) for start, end in spans}):
         if start < end and (not prose or start >= prose[-1][1]):
             prose.append((start, end))
+
     return tuple(prose)
 
 
@@ -100,6 +106,7 @@ def unique_imports(facts: Iterable[ModuleImport]) -> tuple[ModuleImport, ...]:
     first_facts: dict[ModuleImport, ModuleImport] = {}
     for fact in facts:
         first_facts.setdefault(fact._replace(span=(0, 0)), fact)
+
     return tuple(first_facts.values())
 
 
@@ -115,13 +122,18 @@ def one_line(text: str, limit: int = SIGNATURE_CHARS) -> str:
     return " ".join(text[: 4 * limit].split())[:limit]
 
 
-def is_worth_reading(comment: str, lines: int, at_top: bool) -> bool:
+def is_worth_reading(
+    comment: str,
+    lines: int,
+    at_top: bool,
+) -> bool:
     """Whether a comment says something: two lines or forty characters, words rather than rules, no
     licence header.
     """
     letters = sum(map(str.isalpha, comment[:2000]))
     if letters < COMMENT_CHARS // 2 or (lines < 2 and len(comment) < COMMENT_CHARS):
         return False
+
     return not (at_top and _LICENCE.search(comment))
 
 
@@ -157,7 +169,9 @@ class Lines:
 
     def end(self, line: int) -> int:
         """Where a line ends, its line break included."""
-        return self.starts[line + 1] if line + 1 < len(self.starts) else len(self._text)
+        if line + 1 < len(self.starts):
+            return self.starts[line + 1]
+        return len(self._text)
 
     def text(self, line: int) -> str:
         """A line with its line break."""
@@ -182,22 +196,30 @@ def code_units(
     units: list[Section] = []
     begun: set[int] = set()
     statements: Collection[int] | None = None
+
     for owner, begin, end in _runs(lines, owners):
         symbol = symbols[owner] if owner != _NO_OWNER else None
         parts = [(begin, end)]
         if _is_long(lines, begin, end):
-            statements = statement_lines() if statements is None else statements
+            if statements is None:
+                statements = statement_lines()
             parts = list(_divide(lines, begin, end, statements))
+
         for first, last in parts:
             is_later = owner in begun
             begun.add(owner)
             start = lines.starts[first]
             end = start + len(text[start : lines.end(last)].rstrip())
             units.append(_unit(start, end, module, symbol, is_later))
+
     return tuple(units)
 
 
-def line_units(text: str, heading: str, kind: str) -> tuple[Section, ...]:
+def line_units(
+    text: str,
+    heading: str,
+    kind: str,
+) -> tuple[Section, ...]:
     """Units of a text without known structure: runs of lines, divided where an unindented line
     follows a blank one.
     """
@@ -219,30 +241,43 @@ def line_units(text: str, heading: str, kind: str) -> tuple[Section, ...]:
 def plain_facts(text: str, module: str, problem: str) -> CodeFacts:
     """A file that was not parsed: its first lines as units."""
     return CodeFacts(
-        module, sections=line_units(text[:PLAIN_CHARS], module, "module"), problem=problem
+        module,
+        sections=line_units(text[:PLAIN_CHARS], module, "module"),
+        problem=problem,
     )
 
 
-def _owners(lines: Lines, symbols: Sequence[Symbol], lead_lines: Collection[int]) -> list[int]:
+def _owners(
+    lines: Lines,
+    symbols: Sequence[Symbol],
+    lead_lines: Collection[int],
+) -> list[int]:
     """The symbol that owns each line: the innermost one, except that a line with two symbols goes
     to the first.
     """
     owners = [_NO_OWNER] * len(lines)
+
     around: list[tuple[int, int, int]] = []  # symbol, end, first line
     for index, symbol in enumerate(symbols):
         while around and around[-1][1] <= symbol.start:
             around.pop()
-        first, last = lines.at(symbol.start), lines.at(max(symbol.start, symbol.end - 1))
+
+        first = lines.at(symbol.start)
+        last = lines.at(max(symbol.start, symbol.end - 1))
         outer = around[-1][0] if around else _NO_OWNER
         head = around[-1][2] if around else -1
         around.append((index, symbol.end, first))
+
         if first == head:
             continue
+
         while first - 1 > head and first - 1 in lead_lines and owners[first - 1] == outer:
             first -= 1
+
         for line in range(first, last + 1):
             if owners[line] == outer:
                 owners[line] = index
+
     return owners
 
 
@@ -257,6 +292,7 @@ def _runs(lines: Lines, owners: Sequence[int]) -> Iterator[tuple[int, int, int]]
             owner = owned[-1][0]
         if text.strip():
             owned.append((owner, line))
+
     for owner, run in groupby(owned, key=itemgetter(0)):
         rows = [line for _, line in run]
         yield owner, rows[0], rows[-1]
@@ -267,7 +303,10 @@ def _is_long(lines: Lines, first: int, last: int) -> bool:
 
 
 def _divide(
-    lines: Lines, first: int, last: int, statements: Collection[int]
+    lines: Lines,
+    first: int,
+    last: int,
+    statements: Collection[int],
 ) -> Iterator[tuple[int, int]]:
     """Parts within the limits, each ending before the least indented statement of the later half of
     its room.
@@ -276,35 +315,57 @@ def _divide(
         room = first + 1
         while room <= last and not _is_long(lines, first, room):
             room += 1
+
         half = first + max(1, (room - first) // 2)
         places = [line for line in range(half, room + 1) if line in statements and line <= last]
         if not places:
             places = [
                 line for line in range(half, room + 1) if line <= last and lines.text(line).strip()
             ]
+
         if not places:
             break
+
         cut = min(
             places, key=lambda line: (len(lines.text(line)) - len(lines.text(line).lstrip()), -line)
         )
         yield first, next(line for line in range(cut - 1, -1, -1) if lines.text(line).strip())
         first = cut
+
     yield first, last
 
 
-def _unit(start: int, end: int, module: str, symbol: Symbol | None, is_later: bool) -> Section:
+def _unit(
+    start: int,
+    end: int,
+    module: str,
+    symbol: Symbol | None,
+    is_later: bool,
+) -> Section:
     """One unit; a later part of a symbol repeats its signature and the first line of its
     documentation.
     """
     if symbol is None:
-        return Section(start, end, "module", (module,) if module else ())
+        return Section(
+            start,
+            end,
+            "module",
+            (module,) if module else (),
+        )
+
     local = symbol.qualified_name.removeprefix(f"{module}.")
     headings = [local]
     if is_later:
         first_line = symbol.docstring.partition("\n")[0]
         headings += filter(None, (symbol.signature, one_line(first_line, _HEADER_CHARS)))
+
     return Section(
-        start, end, symbol.kind, tuple(headings), symbol=local, signature=symbol.signature
+        start,
+        end,
+        symbol.kind,
+        tuple(headings),
+        symbol=local,
+        signature=symbol.signature,
     )
 
 
@@ -334,10 +395,12 @@ class CommentBlocks:
         """One comment; behind code on the same line it is a remark on that line and is left out."""
         if self._text[self._text.rfind("\n", 0, start) + 1 : start].strip():
             return
+
         content = self._text[start:end].rstrip()
         last_row = row + content.count("\n")
         last = self._blocks[-1] if self._blocks else None
         continues = last is not None and last.last_row == row - 1 and not content.startswith("/*")
+
         if (
             last is not None
             and continues
@@ -357,9 +420,11 @@ class CommentBlocks:
         """
         while row > 0 and self._lines[row - 1].lstrip().startswith(_BETWEEN):
             row -= 1
+
         comment = self._by_last_row.get(row - 1)
         if comment is None:
             return ""
+
         self._documenting.add(comment.start)
         return _MARKS.sub("", self._text[comment.start : comment.end]).strip()
 
@@ -370,13 +435,21 @@ class CommentBlocks:
         for block in self._blocks:
             comment = self._text[block.start : block.end]
             lines = block.last_row - block.first_row + 1
-            is_read = is_worth_reading(comment, lines, at_top=block.first_row < 3)
+            is_read = is_worth_reading(
+                comment,
+                lines,
+                at_top=block.first_row < 3,
+            )
+
             if not is_read and block.start not in self._documenting:
                 continue
-            start, end = block.start, block.end
+
+            start = block.start
+            end = block.end
             if comment.startswith("/*") and comment.endswith("*/"):
                 start = end - len(comment.lstrip("/*! \t\r\n"))
                 end = max(start, end - len("*/"))
+
             yield start, end
 
     def lead_lines(self, lines: Lines) -> set[int]:
@@ -387,6 +460,8 @@ class CommentBlocks:
         for row in range(len(lines)):
             if lines.text(row).lstrip().startswith(_BETWEEN):
                 attribute_lines.add(row)
+
         for block in self._blocks:
             attribute_lines.update(range(lines.at(block.start), lines.at(block.end - 1) + 1))
+
         return attribute_lines

@@ -18,7 +18,11 @@ _SCRIPT_SUFFIX = re.compile(r"\.(?:d\.ts|[cm]?[jt]sx?)$")
 _NAME = re.compile(r"[\w$]+|\*")
 
 
-def python_module(path: str, is_package: Callable[[str], bool], root_name: str = "") -> str:
+def python_module(
+    path: str,
+    is_package: Callable[[str], bool],
+    root_name: str = "",
+) -> str:
     """The dotted name a file is imported by.
 
     From the outermost folder with an `__init__.py`; where its folder has none, from below the last
@@ -28,13 +32,20 @@ def python_module(path: str, is_package: Callable[[str], bool], root_name: str =
     *folders, file = path.split("/")
     stem = file.rpartition(".")[0]
     first = len(folders)
+
     while first and is_package("/".join(folders[:first])):
         first -= 1
+
     if first == len(folders):
-        first = len(folders) - folders[::-1].index("src") if "src" in folders else 0
+        if "src" in folders:
+            first = len(folders) - folders[::-1].index("src")
+        else:
+            first = 0
+
     names = [*folders[first:], *([] if stem == "__init__" else [stem])]
     if first == 0 and root_name and is_package(""):
         names.insert(0, root_name)
+
     return ".".join(names) or stem
 
 
@@ -57,7 +68,10 @@ def rust_module(path: str) -> str:
     """`src/net/mod.rs` -> `src.net`; the root of a crate is the folder of its `lib.rs`."""
     stem = posixpath.splitext(path)[0]
     folder, name = posixpath.split(stem)
-    return (folder if name in ("mod", "lib", "main") and folder else stem).replace("/", ".")
+    return (folder if name in ("mod", "lib", "main") and folder else stem).replace(
+        "/",
+        ".",
+    )
 
 
 def javascript(text: str, path: str) -> Iterator[ModuleImport]:
@@ -65,22 +79,39 @@ def javascript(text: str, path: str) -> Iterator[ModuleImport]:
     sources = list(_FROM.finditer(text)) or list(_BARE.finditer(text))
     if not sources:
         return
+
     module = _script_target(sources[-1].group(1), path)
     clause = text[: sources[-1].start()]
     names_outside, brace, inside = clause.partition("{")
-    names = re.sub(r"^(import|export)\b\s*(type(\s+|$))?", "", names_outside.strip()).split(",")
-    default = next((name.strip() for name in names if name.strip() and "*" not in name), None)
+    names = re.sub(
+        r"^(import|export)\b\s*(type(\s+|$))?",
+        "",
+        names_outside.strip(),
+    ).split(",")
+    default = next(
+        (name.strip() for name in names if name.strip() and "*" not in name),
+        None,
+    )
     star = re.search(r"\*\s+as\s+([\w$]+)", names_outside)
+
     if default:
         yield ModuleImport(module, "default", default)
     if star:
         yield ModuleImport(module, None, star.group(1))
+
     for part in inside.partition("}")[0].split(","):
-        words = [word for word in _NAME.findall(part) if word != "type"]
+        words = []
+        for word in _NAME.findall(part):
+            if word != "type":
+                words.append(word)
+
         if words:
             yield ModuleImport(
-                module, words[0], words[2] if len(words) == 3 and words[1] == "as" else None
+                module,
+                words[0],
+                words[2] if len(words) == 3 and words[1] == "as" else None,
             )
+
     if not (default or star or brace):
         yield ModuleImport(module)
 
@@ -94,8 +125,13 @@ def require(argument: str, path: str) -> Iterator[ModuleImport]:
 
 def java(text: str, path: str) -> Iterator[ModuleImport]:
     """`import a.b.C;` reads as C from a.b; `import static a.B.c;` as c from a.B."""
-    name = re.sub(r"\s+", "", re.sub(r"^import\s+(static\s+)?", "", text)).rstrip(";")
+    name = re.sub(
+        r"\s+",
+        "",
+        re.sub(r"^import\s+(static\s+)?", "", text),
+    ).rstrip(";")
     module, _, last = name.rpartition(".")
+
     if last:
         yield ModuleImport(module or last, last if module else None)
 
@@ -107,7 +143,11 @@ def go(text: str, path: str) -> Iterator[ModuleImport]:
     quoted = _QUOTED.search(text)
     if quoted:
         alias = text[: quoted.start()].strip().strip("_.")
-        yield ModuleImport(quoted.group(1), None, alias or posixpath.basename(quoted.group(1)))
+        yield ModuleImport(
+            quoted.group(1),
+            None,
+            alias or posixpath.basename(quoted.group(1)),
+        )
 
 
 def c(text: str, path: str) -> Iterator[ModuleImport]:
@@ -120,7 +160,10 @@ def c(text: str, path: str) -> Iterator[ModuleImport]:
 
 def ruby(text: str, path: str) -> Iterator[ModuleImport]:
     """`require "x"`, `require_relative "../x"`."""
-    match = re.match(r"(require|require_relative|load)\b\s*\(?\s*[\"']([^\"'\n]{1,300})[\"']", text)
+    match = re.match(
+        r"(require|require_relative|load)\b\s*\(?\s*[\"']([^\"'\n]{1,300})[\"']",
+        text,
+    )
     if match:
         target = match.group(2).removesuffix(".rb")
         relative = match.group(1) == "require_relative"
@@ -135,45 +178,72 @@ def rust(text: str, path: str) -> Iterator[ModuleImport]:
     prefixes: list[list[str]] = [[]]
     current: list[str] = []
     alias = ""
+
     for token in re.findall(r"\bas\s+\w+|\w+|::|[{},*]", body):
         if token == "{":
             prefixes.append([*prefixes[-1], *current])
             current = []
         elif token in ",}":
-            yield from _rust_fact([*prefixes[-1], *current] if current else [], alias, path)
-            current, alias = [], ""
+            yield from _rust_fact(
+                [*prefixes[-1], *current] if current else [],
+                alias,
+                path,
+            )
+            current = []
+            alias = ""
+
             if token == "}" and len(prefixes) > 1:
                 prefixes.pop()
         elif token[:2] == "as" and token[2:3].isspace():
             alias = token[2:].strip()
         elif token != "::":
             current.append(token)
-    yield from _rust_fact([*prefixes[-1], *current] if current else [], alias, path)
+
+    yield from _rust_fact(
+        [*prefixes[-1], *current] if current else [],
+        alias,
+        path,
+    )
 
 
-def _rust_fact(parts: list[str], alias: str, path: str) -> Iterator[ModuleImport]:
+def _rust_fact(
+    parts: list[str],
+    alias: str,
+    path: str,
+) -> Iterator[ModuleImport]:
     if parts and parts[-1] == "self" and len(parts) > 1:
         parts = parts[:-1]
+
     module = rust_module(path).split(".")
     if parts and parts[0] in ("crate", "self", "super"):
         base = _crate_root(path) if parts[0] == "crate" else module
         while parts and parts[0] in ("crate", "self", "super"):
             base = base[:-1] if parts[0] == "super" else base
             parts = parts[1:]
+
         parts = [*base, *parts]
+
     if len(parts) > 1:
-        yield ModuleImport(".".join(parts[:-1]), parts[-1], alias or None)
+        yield ModuleImport(
+            ".".join(parts[:-1]),
+            parts[-1],
+            alias or None,
+        )
     elif parts:
         yield ModuleImport(parts[0], None, alias or None)
 
 
 def _crate_root(path: str) -> list[str]:
     folders = path.split("/")[:-1]
-    return folders[: len(folders) - folders[::-1].index("src")] if "src" in folders else folders[:1]
+    if "src" in folders:
+        return folders[: len(folders) - folders[::-1].index("src")]
+    return folders[:1]
 
 
 def _script_target(target: str, path: str) -> str:
-    return script_module(_beside(target, path)) if target.startswith(".") else target
+    if target.startswith("."):
+        return script_module(_beside(target, path))
+    return target
 
 
 def _beside(target: str, path: str) -> str:
@@ -231,7 +301,10 @@ _JAVASCRIPT = Language(
     classes=_kinds("class_declaration"),
     functions=_kinds("function_declaration generator_function_declaration method_definition"),
     holders=_kinds("variable_declarator field_definition"),
-    calls={"call_expression": ("", "function"), "new_expression": ("", "constructor")},
+    calls={
+        "call_expression": ("", "function"),
+        "new_expression": ("", "constructor"),
+    },
     imports=_kinds("import_statement export_statement"),
     import_field="source",
     imported=javascript,
@@ -251,13 +324,21 @@ _TYPESCRIPT = replace(
     scopes=_kinds("internal_module module"),
     bases=_kinds("extends_clause implements_clause extends_type_clause"),
 )
-_TSX = replace(_TYPESCRIPT, name="tsx", suffixes=(".tsx",), loader="language_tsx")
+_TSX = replace(
+    _TYPESCRIPT,
+    name="tsx",
+    suffixes=(".tsx",),
+    loader="language_tsx",
+)
 _JAVA = Language(
     name="java",
     suffixes=(".java",),
     classes=_kinds("class_declaration interface_declaration enum_declaration record_declaration"),
     functions=_kinds("method_declaration constructor_declaration"),
-    calls={"method_invocation": ("object", "name"), "object_creation_expression": ("", "type")},
+    calls={
+        "method_invocation": ("object", "name"),
+        "object_creation_expression": ("", "type"),
+    },
     imports=_kinds("import_declaration"),
     imported=java,
     comments=_kinds("line_comment block_comment"),
@@ -306,7 +387,10 @@ _CPP = replace(
         ".hxx",
     ),  # C headers parse as C++, not the reverse
     classes=_C_TYPES | _kinds("class_specifier"),
-    calls={"call_expression": ("", "function"), "new_expression": ("", "type")},
+    calls={
+        "call_expression": ("", "function"),
+        "new_expression": ("", "type"),
+    },
     scopes=_kinds("namespace_definition"),
     bases=_kinds("base_class_clause"),
     needs_body=_C_TYPES | _kinds("class_specifier"),

@@ -31,7 +31,8 @@ _LINE_END = re.compile(rb"\r\n?|\n")
 _COMMENT_LINE = re.compile(r"^[ \t\f]*#.*$", re.MULTILINE)
 _QUOTED = re.compile(r"""[rRuU]?(\"\"\"|'''|"|')(.*)\1\Z""", re.DOTALL)
 _HEADER_TOKEN = re.compile(
-    r"""#[^\n]*|\"\"\".*?\"\"\"|'''.*?'''|"[^"\n]*"|'[^'\n]*'|[()\[\]{}:]""", re.DOTALL
+    r"""#[^\n]*|\"\"\".*?\"\"\"|'''.*?'''|"[^"\n]*"|'[^'\n]*'|[()\[\]{}:]""",
+    re.DOTALL,
 )
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _DEFINITIONS = (*_FUNCTIONS, ast.ClassDef)
@@ -53,8 +54,18 @@ def parse_python(text: str, path: str, module: str) -> CodeFacts:
     # `elif`, six thousand `not`) with RecursionError or a MemoryError that has nothing to do with
     # memory.
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        return plain_facts(text, module, f"{type(error).__name__}: {error}"[:200])
-    return _Reader(text, tree, module, path.endswith(("__init__.py", "__init__.pyi"))).facts()
+        return plain_facts(
+            text,
+            module,
+            f"{type(error).__name__}: {error}"[:200],
+        )
+
+    return _Reader(
+        text,
+        tree,
+        module,
+        path.endswith(("__init__.py", "__init__.pyi")),
+    ).facts()
 
 
 @dataclass
@@ -73,7 +84,13 @@ class _Scope:
 class _Reader:
     """One walk over the tree, iterative because trees may be deeper than calls can be."""
 
-    def __init__(self, text: str, tree: ast.Module, module: str, is_package: bool) -> None:
+    def __init__(
+        self,
+        text: str,
+        tree: ast.Module,
+        module: str,
+        is_package: bool,
+    ) -> None:
         encoded = text.encode("utf-8", "surrogatepass")
         self._text, self._tree, self._module = text, tree, module
         self._package = module if is_package else module.rpartition(".")[0]
@@ -85,9 +102,11 @@ class _Reader:
         self._inside_strings: set[int] = set()
         self._add_docstring(tree)
         bodies: list[tuple[ast.AST, _Scope]] = [(tree, _Scope())]
+
         while bodies:
             body, scope = bodies.pop()
             bodies += [(inner, self._open(inner, scope)) for inner in self._read_body(body, scope)]
+
         self._scopes.sort(key=lambda scope: (scope.start, -scope.end))
 
     def _read_body(self, body: ast.AST, scope: _Scope) -> list[_Definition]:
@@ -96,6 +115,7 @@ class _Reader:
         """
         inner: list[_Definition] = []
         pending = list(ast.iter_child_nodes(body))
+
         while pending:
             node = pending.pop()
             if isinstance(node, ast.Call):
@@ -109,6 +129,7 @@ class _Reader:
                 if not scope.is_function:
                     inner.append(node)
                     continue
+
                 self._add_docstring(node)
             elif isinstance(node, _IMPORTS):
                 span = self._span(node)
@@ -116,7 +137,9 @@ class _Reader:
                     fact._replace(span=span) for fact in self._resolve(node, scope.qualified_name)
                 )
                 self._imports.append((node.lineno, node.col_offset, facts))
+
             pending += ast.iter_child_nodes(node)
+
         return inner
 
     def facts(self) -> CodeFacts:
@@ -124,15 +147,33 @@ class _Reader:
         symbols = [self._symbol(scope) for scope in self._scopes]
         comments = self._comment_blocks()
         leads = set[int]().union(*(range(first - 1, last) for first, last, _, _ in comments))
-        units = code_units(self._text, self._module, symbols, leads, self._statement_lines)
+        units = code_units(
+            self._text,
+            self._module,
+            symbols,
+            leads,
+            self._statement_lines,
+        )
         facts_in_order = (facts for _, _, facts in sorted(self._imports))
         imports = unique_imports(chain.from_iterable(facts_in_order))
         spans = list(self._prose)
+
         for first, last, start, end in comments:
-            if is_worth_reading(self._text[start:end], last - first + 1, at_top=first <= 3):
+            if is_worth_reading(
+                self._text[start:end],
+                last - first + 1,
+                at_top=first <= 3,
+            ):
                 spans.append((start, end))
+
         prose = prose_spans(self._text, spans)
-        return CodeFacts(self._module, tuple(symbols), imports, units, prose)
+        return CodeFacts(
+            self._module,
+            tuple(symbols),
+            imports,
+            units,
+            prose,
+        )
 
     def _statement_lines(self) -> set[int]:
         """Lines on which a statement begins, with its decorators, counted from 0."""
@@ -140,11 +181,17 @@ class _Reader:
         for node in ast.walk(self._tree):
             if isinstance(node, ast.stmt):
                 lines.add(_first_line(node) - 1)
+
         return lines
 
     def _open(self, node: _Definition, scope: _Scope) -> _Scope:
-        local = f"{scope.local_name}.{node.name}" if scope.local_name else node.name
-        start, end = self._offset(_first_line(node), node.col_offset), self._span(node)[1]
+        if scope.local_name:
+            local = f"{scope.local_name}.{node.name}"
+        else:
+            local = node.name
+
+        start = self._offset(_first_line(node), node.col_offset)
+        end = self._span(node)[1]
         inner = _Scope(
             local_name=local,
             qualified_name=f"{self._module}.{local}",
@@ -178,6 +225,7 @@ class _Reader:
     def _signature(self, node: _Definition) -> str:
         start = self._offset(node.lineno, node.col_offset)
         header = self._text[start : self._offset(node.body[0].lineno, node.body[0].col_offset)]
+
         depth = 0
         for token in _HEADER_TOKEN.finditer(header):
             sign = token.group()
@@ -185,15 +233,18 @@ class _Reader:
             if sign == ":" and depth == 0:
                 header = header[: token.start()]
                 break
+
         return one_line(header)
 
     def _add_docstring(self, node: ast.Module | _Definition) -> None:
         if ast.get_docstring(node, clean=False) is None:
             return
+
         start, end = self._span(cast(ast.Expr, node.body[0]).value)
         quoted = _QUOTED.match(self._text[start:end])
         if quoted:
             start, end = start + quoted.start(2), start + quoted.end(2)
+
         self._prose.append((start, end))
 
     def _comment_blocks(self) -> list[list[int]]:
@@ -201,30 +252,39 @@ class _Reader:
         lines from 1.
         """
         starts = [self._chars[byte] for byte in self._lines]
+
         blocks: list[list[int]] = []
         for match in _COMMENT_LINE.finditer(self._text):
             line = bisect_right(starts, match.start())
             if line in self._inside_strings:
                 continue
+
             if blocks and blocks[-1][1] == line - 1:
                 blocks[-1][1], blocks[-1][3] = line, match.end()
             else:
                 blocks.append([line, line, match.start(), match.end()])
+
         return blocks
 
     def _resolve(
-        self, node: ast.Import | ast.ImportFrom, symbol: str | None
+        self,
+        node: ast.Import | ast.ImportFrom,
+        symbol: str | None,
     ) -> Iterator[ModuleImport]:
         if isinstance(node, ast.Import):
             yield from (ModuleImport(name.name, None, name.asname, symbol) for name in node.names)
             return
+
         module = node.module or ""
         if node.level:
             parents = self._package.split(".") if self._package else []
-            packages = (
-                parents[: len(parents) - (node.level - 1)] if node.level - 1 < len(parents) else []
-            )
+            if node.level - 1 < len(parents):
+                packages = parents[: len(parents) - (node.level - 1)]
+            else:
+                packages = []
+
             module = ".".join([*packages, *([module] if module else [])])
+
         yield from (ModuleImport(module, name.name, name.asname, symbol) for name in node.names)
 
     def _span(self, node: ast.expr | ast.stmt) -> Span:
@@ -246,7 +306,10 @@ def _first_line(node: ast.stmt) -> int:
 
 def _bases(node: ast.ClassDef) -> tuple[str, ...]:
     """Base classes by name, `Generic[T]` as `Generic`."""
-    plain = [base.value if isinstance(base, ast.Subscript) else base for base in node.bases]
+    plain = []
+    for base in node.bases:
+        plain.append(base.value if isinstance(base, ast.Subscript) else base)
+
     return tuple(filter(None, map(_dotted_name, plain)))
 
 
@@ -256,6 +319,7 @@ def _dotted_name(node: ast.expr) -> str:
     while isinstance(node, ast.Attribute):
         names.append(node.attr)
         node = node.value
+
     if isinstance(node, ast.Name):
         names.append(node.id)
     elif (
@@ -267,15 +331,22 @@ def _dotted_name(node: ast.expr) -> str:
         names.append("super()")
     else:
         return ""
+
     return ".".join(reversed(names))
 
 
-def parse(text: str, path: str, language: str, module: str) -> CodeFacts:
+def parse(
+    text: str,
+    path: str,
+    language: str,
+    module: str,
+) -> CodeFacts:
     """Facts of one file; `module` is given for Python, whose names depend on the folders around the
     file.
     """
     if language == "python":
         return parse_python(text, path, module)
+
     # Loads the bindings of eight grammars.
     from hades.ingest.parsers.tree_sitter import parse_code
 

@@ -44,9 +44,14 @@ def body_of(node: Node) -> Node | None:
     """The body of a definition; that of `typedef struct {...} Name` stands in its type, if that has
     no name.
     """
-    inner = node.child_by_field_name("type") if node.type == "type_definition" else None
+    if node.type == "type_definition":
+        inner = node.child_by_field_name("type")
+    else:
+        inner = None
+
     if inner is not None and inner.child_by_field_name("name") is None:
         return inner.child_by_field_name("body")
+
     return node.child_by_field_name("body")
 
 
@@ -56,9 +61,11 @@ def dotted(text: str) -> str:
     """
     if len(text) > _MAX_NAME_BYTES:
         return ""
+
     plain = _TYPE_ARGUMENTS.sub("", "".join(text.split()))
     for separator in ("?.", "->", "::"):
         plain = plain.replace(separator, ".")
+
     plain = plain.strip(".*&")
     return plain if _CHAIN.fullmatch(plain) else ""
 
@@ -68,12 +75,17 @@ _FUNCTION_VALUES = frozenset({"arrow_function", "function_expression", "generato
 # Grammars name what holds statements or members block, body, compound_statement, declaration_list
 # and the like.
 _BODY = re.compile(
-    r"block|body|compound_statement|statement_list|declaration_list|translation_unit|source_file|program|then|else|do$"
+    r"block|body|compound_statement|statement_list|declaration_list|translation_unit|source_file"
+    r"|program|then|else|do$"
 )
 _PACKAGE = re.compile(rb"^\s*package\s+([\w.]+)\s*;", re.MULTILINE)
 
 
-def parse_code(text: str, path: str, language_name: str) -> CodeFacts:
+def parse_code(
+    text: str,
+    path: str,
+    language_name: str,
+) -> CodeFacts:
     """The facts of one file. Grammars recover from errors, so broken code still gives what can be
     read.
     """
@@ -111,14 +123,26 @@ class _Scope:
 class _Reader:
     """One walk over the tree; regions close when a node begins beyond their end."""
 
-    def __init__(self, text: str, encoded: bytes, path: str, language: Language) -> None:
+    def __init__(
+        self,
+        text: str,
+        encoded: bytes,
+        path: str,
+        language: Language,
+    ) -> None:
         self._text, self._data, self._path, self._language = text, encoded, path, language
         self._chars = CharOffsets(encoded)
         self._module = self._prefix = language.module(path)
-        package = _PACKAGE.search(encoded) if language.name == "java" else None
+
+        if language.name == "java":
+            package = _PACKAGE.search(encoded)
+        else:
+            package = None
+
         if package:
             self._prefix = package.group(1).decode("ascii", "replace")
             self._module = f"{self._prefix}.{path.rpartition('/')[2].rpartition('.')[0]}"
+
         self._open: list[_Scope] = []
         self._symbols: list[_Scope] = []
         self._imports: list[ModuleImport] = []
@@ -127,7 +151,9 @@ class _Reader:
 
     def read(self, root: Node) -> None:
         """Visits every node once, in the order of the text."""
-        naming, noted = self._language.naming, self._language.noted
+        naming = self._language.naming
+        noted = self._language.noted
+
         for node, _ in _walk(root):
             kind = node.type
             if kind in naming:
@@ -139,9 +165,10 @@ class _Reader:
         """Everything found, in the order of the text; a comment right before a symbol is its
         documentation.
         """
-        symbols = [
-            self._symbol(scope, self._comments.document(scope.row)) for scope in self._symbols
-        ]
+        symbols = []
+        for scope in self._symbols:
+            symbols.append(self._symbol(scope, self._comments.document(scope.row)))
+
         lines = Lines(self._text)
         units = code_units(
             self._text,
@@ -151,7 +178,13 @@ class _Reader:
             lambda: {lines.at(self._chars[byte]) for byte in _statement_starts(root)},
         )
         prose = prose_spans(self._text, self._comments.prose())
-        return CodeFacts(self._module, tuple(symbols), unique_imports(self._imports), units, prose)
+        return CodeFacts(
+            self._module,
+            tuple(symbols),
+            unique_imports(self._imports),
+            units,
+            prose,
+        )
 
     def _open_scope(self, node: Node, kind: str) -> None:
         """Begins a region, unless it stands inside a function: what is defined there belongs to the
@@ -160,29 +193,43 @@ class _Reader:
         self._close_before(node.start_byte)
         if self._open and self._open[-1].kind in ("function", "method"):
             return
+
         language = self._language
         names = self._defined(node)
         body = body_of(node)
+
         if not names or (kind in language.needs_body and body is None):
             return
+
         if kind in language.holders:
             value = node.child_by_field_name("value")
             if value is None or value.type not in _FUNCTION_VALUES:
                 return
-        outer = self._open[-1] if self._open else _Scope((), "", 0, 0)
+
+        if self._open:
+            outer = self._open[-1]
+        else:
+            outer = _Scope((), "", 0, 0)
+
         inside_type = outer.kind in ("class", "implementation")
-        plain = "method" if inside_type or len(names) > 1 else "function"
+        if inside_type or len(names) > 1:
+            plain = "method"
+        else:
+            plain = "function"
+
         kinds = {
             "class": language.classes,
             "implementation": language.implementations,
             "": language.scopes,
         }
         symbol_kind = next(
-            (name for name, node_kinds in kinds.items() if kind in node_kinds), plain
+            (name for name, node_kinds in kinds.items() if kind in node_kinds),
+            plain,
         )
         if symbol_kind == "implementation":  # `impl Trait for Type`
             owner, trait = (dotted(self._field(node, name)) for name in ("type", "trait"))
             self._traits.setdefault(owner, []).extend(filter(None, [trait]))
+
         scope = _Scope(
             names=(*outer.names, *names),
             kind=symbol_kind,
@@ -199,16 +246,20 @@ class _Reader:
         """A call, an import, a comment or the names of base classes."""
         language = self._language
         self._close_before(node.start_byte)
+
         if kind in language.comments:
             self._comments.add(*self._span(node), node.start_point[0])
             return
+
         scope = next((outer for outer in reversed(self._open) if outer.kind), None)
         if kind in language.bases and scope is not None:
             scope.bases.update(dict.fromkeys(self._bases(node)))
+
         needed = language.import_field
         if kind in language.imports and not (needed and node.child_by_field_name(needed) is None):
             text = self._slice(node, _MAX_IMPORT_BYTES)
             self._add_imports(node, language.imported(text, self._path))
+
         called = self._called(node) if kind in language.calls else ""
         if called == "require" and self._language.import_field:
             arguments = self._field(node, "arguments")
@@ -222,6 +273,7 @@ class _Reader:
         """
         if node.type in self._language.implementations:
             return tuple(filter(None, (dotted(self._field(node, "type")),)))
+
         name = node.child_by_field_name("name") or node.child_by_field_name("property")
         if name is None:
             name = node.child_by_field_name("declarator")
@@ -231,20 +283,29 @@ class _Reader:
                     inner = name.named_child(0)
                 if inner is None:
                     break
+
                 name = inner
-        parts = (
-            tuple(filter(None, dotted(self._slice(name)).split("."))) if name is not None else ()
-        )
+
+        if name is not None:
+            parts = tuple(filter(None, dotted(self._slice(name)).split(".")))
+        else:
+            parts = ()
+
         receiver = _RECEIVER.search(self._field(node, "receiver"))
-        return (receiver.group(1), *parts) if receiver and parts else parts
+        if receiver and parts:
+            return (receiver.group(1), *parts)
+
+        return parts
 
     def _called(self, node: Node) -> str:
         """What a call calls, with its receiver, as dotted names; empty for anything computed."""
         receiver_field, name_field = self._language.calls[node.type]
         name = dotted(self._field(node, name_field))
+
         if receiver_field and node.child_by_field_name(receiver_field) is not None:
             receiver = dotted(self._field(node, receiver_field))
             return f"{receiver}.{name}" if receiver and name else ""
+
         return name
 
     def _bases(self, node: Node) -> Iterator[str]:
@@ -274,10 +335,13 @@ class _Reader:
             self._open.pop()
 
     def _symbol(self, scope: _Scope, docstring: str) -> Symbol:
-        qualified = (
-            ".".join((self._prefix, *scope.names)) if self._prefix else ".".join(scope.names)
-        )
-        start, end = self._chars[scope.start], self._chars[scope.end]
+        if self._prefix:
+            qualified = ".".join((self._prefix, *scope.names))
+        else:
+            qualified = ".".join(scope.names)
+
+        start = self._chars[scope.start]
+        end = self._chars[scope.end]
         line_end = self._text.find("\n", start, end)
         has_body = scope.body is not None and not self._language.header_is_one_line
         body = self._chars[scope.body or 0] if has_body else line_end

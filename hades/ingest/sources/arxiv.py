@@ -44,7 +44,10 @@ class ArxivSource(RowsSource):
     kind = SourceKind.ARXIV
 
     def __init__(
-        self, papers: Path, citations: Path | None = None, code_links: Path | None = None
+        self,
+        papers: Path,
+        citations: Path | None = None,
+        code_links: Path | None = None,
     ) -> None:
         super().__init__(papers, "one paper a line with id, title and abstract")
         self._citations = (
@@ -60,24 +63,35 @@ class ArxivSource(RowsSource):
         """
         links_of_files: list[tuple[Path, _Links]] = []
         self._seen.clear()
+
         for path, none, ends in (
             (self._citations, Link(RelationType.CITES, "", count=0), ("src", "dst")),
             (
                 self._code_links,
-                Link(RelationType.IMPLEMENTS, "", external=True, count=0),
+                Link(
+                    RelationType.IMPLEMENTS,
+                    "",
+                    external=True,
+                    count=0,
+                ),
                 ("id", "repo"),
             ),
         ):
             if path:
                 links: _Links = defaultdict(dict)
                 links_of_files.append((path, links))
-                yield from parse_rows(path, self.kind, partial(_keep_link, none, ends, links))
+                yield from parse_rows(
+                    path,
+                    self.kind,
+                    partial(_keep_link, none, ends, links),
+                )
 
         def with_links(_line: int, row: Row) -> Material:
             paper = self._first(_paper(row))
             links: list[Link] = []
             for _, links_of_papers in links_of_files:
                 links += links_of_papers[paper.origin].values()
+
             return replace(paper, links=tuple(links))
 
         yield from parse_rows(self._rows, self.kind, with_links)
@@ -88,46 +102,85 @@ class ArxivSource(RowsSource):
                 detail = (
                     f"{len(strangers)} papers with links are not among the papers read: {listed}"
                 )
-                yield RejectedInput(SourceKind.ARXIV, path.name, RejectReason.MALFORMED, detail)
+                yield RejectedInput(
+                    SourceKind.ARXIV,
+                    path.name,
+                    RejectReason.MALFORMED,
+                    detail,
+                )
 
 
 _Links = defaultdict[str, dict[str, Link]]  # by the paper they start from, and by target
 
 
-def _keep_link(none: Link, ends: tuple[str, str], links: _Links, _line: int, row: Row) -> None:
+def _keep_link(
+    none: Link,
+    ends: tuple[str, str],
+    links: _Links,
+    _line: int,
+    row: Row,
+) -> None:
     """Fills `links`; rows about the same target are one link, rows without both ends are
     rejected.
     """
     source, target = (row.get(name) for name in ends)
     if not (isinstance(source, str) and source and isinstance(target, str) and target):
-        raise Unusable(RejectReason.MALFORMED, f"expected texts {ends[0]!r} and {ends[1]!r}")
+        raise Unusable(
+            RejectReason.MALFORMED,
+            f"expected texts {ends[0]!r} and {ends[1]!r}",
+        )
+
     link = links[source].get(target, none)
-    mentions, context = row.get("n_mentions", 1), row.get("context")
+    mentions = row.get("n_mentions", 1)
+    context = row.get("context")
     # A reference that the running text never mentions is still stated once, in the list of
     # references.
     count = link.count + (max(1, mentions) if isinstance(mentions, int) else 1)
     sentences = link.context.splitlines()
+
     if isinstance(context, str):
         sentences.append(" ".join(context.split()))
+
     contexts = "\n".join(dict.fromkeys(filter(None, sentences)))  # its sentences, one a line
-    links[source][target] = replace(link, target=target, count=count, context=contexts)
+    links[source][target] = replace(
+        link,
+        target=target,
+        count=count,
+        context=contexts,
+    )
 
 
 def _paper(row: Row) -> Material:
     identifier = row.get("id")
     if not isinstance(identifier, str) or not identifier.strip():
         raise Unusable(RejectReason.MALFORMED, "expected a text 'id'")
+
     identifier = identifier.strip()
-    title, abstract = _flat(row, "title"), _flat(row, "abstract")
+    title = _flat(row, "title")
+    abstract = _flat(row, "abstract")
+
     if not title and not abstract:
-        raise Unusable(RejectReason.EMPTY, f"paper {identifier} has neither title nor abstract")
+        raise Unusable(
+            RejectReason.EMPTY,
+            f"paper {identifier} has neither title nor abstract",
+        )
+
     text = "\n\n".join(filter(None, (title, abstract)))
     if "\0" in text or "\0" in identifier:
         raise Unusable(
-            RejectReason.NOT_TEXT, f"paper {identifier!r} holds NUL characters", len(text)
+            RejectReason.NOT_TEXT,
+            f"paper {identifier!r} holds NUL characters",
+            len(text),
         )
-    authors, date = _authors(row), _date(row)
-    unread = [name for name in row if name not in _READ_FIELDS and row[name] is not None]
+
+    authors = _authors(row)
+    date = _date(row)
+
+    unread = []
+    for name in row:
+        if name not in _READ_FIELDS and row[name] is not None:
+            unread.append(name)
+
     facts = {
         "id": identifier,
         "title": title,
@@ -157,33 +210,49 @@ def _flat(row: Row, name: str) -> str:
 
 def _authors(row: Row) -> tuple[str, ...]:
     """Names in reading order, from the parsed form where there is one."""
-    parsed, plain = row.get("authors_parsed"), row.get("authors")
+    parsed = row.get("authors_parsed")
+    plain = row.get("authors")
+
     if isinstance(parsed, list) and parsed:
         # `["Smith", "J. A.", "Jr."]` is J. A. Smith Jr.; what follows are affiliations
         names = []
         for author in parsed:
             if isinstance(author, list):
-                parts = [part if isinstance(part, str) else "" for part in author[:3]]
+                parts = []
+                for part in author[:3]:
+                    parts.append(part if isinstance(part, str) else "")
+
                 last, first, suffix = [*parts, "", "", ""][:3]
                 names.append(" ".join(f"{first} {last} {suffix}".split()))
     elif isinstance(plain, list):
-        names = [" ".join(name.split()) for name in plain if isinstance(name, str)]
+        names = []
+        for name in plain:
+            if isinstance(name, str):
+                names.append(" ".join(name.split()))
     elif isinstance(plain, str):
         names = _AUTHOR_SPLIT.split(" ".join(_without_brackets(plain).split()))
     else:
         names = []
-    written = [name for name in names if name and "\0" not in name and not _SUFFIX.match(name)]
+
+    written = []
+    for name in names:
+        if name and "\0" not in name and not _SUFFIX.match(name):
+            written.append(name)
+
     return tuple(dict.fromkeys(written))
 
 
 def _without_brackets(authors: str) -> str:
     """Affiliations stand in brackets, sometimes nested."""
-    depth, characters = 0, []
+    depth = 0
+
+    characters = []
     for character in authors:
         depth += character == "("
         if depth == 0:
             characters.append(character)
         depth -= character == ")" and depth > 0
+
     return "".join(characters)
 
 
@@ -200,12 +269,21 @@ def _date(row: Row) -> datetime | None:
     update.
     """
     versions = row.get("versions")
-    earliest = versions[0] if isinstance(versions, list) and versions else None
-    first = earliest.get("created") if isinstance(earliest, dict) else None
+    if isinstance(versions, list) and versions:
+        earliest = versions[0]
+    else:
+        earliest = None
+
+    if isinstance(earliest, dict):
+        first = earliest.get("created")
+    else:
+        first = None
+
     for value in (first, row.get("date"), row.get("created"), row.get("update_date")):
         with suppress(ValueError, TypeError, OverflowError):
             if isinstance(value, str) and (
                 moment := as_utc(value) or as_utc(parsedate_to_datetime(value))
             ):
                 return moment
+
     return None

@@ -87,8 +87,13 @@ class _Child:
         limit = Timer(_WALL_SECONDS, child.kill)
         limit.start()
         is_answered = False
+
         try:
-            pickle.dump((cpu_seconds, arguments), child.stdin, protocol=5)
+            pickle.dump(
+                (cpu_seconds, arguments),
+                child.stdin,
+                protocol=5,
+            )
             child.stdin.flush()
             answer = pickle.load(child.stdout)
             is_answered = True
@@ -98,6 +103,7 @@ class _Child:
             limit.cancel()
             if not is_answered:
                 self.close()  # what it may still say would be taken for the next answer
+
         return answer
 
     def close(self) -> None:
@@ -105,11 +111,13 @@ class _Child:
         child, self._process = self._process, None
         if child is None:
             return
+
         child.kill()
         for stream in (child.stdin, child.stdout):
             if stream is not None:
                 with suppress(BrokenPipeError):  # what was not sent yet
                     stream.close()
+
         child.wait()
 
     def _start(self) -> subprocess.Popen[bytes]:
@@ -121,6 +129,7 @@ class _Child:
             stderr=subprocess.DEVNULL,
         )
         assert child.stdout is not None
+
         if child.stdout.read(len(_READY)) != _READY:
             child.kill()
             child.wait()
@@ -129,6 +138,7 @@ class _Child:
                 f"the parser process for {self._function} did not start; `python -c 'import "
                 f"{module}'` shows why"
             )
+
         return child
 
 
@@ -138,23 +148,31 @@ def serve() -> None:
     """
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    requests, answers = os.fdopen(0, "rb"), os.fdopen(os.dup(1), "wb")
+    requests = os.fdopen(0, "rb")
+    answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whatever a parser prints must not look like an answer
     module, _, name = sys.argv[1].partition(":")
     function = getattr(importlib.import_module(module), name)
     answers.write(_READY)
     answers.flush()
+
     while True:
         try:
             cpu_seconds, arguments = pickle.load(requests)
         except EOFError:
             return
+
         signal.setitimer(signal.ITIMER_PROF, cpu_seconds)
         try:
-            pickle.dump(function(*arguments), answers, protocol=5)
+            pickle.dump(
+                function(*arguments),
+                answers,
+                protocol=5,
+            )
             answers.flush()
         except MemoryError:
             os._exit(_OUT_OF_MEMORY)
+
         signal.setitimer(signal.ITIMER_PROF, 0)
 
 
@@ -163,10 +181,12 @@ def _reason_of_death(child: subprocess.Popen[bytes], cpu_seconds: float) -> str:
         code = child.wait(timeout=1.0)
     except subprocess.TimeoutExpired:
         code = -signal.SIGPROF
+
     if code in (-signal.SIGPROF, -signal.SIGKILL):  # by processor time, or by the clock
         return f"parsing takes more than {cpu_seconds:.1f} s"
     if code == _OUT_OF_MEMORY:
         return f"parsing takes more than {MEMORY_BYTES >> 20} MiB of memory"
+
     return "the parser crashed on it"
 
 
@@ -184,17 +204,23 @@ def reading_workers(workers: int = 0) -> int:
     return workers or min(_MOST, os.cpu_count() or 1)
 
 
-def in_order(work: Callable[[_In], _Out], inputs: Iterable[_In], workers: int) -> Iterator[_Out]:
+def in_order(
+    work: Callable[[_In], _Out],
+    inputs: Iterable[_In],
+    workers: int,
+) -> Iterator[_Out]:
     """`map`, with up to `workers` at work; threads suffice, because they wait for children that
     parse.
     """
     pool = ThreadPoolExecutor(workers, thread_name_prefix="read")
     waiting: deque[Future[_Out]] = deque()
+
     try:
         for argument in inputs:
             waiting.append(pool.submit(work, argument))
             if len(waiting) > _AHEAD * workers:
                 yield waiting.popleft().result()
+
         while waiting:
             yield waiting.popleft().result()
     finally:

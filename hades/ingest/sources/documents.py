@@ -71,35 +71,74 @@ _CPU_SECONDS_PER_MEGABYTE = 10.0
 
 
 def convert_file(
-    parsers: ConfinedPool, path: str, origin: str, suffix: str, stem: str
+    parsers: ConfinedPool,
+    path: str,
+    origin: str,
+    suffix: str,
+    stem: str,
 ) -> list[Material]:
     """The documents of one file of another format; raises `Unusable` when it has none."""
     file_format = FORMATS[suffix]
     content = read_bytes(path, MAX_TEXT_BYTES if file_format.is_text else MAX_FILE_BYTES)
+
     if not content.strip():
-        raise Unusable(RejectReason.EMPTY, "an empty file", len(content))
-    least = _TEXT_CPU_SECONDS if file_format.is_text else _CPU_SECONDS
+        raise Unusable(
+            RejectReason.EMPTY,
+            "an empty file",
+            len(content),
+        )
+
+    if file_format.is_text:
+        least = _TEXT_CPU_SECONDS
+    else:
+        least = _CPU_SECONDS
+
     allowed = min(4 * _CPU_SECONDS, least + _CPU_SECONDS_PER_MEGABYTE * len(content) / 1e6)
     try:
         extracted = parsers.call(
-            suffix, decode(content) if file_format.is_text else content, cpu_seconds=allowed
+            suffix,
+            decode(content) if file_format.is_text else content,
+            cpu_seconds=allowed,
         )
     except ParserStopped as stopped:
-        raise Unusable(RejectReason.OVERSIZED, str(stopped), len(content)) from stopped
+        raise Unusable(
+            RejectReason.OVERSIZED,
+            str(stopped),
+            len(content),
+        ) from stopped
+
     if isinstance(extracted, FormatProblem):
-        raise Unusable(RejectReason(extracted.reason), extracted.detail, len(content))
-    materials = [
-        _material(document, origin, file_format, stem) for document in extracted if document.text
-    ]
+        raise Unusable(
+            RejectReason(extracted.reason),
+            extracted.detail,
+            len(content),
+        )
+
+    materials = []
+    for document in extracted:
+        if document.text:
+            materials.append(_material(document, origin, file_format, stem))
+
     if not materials:
-        raise Unusable(RejectReason.EMPTY, f"no text in this {file_format.name} file", len(content))
+        raise Unusable(
+            RejectReason.EMPTY,
+            f"no text in this {file_format.name} file",
+            len(content),
+        )
+
     return materials
 
 
-def _material(document: ExtractedDocument, origin: str, file_format: Format, stem: str) -> Material:
+def _material(
+    document: ExtractedDocument,
+    origin: str,
+    file_format: Format,
+    stem: str,
+) -> Material:
     """A document of a file; its people are names."""
     document_origin = f"{origin}#{document.fragment}" if document.fragment else origin
     links = []
+
     if document.replies_to and document.fragment:  # another message of the same mailbox
         links = [
             Link(
@@ -108,6 +147,7 @@ def _material(document: ExtractedDocument, origin: str, file_format: Format, ste
                 context=f"replies to {document.title}",
             )
         ]
+
     return Material(
         origin=document_origin,
         source=SourceKind.DOCUMENTS,
@@ -132,7 +172,10 @@ _PAGE_LINK = re.compile(
 )
 _TAG = re.compile(r"(?<![\w/#&])#([^\W\d_][\w/-]{0,60})")
 # Of Logseq.
-_PROPERTY = re.compile(r"^[ \t]*(?:- )?([A-Za-z][\w-]{0,40})::[ \t]*(.{1,500})$", re.MULTILINE)
+_PROPERTY = re.compile(
+    r"^[ \t]*(?:- )?([A-Za-z][\w-]{0,40})::[ \t]*(.{1,500})$",
+    re.MULTILINE,
+)
 _BRACKET = re.compile(r"[\[\]{}]")
 _DEEPEST = 300  # open brackets; the YAML reader refuses little more, and takes seconds to say so
 _MAX_FACTS = 2_000  # of one note
@@ -155,12 +198,17 @@ class NoteIndex:
         Obsidian.
         """
         path = PurePosixPath(origin.casefold())
-        plain = str(path.with_suffix("")) if path.suffix in _LINKED_BARE else str(path)
+        if path.suffix in _LINKED_BARE:
+            plain = str(path.with_suffix(""))
+        else:
+            plain = str(path)
+
         self._by_path[str(path)] = self._by_path[plain] = origin
         for name in {path.name, path.stem, path.stem.replace("___", "/"), unquote(path.stem)}:
             known = self._by_name.get(name)
             if known is None or known.count("/") > origin.count("/"):
                 self._by_name[name] = origin
+
         for alias in aliases:
             self._by_alias.setdefault(alias.casefold(), origin)
 
@@ -175,9 +223,11 @@ class NoteIndex:
         if link.role == "doc":
             page = self.find(link.target, origin)
             return None if page is None else (page, "")
+
         namespace = namespace_of(link.role)
         if namespace != "code":
             return self._by_anchor.get((namespace, link.target.lower()))
+
         name = link.target.lstrip("~!.").removesuffix("()")
         owner = name.rpartition(".")[0]  # a class that describes its members
         return self._by_anchor.get((namespace, name)) or self._by_anchor.get((namespace, owner))
@@ -190,7 +240,12 @@ class NoteIndex:
         return by_path or self._by_name.get(name) or self._by_alias.get(name)
 
 
-def read_note(text: str, title: str, origin: str, index: NoteIndex) -> JsonObject:
+def read_note(
+    text: str,
+    title: str,
+    origin: str,
+    index: NoteIndex,
+) -> JsonObject:
     """What a note states beside its text, by the fields of `Material`.
 
     Links to other files are links; tags, properties and links to pages that do not exist are named
@@ -199,15 +254,18 @@ def read_note(text: str, title: str, origin: str, index: NoteIndex) -> JsonObjec
     front = front_matter(text)
     body = _FENCE.sub("", FRONT_MATTER.sub("", text, count=1) if front else text)
     linked: Counter[str] = Counter()
+
     triples: list[tuple[str, str, str]] = []
     for relation, target in _targets(body, front):
         target_origin = index.find(target, origin)
         if target_origin is None and relation == "links to file":
             continue
+
         if target_origin is not None and relation in ("links to", "links to file"):
             linked[target_origin] += 1
         else:
             triples.append((title, relation, one_line(target, 100)))
+
     tags = list(dict.fromkeys(_tags(body, front)))
     triples += [(title, "tagged", tag) for tag in tags]
     triples += [(title, "also called", alias) for alias in aliases_of(front)]
@@ -217,7 +275,12 @@ def read_note(text: str, title: str, origin: str, index: NoteIndex) -> JsonObjec
         if subject.strip() and target.strip() and subject != target
     ]
     links = [
-        Link(RelationType.REFERS_TO, target_origin, count=count, context="links to")
+        Link(
+            RelationType.REFERS_TO,
+            target_origin,
+            count=count,
+            context="links to",
+        )
         for target_origin, count in sorted(linked.items())
     ]
     authors = [*_texts(front.get("author")), *_texts(front.get("authors"))]
@@ -232,13 +295,18 @@ def read_note(text: str, title: str, origin: str, index: NoteIndex) -> JsonObjec
     }
 
 
-def read_roles(text: str, origin: str, index: NoteIndex) -> tuple[Link, ...]:
+def read_roles(
+    text: str,
+    origin: str,
+    index: NoteIndex,
+) -> tuple[Link, ...]:
     """The links that roles of reStructuredText state to pages and sections of the folder."""
     sentences: dict[tuple[str, str], list[str]] = {}
     for link in rst_links(text):
         place = index.find_role(link, origin)
         if place is not None:
             sentences.setdefault(place, []).append(link.sentence)
+
     links = []
     for (target, heading), texts in sorted(sentences.items()):
         links.append(
@@ -250,6 +318,7 @@ def read_roles(text: str, origin: str, index: NoteIndex) -> tuple[Link, ...]:
                 section=heading,
             )
         )
+
     return tuple(links[:_MAX_FACTS])
 
 
@@ -264,16 +333,30 @@ def front_matter(text: str) -> JsonObject:
     match = FRONT_MATTER.match(text)
     if not match or _opens_too_many(match.group(1)):
         return {}
+
     try:
         loaded = yaml.safe_load(match.group(1))
     except (yaml.YAMLError, RecursionError, ValueError):
         return {}
-    return {str(key): value for key, value in loaded.items()} if isinstance(loaded, dict) else {}
+
+    if isinstance(loaded, dict):
+        return {str(key): value for key, value in loaded.items()}
+
+    return {}
 
 
 def _opens_too_many(text: str) -> bool:
     steps = (1 if bracket in "[{" else -1 for bracket in _BRACKET.findall(text))
-    return max(accumulate(steps, lambda opened, step: max(opened + step, 0), initial=0)) > _DEEPEST
+    return (
+        max(
+            accumulate(
+                steps,
+                lambda opened, step: max(opened + step, 0),
+                initial=0,
+            )
+        )
+        > _DEEPEST
+    )
 
 
 def aliases_of(front: JsonObject) -> list[str]:
@@ -286,13 +369,16 @@ def _targets(body: str, front: JsonObject) -> Iterator[tuple[str, str]]:
     for match in _WIKI_LINK.finditer(body):
         if not match.group(1):
             yield "links to", match.group(2).strip()
+
     for match in _PAGE_LINK.finditer(body):
         if "://" not in match.group(1) and not match.group(1).startswith("mailto:"):
             yield "links to file", match.group(1)
+
     for key, value in front.items():
         for text in _texts(value):
             for match in _WIKI_LINK.finditer(text):
                 yield one_line(key.replace("_", " "), 60), match.group(2).strip()
+
     for match in _PROPERTY.finditer(body):
         if match.group(1).lower() not in ("tags", "alias", "aliases", "id", "collapsed"):
             for page in _WIKI_LINK.finditer(match.group(2)):
@@ -303,12 +389,15 @@ def _tags(body: str, front: JsonObject) -> Iterator[str]:
     for key in ("tags", "tag", "keywords"):
         for text in _texts(front.get(key)):
             yield text.lstrip("#")
+
     for match in _TAG.finditer(body):
         if not _HEX_COLOUR.match(match.group(1)):
             yield match.group(1).rstrip("/")
+
     for match in _WIKI_LINK.finditer(body):
         if match.group(1):
             yield match.group(2).strip()
+
     for match in _PROPERTY.finditer(body):
         if match.group(1).lower() == "tags":
             yield from (
@@ -320,10 +409,20 @@ def _tags(body: str, front: JsonObject) -> Iterator[str]:
 
 def _texts(value: object) -> list[str]:
     """A property's values as texts; a list may be written with commas."""
-    values: object = value.split(",") if isinstance(value, str) else value
+    if isinstance(value, str):
+        values: object = value.split(",")
+    else:
+        values = value
+
     if not isinstance(values, list):
         return []
-    return [one_line(text, 100) for text in values if isinstance(text, str) and text.strip()]
+
+    texts = []
+    for text in values:
+        if isinstance(text, str) and text.strip():
+            texts.append(one_line(text, 100))
+
+    return texts
 
 
 _PROSE = {
@@ -334,7 +433,11 @@ _PROSE = {
     ".txt": "text",
     "": "text",
 }
-_MIMES = {"markdown": "text/markdown", "rst": "text/x-rst", "text": "text/plain"}
+_MIMES = {
+    "markdown": "text/markdown",
+    "rst": "text/x-rst",
+    "text": "text/plain",
+}
 _ARCHIVES = word_set(".zip .tar .gz .tgz .bz2 .xz .zst .7z .rar .jar .iso")
 _SAVE_AS = {
     ".docx": (".doc", ".rtf", ".odt", ".pages"),
@@ -371,13 +474,20 @@ class DocumentsSource:
     kind = SourceKind.DOCUMENTS
     total: int | None = None
 
-    def __init__(self, root: Path, workers: int = 0, only: frozenset[str] | None = None) -> None:
+    def __init__(
+        self,
+        root: Path,
+        workers: int = 0,
+        only: frozenset[str] | None = None,
+    ) -> None:
         if not root.exists():
             raise SourceError(
                 f"{root} does not exist; expected a folder of documents or one document"
             )
+
         if not root.is_dir() and not root.is_file():
             raise SourceError(f"{root} is neither a folder nor a regular file; expected documents")
+
         resolved = root.resolve()
         self._root = resolved if resolved.is_dir() else resolved.parent
         self._file = "" if resolved.is_dir() else resolved.name
@@ -398,8 +508,10 @@ class DocumentsSource:
         addresses = {copy.path: copy.address for copy in copies}
         files = list(self._files())
         notes = _index_notes(files, self._only)
+
         if self._only is not None:
             files = [file for file in files if file.relative in self._only]
+
         self.total = len(files)
         with ConfinedPool(READER, self._workers) as parsers:
             read_file = partial(_read_file, parsers, notes)
@@ -409,11 +521,20 @@ class DocumentsSource:
                         path = outcome.origin.partition("#")[0]
                         uri = addresses.get(path, outcome.uri)
                         created = outcome.created or added.get(path)
-                        outcome = replace(outcome, created=created, uri=uri)
+                        outcome = replace(
+                            outcome,
+                            created=created,
+                            uri=uri,
+                        )
+
                     yield _set_aside_duplicate(outcome, first_with)
 
     def _files(self) -> Iterator[FileEntry]:
-        for entry in walk(str(self._root), self._file, respect_ignores=False):
+        for entry in walk(
+            str(self._root),
+            self._file,
+            respect_ignores=False,
+        ):
             if not PurePosixPath(entry.relative).name.startswith("."):
                 yield entry
 
@@ -421,7 +542,11 @@ class DocumentsSource:
 def prose_language(path: str) -> str | None:
     """`markdown`, `rst` or `text` by the file's name; None for anything else."""
     # `page.rst.inc` is a page that others include.
-    plain = re.sub(r"(?<=\.rst|.\.md)\.(?:inc|in|txt)$", "", path.lower())
+    plain = re.sub(
+        r"(?<=\.rst|.\.md)\.(?:inc|in|txt)$",
+        "",
+        path.lower(),
+    )
     return _PROSE.get(PurePosixPath(plain).suffix)
 
 
@@ -431,6 +556,7 @@ def read_prose(text: str, path: str, language: str) -> Prose:
     """
     if not text.strip():
         raise Unusable(RejectReason.EMPTY, "no text", len(text))
+
     require_short_lines(text)
     outlined = Outline("", ())
     if language == "rst":
@@ -438,21 +564,39 @@ def read_prose(text: str, path: str, language: str) -> Prose:
     elif language == "markdown":
         text = read_markdown(read_mdx(text) if path.lower().endswith(".mdx") else text)
         outlined = outline_markdown(text)
+
     if not text.strip():
-        raise Unusable(RejectReason.EMPTY, "nothing but markup", len(text))
+        raise Unusable(
+            RejectReason.EMPTY,
+            "nothing but markup",
+            len(text),
+        )
+
     sections = outlined.regions or (Section(0, len(text), ChunkKind.PROSE),)
-    return Prose(text, outlined.title or PurePosixPath(path).stem, _MIMES[language], sections)
+    return Prose(
+        text,
+        outlined.title or PurePosixPath(path).stem,
+        _MIMES[language],
+        sections,
+    )
 
 
 def _set_aside_duplicate(
-    outcome: Material | RejectedInput, first_with: dict[str, str]
+    outcome: Material | RejectedInput,
+    first_with: dict[str, str],
 ) -> Material | RejectedInput:
     if isinstance(outcome, RejectedInput):
         return outcome
+
     first = first_with.setdefault(sha256_text(outcome.text), outcome.origin)
     if first == outcome.origin:
         return outcome
-    copy = Unusable(RejectReason.DUPLICATE, f"same text as {first}", len(outcome.text))
+
+    copy = Unusable(
+        RejectReason.DUPLICATE,
+        f"same text as {first}",
+        len(outcome.text),
+    )
     return copy.rejected(SourceKind.DOCUMENTS, outcome.origin)
 
 
@@ -463,9 +607,11 @@ def _index_notes(files: Sequence[FileEntry], only: frozenset[str] | None) -> Not
         text = ""
         language = prose_language(file.relative)
         is_read = only is None or file.relative in only
+
         if is_read and file.problem is None and language in ("markdown", "rst"):
             with suppress(Unusable):
                 text = read_text(file.path)
+
         if language == "rst":
             index.add(file.relative)
             with suppress(Unusable):
@@ -473,11 +619,14 @@ def _index_notes(files: Sequence[FileEntry], only: frozenset[str] | None) -> Not
                 index.add_anchors(file.relative, rst_anchors(text))
         else:
             index.add(file.relative, aliases_of(front_matter(text)))
+
     return index
 
 
 def _read_file(
-    parsers: ConfinedPool, notes: NoteIndex, file: FileEntry
+    parsers: ConfinedPool,
+    notes: NoteIndex,
+    file: FileEntry,
 ) -> list[Material | RejectedInput]:
     try:
         return [*_documents(file, parsers, notes)]
@@ -485,15 +634,29 @@ def _read_file(
         return [problem.rejected(SourceKind.DOCUMENTS, show(file.relative))]
 
 
-def _documents(file: FileEntry, parsers: ConfinedPool, notes: NoteIndex) -> list[Material]:
+def _documents(
+    file: FileEntry,
+    parsers: ConfinedPool,
+    notes: NoteIndex,
+) -> list[Material]:
     if file.problem is not None:
         raise file.problem
+
     path = PurePosixPath(file.relative)
-    suffix, language = path.suffix.lower(), prose_language(file.relative)
+    suffix = path.suffix.lower()
+    language = prose_language(file.relative)
+
     if suffix in FORMATS:
-        return convert_file(parsers, file.path, file.relative, suffix, path.stem)
+        return convert_file(
+            parsers,
+            file.path,
+            file.relative,
+            suffix,
+            path.stem,
+        )
     if language is None:
         raise Unusable(RejectReason.NOT_TEXT, why_not_read(suffix))
+
     text = read_text(file.path)
     prose = read_prose(text, file.relative, language)
     fields: JsonObject = {
@@ -501,10 +664,17 @@ def _documents(file: FileEntry, parsers: ConfinedPool, notes: NoteIndex) -> list
         "uri": file.relative,
         "source": SourceKind.DOCUMENTS,
     }
+
     if language == "markdown":
-        fields |= read_note(prose.text, prose.title, file.relative, notes)
+        fields |= read_note(
+            prose.text,
+            prose.title,
+            file.relative,
+            notes,
+        )
     elif language == "rst":
         fields["links"] = read_roles(text, file.relative, notes)
+
     return [Material(**fields, **prose._asdict())]
 
 
@@ -514,12 +684,15 @@ def why_not_read(suffix: str) -> str:
         return ""
     if suffix in _ARCHIVES:
         return f"{suffix} archives are not opened; unpack it into the folder"
+
     better = next((new for new, old in _SAVE_AS.items() if suffix in old), None)
     if better is not None:
         return f"{suffix} files are not read; save it as {better}"
+
     if suffix in CODE_SUFFIXES:
         return (
             f"{suffix} files are code, which `hades ingest workspace PATH` reads; this command "
             "reads documents"
         )
+
     return f"{suffix} files are not read; docs/ingestion.md lists the formats that are"

@@ -33,10 +33,19 @@ _BOMS = (
 # PEP 263 and HTML's meta element.
 _DECLARED = re.compile(rb"(?:coding|charset)[:=]\s*[\"']?([-\w.]{1,40})")
 _PLAIN_CODEC = re.compile(
-    r"utf-?8|ascii|latin|iso-?8859|cp\d|windows|koi8|gb|big5|shift|euc|mac", re.IGNORECASE
+    r"utf-?8|ascii|latin|iso-?8859|cp\d|windows|koi8|gb|big5|shift|euc|mac",
+    re.IGNORECASE,
 )
-_KINDS = {stat.S_IFIFO: "a FIFO", stat.S_IFSOCK: "a socket", stat.S_IFLNK: "a symbolic link"}
-_KINDS |= {stat.S_IFCHR: "a device", stat.S_IFBLK: "a device", stat.S_IFDIR: "a directory"}
+_KINDS = {
+    stat.S_IFIFO: "a FIFO",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFLNK: "a symbolic link",
+}
+_KINDS |= {
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+    stat.S_IFDIR: "a directory",
+}
 _NOT_ASCII = re.compile(rb"[\x80-\xff]")
 _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
@@ -48,13 +57,24 @@ class SourceError(HadesError):
 class Unusable(HadesError):
     """One input that cannot be used; the source turns it into `Rejected` and goes on."""
 
-    def __init__(self, reason: RejectReason, detail: str, size: int = 0) -> None:
+    def __init__(
+        self,
+        reason: RejectReason,
+        detail: str,
+        size: int = 0,
+    ) -> None:
         super().__init__(f"{reason}: {detail}")
         self.reason, self.detail, self.size = reason, detail, size
 
     def rejected(self, source: SourceKind, uri: str) -> RejectedInput:
         """The input that this is said of, as it is set aside."""
-        return RejectedInput(source, uri, self.reason, self.detail, self.size)
+        return RejectedInput(
+            source,
+            uri,
+            self.reason,
+            self.detail,
+            self.size,
+        )
 
 
 def read_text(path: str, limit: int = MAX_TEXT_BYTES) -> str:
@@ -77,12 +97,14 @@ def read_bytes(path: str, limit: int) -> bytes:
             content = file.read(limit + 1)
     except OSError as error:
         raise Unusable(RejectReason.UNREADABLE, error.strerror or type(error).__name__) from error
+
     if len(content) > limit:
         raise Unusable(
             RejectReason.OVERSIZED,
             f"grew beyond the limit of {limit} bytes while read",
             len(content),
         )
+
     return content
 
 
@@ -93,12 +115,15 @@ def decode(content: bytes) -> str:
     for mark, encoding in _BOMS:
         if content.startswith(mark):
             return _decode_marked(content[len(mark) :], encoding)
+
     try:
         text = content.decode("utf-8")
     except UnicodeDecodeError:
         return _decode_unmarked(content)
+
     if "\0" in text:
         return _decode_utf16(content)
+
     _require_few_controls(content)
     return text
 
@@ -107,6 +132,7 @@ def require_short_lines(text: str) -> None:
     """Refuses text with a line beyond `MAX_LINE_CHARS`."""
     if len(text) <= MAX_LINE_CHARS:
         return
+
     longest = max(map(len, text.splitlines()), default=0)
     if longest > MAX_LINE_CHARS:
         detail = f"a line of {longest} characters, the limit is {MAX_LINE_CHARS}"
@@ -122,9 +148,14 @@ def _require_regular(status: os.stat_result, limit: int) -> None:
     if not stat.S_ISREG(status.st_mode):
         kind = _KINDS.get(stat.S_IFMT(status.st_mode), "a special file")
         raise Unusable(RejectReason.UNREADABLE, f"{kind}, not a regular file")
+
     if status.st_size > limit:
         detail = f"{status.st_size} bytes, the limit is {limit}"
-        raise Unusable(RejectReason.OVERSIZED, detail, status.st_size)
+        raise Unusable(
+            RejectReason.OVERSIZED,
+            detail,
+            status.st_size,
+        )
 
 
 def _decode_marked(content: bytes, encoding: str) -> str:
@@ -133,10 +164,20 @@ def _decode_marked(content: bytes, encoding: str) -> str:
     except UnicodeDecodeError as error:
         if encoding == "utf-8":
             return decode(content)
+
         detail = f"marked as {encoding}, but byte {error.start} does not fit"
-        raise Unusable(RejectReason.UNREADABLE, detail, len(content)) from error
+        raise Unusable(
+            RejectReason.UNREADABLE,
+            detail,
+            len(content),
+        ) from error
+
     if "\0" in text:
-        raise Unusable(RejectReason.NOT_TEXT, "holds NUL characters", len(content))
+        raise Unusable(
+            RejectReason.NOT_TEXT,
+            "holds NUL characters",
+            len(content),
+        )
     return text
 
 
@@ -146,9 +187,14 @@ def _decode_unmarked(content: bytes) -> str:
     """
     if b"\0" in content:
         return _decode_utf16(content)
+
     _require_few_controls(content)
     declared = _DECLARED.search(content[:1024])
-    name = declared.group(1).decode("ascii", "ignore") if declared else ""
+    if declared:
+        name = declared.group(1).decode("ascii", "ignore")
+    else:
+        name = ""
+
     for encoding in (
         *([name] if _PLAIN_CODEC.match(name) else []),
         *_detect_encodings(content),
@@ -158,6 +204,7 @@ def _decode_unmarked(content: bytes) -> str:
             return content.decode(encoding)
         except (UnicodeDecodeError, LookupError):
             continue
+
     return content.decode("latin-1")
 
 
@@ -173,9 +220,15 @@ def _decode_utf16(content: bytes) -> str:
                 text = content.decode(encoding)
             except UnicodeDecodeError:
                 break
+
             if "\0" not in text:
                 return text
-    raise Unusable(RejectReason.NOT_TEXT, "holds NUL bytes", len(content))
+
+    raise Unusable(
+        RejectReason.NOT_TEXT,
+        "holds NUL bytes",
+        len(content),
+    )
 
 
 def _require_few_controls(content: bytes) -> None:
@@ -232,7 +285,10 @@ class _Rules:
 
 
 def walk(
-    root: str, file: str = "", respect_ignores: bool = True, exclude: Sequence[str] = ()
+    root: str,
+    file: str = "",
+    respect_ignores: bool = True,
+    exclude: Sequence[str] = (),
 ) -> Iterator[FileEntry]:
     """Every entry below the root, or one file of it, sorted within each folder.
 
@@ -242,6 +298,7 @@ def walk(
     real_root = os.path.realpath(root)
     always = (_Rules("", _compile(exclude)),) if exclude else ()
     pending: list[tuple[str, tuple[_Rules, ...], bool]] = [(file, (), not file)]
+
     while pending:
         relative, rules, is_folder = pending.pop()
         full = os.path.join(root, relative) if relative else root
@@ -250,29 +307,47 @@ def walk(
             if examined is not None:
                 yield examined
             continue
+
         try:
-            entries = sorted(os.scandir(full), key=lambda entry: entry.name, reverse=True)
+            entries = sorted(
+                os.scandir(full),
+                key=lambda entry: entry.name,
+                reverse=True,
+            )
         except OSError as error:
             yield FileEntry(
-                full, relative, Unusable(RejectReason.UNREADABLE, f"folder: {error.strerror}")
+                full,
+                relative,
+                Unusable(RejectReason.UNREADABLE, f"folder: {error.strerror}"),
             )
             continue
+
         if relative and any(entry.name == "pyvenv.cfg" for entry in entries):
             continue
         if respect_ignores:
             rules = _with_rules_of(full, relative, rules)
+
         for entry in entries:
-            child = f"{relative}/{entry.name}" if relative else entry.name
+            if relative:
+                child = f"{relative}/{entry.name}"
+            else:
+                child = entry.name
+
             is_child_folder = entry.is_dir(follow_symlinks=False)
             if is_child_folder and entry.name in SKIPPED_FOLDERS:
                 continue
+
             if not any(
                 _is_ignored(child, is_child_folder, rule_set) for rule_set in (always, rules)
             ):
                 pending.append((child, rules, is_child_folder))
 
 
-def _examine(full: str, relative: str, real_root: str) -> FileEntry | None:
+def _examine(
+    full: str,
+    relative: str,
+    real_root: str,
+) -> FileEntry | None:
     """A regular file, or the reason why the entry is none; a link to what is read in its own place
     is passed over.
     """
@@ -283,6 +358,7 @@ def _examine(full: str, relative: str, real_root: str) -> FileEntry | None:
                 RejectReason.MALFORMED,
                 "the name holds control or undecodable characters; rename the file",
             )
+
         if stat.S_ISLNK(mode):
             target = os.path.realpath(full, strict=True)
             if target == real_root or target.startswith(real_root + os.sep):
@@ -299,17 +375,24 @@ def _examine(full: str, relative: str, real_root: str) -> FileEntry | None:
         )
     except Unusable as problem:
         return FileEntry(full, relative, problem)
+
     return FileEntry(full, relative)
 
 
-def _with_rules_of(full: str, relative: str, rules: tuple[_Rules, ...]) -> tuple[_Rules, ...]:
+def _with_rules_of(
+    full: str,
+    relative: str,
+    rules: tuple[_Rules, ...],
+) -> tuple[_Rules, ...]:
     path = os.path.join(full, ".gitignore")
     if not os.path.lexists(path):
         return rules
+
     try:
         lines = read_text(path, _MAX_IGNORE_BYTES).splitlines()
     except Unusable:
         return rules  # an ignore file that is no text ignores nothing, as in git
+
     return (*rules, _Rules(relative, _compile(lines)))
 
 
@@ -322,29 +405,41 @@ def _compile(lines: Sequence[str]) -> tuple[RegexPattern, ...]:
         stars = max(part.count("*") for part in line.split("/"))
         if max(stars, line.count("**")) > _MAX_STARS:
             continue
+
         # `name/**/` means folders below, which the library takes for the folder itself.
         line = re.sub(r"(?<=.)/\*\*/$", "/**/*/", line)
         try:
             compiled = GitIgnoreSpec.from_lines([line]).patterns
         except (ValueError, re.error):
             continue
+
         patterns += [
             pattern
             for pattern in compiled
             if isinstance(pattern, RegexPattern) and pattern.include is not None
         ]
+
     return tuple(reversed(patterns))
 
 
-def _is_ignored(relative: str, is_folder: bool, rules: tuple[_Rules, ...]) -> bool:
+def _is_ignored(
+    relative: str,
+    is_folder: bool,
+    rules: tuple[_Rules, ...],
+) -> bool:
     """The deepest `.gitignore` that says anything decides; within one file the last matching line
     does.
     """
     for rule in reversed(rules):
-        below = relative[len(rule.folder) + 1 :] if rule.folder else relative
+        if rule.folder:
+            below = relative[len(rule.folder) + 1 :]
+        else:
+            below = relative
+
         for pattern in rule.patterns:
             if _matches_itself(pattern, below + "/" if is_folder else below):
                 return bool(pattern.include)
+
     return False
 
 
@@ -359,9 +454,11 @@ def _matches_itself(pattern: RegexPattern, path: str) -> bool:
     expression = pattern.regex
     if expression is None:
         return False
+
     for match in expression.finditer(path):
         if match.lastgroup is None:
             return expression.search(path.removesuffix("/")) is not None  # `b/**` is not b itself
         if match.end(match.lastgroup) == len(path):
             return True
+
     return False

@@ -38,8 +38,10 @@ def require_rows(path: Path, expectation: str) -> Path:
         raise SourceError(
             f"{path} is missing or not a file; expected {expectation}, as .jsonl or .jsonl.gz"
         )
+
     if not os.access(path, os.R_OK):
         raise SourceError(f"{path} may not be read; expected {expectation}; check its permissions")
+
     return path
 
 
@@ -58,11 +60,17 @@ def read_rows(path: Path) -> Iterator[tuple[int, Row | Unusable]]:
                 detail = f"compressed data is damaged, the rest of the file is lost: {error}"
                 yield number + 1, Unusable(RejectReason.UNREADABLE, detail)
                 return
+
             if not line:
                 return
+
             number += 1
             if is_cut:
-                consequence = "; the rest of the file is not read" if is_lost else ""
+                if is_lost:
+                    consequence = "; the rest of the file is not read"
+                else:
+                    consequence = ""
+
                 yield (
                     number,
                     Unusable(
@@ -81,11 +89,19 @@ def _parse(line: bytes) -> Row | Unusable:
     try:
         value = orjson.loads(line)
     except orjson.JSONDecodeError as error:
-        return Unusable(RejectReason.MALFORMED, f"not JSON: {error}"[:200], len(line))
+        return Unusable(
+            RejectReason.MALFORMED,
+            f"not JSON: {error}"[:200],
+            len(line),
+        )
+
     if not isinstance(value, dict):
         return Unusable(
-            RejectReason.MALFORMED, f"a JSON {type(value).__name__}, expected an object", len(line)
+            RejectReason.MALFORMED,
+            f"a JSON {type(value).__name__}, expected an object",
+            len(line),
         )
+
     return value
 
 
@@ -93,7 +109,11 @@ def _open(raw: IO[bytes]) -> IO[bytes]:
     """The bytes of the rows; compression is detected by the first bytes, not by the file name."""
     is_compressed = raw.read(2) == _GZIP
     raw.seek(0)
-    return cast(IO[bytes], gzip.GzipFile(fileobj=raw)) if is_compressed else raw
+
+    if is_compressed:
+        return cast(IO[bytes], gzip.GzipFile(fileobj=raw))
+
+    return raw
 
 
 def _skip_line(lines: IO[bytes]) -> bool:
@@ -102,11 +122,14 @@ def _skip_line(lines: IO[bytes]) -> bool:
         part = lines.readline(1 << 20)
         if not part or part.endswith(b"\n"):
             return True
+
     return False
 
 
 def parse_rows(
-    path: Path, kind: SourceKind, parse: Callable[[int, Row], Material | None]
+    path: Path,
+    kind: SourceKind,
+    parse: Callable[[int, Row], Material | None],
 ) -> Iterator[Material | RejectedInput]:
     """The document of each row by its line, if it gives one; rows for which `parse` raises
     `Unusable` are rejected.
@@ -140,8 +163,10 @@ class RowsSource:
         """The document, if none of its id came before."""
         if material.origin in self._seen:
             raise Unusable(
-                RejectReason.DUPLICATE, f"{material.origin} is already in an earlier line"
+                RejectReason.DUPLICATE,
+                f"{material.origin} is already in an earlier line",
             )
+
         self._seen.add(material.origin)
         return material
 
@@ -155,7 +180,10 @@ Triple = tuple[str, str, str]
 
 def open_source(spec: SourceSpec, **_tools: object) -> PassagesSource:
     """The passages of a description."""
-    return PassagesSource(Path(spec.path), Path(spec.triples) if spec.triples is not None else None)
+    return PassagesSource(
+        Path(spec.path),
+        Path(spec.triples) if spec.triples is not None else None,
+    )
 
 
 class PassagesSource(RowsSource):
@@ -172,10 +200,18 @@ class PassagesSource(RowsSource):
         """Passages in the order of their file; then triples of passages that are not there."""
         stated: dict[str, _PassageTriples] = {}
         self._seen.clear()
+
         if self._triples:
-            yield from parse_rows(self._triples, self.kind, partial(_keep_triples, stated))
+            yield from parse_rows(
+                self._triples,
+                self.kind,
+                partial(_keep_triples, stated),
+            )
+
         yield from parse_rows(
-            self._rows, self.kind, lambda _, row: self._first(_passage(row, stated))
+            self._rows,
+            self.kind,
+            lambda _, row: self._first(_passage(row, stated)),
         )
         for identifier, facts in stated.items():
             if self._triples and identifier not in self._seen:
@@ -193,17 +229,20 @@ class _PassageTriples:
     triples: dict[Triple, None] = field(default_factory=dict)
 
 
-def _keep_triples(stated: dict[str, _PassageTriples], line: int, row: Row) -> None:
+def _keep_triples(
+    stated: dict[str, _PassageTriples],
+    line: int,
+    row: Row,
+) -> None:
     """Fills `stated`; what is not a triple of three names is counted and left out, the rest of its
     row is kept.
     """
     facts = stated.setdefault(_identifier(row), _PassageTriples(line))
-    entities, triples = (
-        _list(row, "entities"),
-        [_triple(triple) for triple in _list(row, "triples")],
-    )
+    entities = _list(row, "entities")
+    triples = [_triple(triple) for triple in _list(row, "triples")]
     facts.entities.update(dict.fromkeys(filter(None, map(_name, entities))))
     facts.triples.update(dict.fromkeys(triple for triple in triples if triple is not None))
+
     if None in triples:
         detail = (
             f"{triples.count(None)} of {len(triples)} triples are not [subject, relation, object]; "
@@ -215,22 +254,32 @@ def _keep_triples(stated: dict[str, _PassageTriples], line: int, row: Row) -> No
 def _passage(row: Row, stated: dict[str, _PassageTriples]) -> Material:
     identifier = _identifier(row)
     facts = stated.get(identifier, _PassageTriples())
-    title, body = text_field(row, "title"), text_field(row, "text")
+    title = text_field(row, "title")
+    body = text_field(row, "text")
     text = "\n\n".join(filter(None, (title, body)))
+
     if not text.strip():
         raise Unusable(RejectReason.EMPTY, f"passage {identifier} has no text")
+
     if "\0" in text:
         raise Unusable(
-            RejectReason.NOT_TEXT, f"passage {identifier} holds NUL characters", len(text)
+            RejectReason.NOT_TEXT,
+            f"passage {identifier} holds NUL characters",
+            len(text),
         )
+
     if len(text) > MAX_TEXT_BYTES:
         raise Unusable(
-            RejectReason.OVERSIZED, f"passage {identifier} has {len(text)} characters", len(text)
+            RejectReason.OVERSIZED,
+            f"passage {identifier} has {len(text)} characters",
+            len(text),
         )
+
     stated_date = _text_or_number(row, "date")
     created = as_utc(stated_date)  # ISO 8601
     if created is None:  # in words
         created = next((moment.start for moment in times_in(stated_date)), None)
+
     return Material(
         origin=identifier,
         source=SourceKind.PASSAGES,
@@ -248,7 +297,10 @@ def _passage(row: Row, stated: dict[str, _PassageTriples]) -> Material:
 def _text_or_number(row: Row, name: str) -> str:
     """An id or a year may be written as a number; what is neither that nor text says nothing."""
     value = row.get(name)
-    return str(value) if isinstance(value, str | int) and not isinstance(value, bool) else ""
+    if isinstance(value, str | int) and not isinstance(value, bool):
+        return str(value)
+
+    return ""
 
 
 def _identifier(row: Row) -> str:
@@ -263,10 +315,13 @@ def text_field(row: Row, name: str) -> str:
     value = row.get(name, "")
     if value is None:
         return ""
+
     if not isinstance(value, str):
         raise Unusable(
-            RejectReason.MALFORMED, f"expected a text {name!r}, found {type(value).__name__}"
+            RejectReason.MALFORMED,
+            f"expected a text {name!r}, found {type(value).__name__}",
         )
+
     return value
 
 
@@ -274,18 +329,26 @@ def _list(row: Row, name: str) -> list[object]:
     value = row.get(name, [])
     if not isinstance(value, list):
         raise Unusable(
-            RejectReason.MALFORMED, f"expected a list {name!r}, found {type(value).__name__}"
+            RejectReason.MALFORMED,
+            f"expected a list {name!r}, found {type(value).__name__}",
         )
+
     return value
 
 
 def _name(value: object) -> str:
-    return " ".join(value.split()).replace("\0", "") if isinstance(value, str) else ""
+    if isinstance(value, str):
+        return " ".join(value.split()).replace("\0", "")
+    return ""
 
 
 def _triple(value: object) -> Triple | None:
     """Three names, none of them empty."""
     if not isinstance(value, list) or len(value) != 3:
         return None
+
     subject, relation, target = map(_name, value)
-    return (subject, relation, target) if subject and relation and target else None
+    if subject and relation and target:
+        return (subject, relation, target)
+
+    return None

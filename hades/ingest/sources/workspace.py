@@ -52,8 +52,16 @@ def _material(commit: Commit, present_paths: Sequence[str]) -> Material:
     from.
     """
     paths = [change.path for change in commit.changes]
-    ending = f" and {len(paths) - _LISTED_FILES} more" if len(paths) > _LISTED_FILES else ""
-    listed = f"{CHANGED_FILES}{', '.join(paths[:_LISTED_FILES])}{ending}" if paths else ""
+    if len(paths) > _LISTED_FILES:
+        ending = f" and {len(paths) - _LISTED_FILES} more"
+    else:
+        ending = ""
+
+    if paths:
+        listed = f"{CHANGED_FILES}{', '.join(paths[:_LISTED_FILES])}{ending}"
+    else:
+        listed = ""
+
     text = f"{commit.message or commit.id[:12]}{listed}".encode("utf-8", "replace").decode()
     touched = tuple(
         (path, change.names) for change, path in zip(commit.changes, present_paths, strict=True)
@@ -66,7 +74,11 @@ def _material(commit: Commit, present_paths: Sequence[str]) -> Material:
         mime="text/x-git-commit",
         created=commit.at,
         sections=(Section(0, len(text), ChunkKind.COMMIT, (heading,)),),
-        commit={"id": commit.id, "author": commit.author, "files": touched[:KEPT_FILES]},
+        commit={
+            "id": commit.id,
+            "author": commit.author,
+            "files": touched[:KEPT_FILES],
+        },
         metadata={"author": commit.author},
     )
 
@@ -81,12 +93,22 @@ _CPU_SECONDS_PER_MILLION_CHARS = 6.0
 _GO_MODULE = re.compile(r"^module\s+(\S+)", re.MULTILINE)
 
 
-def open_source(spec: SourceSpec, *, history: HistorySettings, workers: int) -> WorkspaceSource:
+def open_source(
+    spec: SourceSpec,
+    *,
+    history: HistorySettings,
+    workers: int,
+) -> WorkspaceSource:
     """The workspace of a description; `history` says how far to read commits, where they are
     wanted.
     """
     rules = history if spec.history else None
-    return WorkspaceSource(Path(spec.path), history=rules, exclude=spec.exclude, workers=workers)
+    return WorkspaceSource(
+        Path(spec.path),
+        history=rules,
+        exclude=spec.exclude,
+        workers=workers,
+    )
 
 
 class WorkspaceSource:
@@ -111,6 +133,7 @@ class WorkspaceSource:
     ) -> None:
         if not root.is_dir():
             raise SourceError(f"{root} is not a folder; expected the root of a code workspace")
+
         self._root = root.resolve()
         self.corpus = self._root.name
         self.place = str(self._root)
@@ -119,6 +142,7 @@ class WorkspaceSource:
         self._history, self._parsed = history, parsed
         self._is_package = cache(lambda folder: (self._root / folder / "__init__.py").is_file())
         self._go_prefix = ""  # what files of Go import each other by
+
         with suppress(Unusable):
             declared = _GO_MODULE.search(read_text(os.fspath(self._root / "go.mod"), 1 << 20))
             self._go_prefix = declared.group(1) if declared else ""
@@ -127,14 +151,27 @@ class WorkspaceSource:
         """Files in the order of their paths, dated by the commit that added them; then commits,
         newest first.
         """
-        git_dir = find_git_dir(self._root) if self._history is not None else None
-        commits = read_history(git_dir, rules=self._history) if git_dir and self._history else []
+        if self._history is not None:
+            git_dir = find_git_dir(self._root)
+        else:
+            git_dir = None
+
+        if git_dir and self._history:
+            commits = read_history(git_dir, rules=self._history)
+        else:
+            commits = []
+
         history = list(name_as_newest(commits))
         added = dates_added(history)
         files = list(self._files())
         self.total = len(files) + len(history)
+
         with ConfinedPool(PARSER, self._workers) as parsers:
-            for outcome in in_order(partial(self._outcome, parsers), files, self._workers):
+            for outcome in in_order(
+                partial(self._outcome, parsers),
+                files,
+                self._workers,
+            ):
                 if (
                     isinstance(outcome, Material)
                     and outcome.created is None
@@ -143,11 +180,14 @@ class WorkspaceSource:
                     yield replace(outcome, created=added[outcome.origin])
                 else:
                     yield outcome
+
         yield from (_material(commit, present_paths) for commit, present_paths in history)
 
     def _files(self) -> Iterator[FileEntry]:
         for entry in walk(
-            str(self._root), respect_ignores=self._parsed is None, exclude=self._exclude
+            str(self._root),
+            respect_ignores=self._parsed is None,
+            exclude=self._exclude,
         ):
             if entry.problem is not None or language_of(entry.relative) is not None:
                 yield entry
@@ -156,15 +196,18 @@ class WorkspaceSource:
         try:
             if file.problem is not None:
                 raise file.problem
+
             content = read_bytes(file.path, MAX_TEXT_BYTES)
             if self._parsed is None:
                 return self._read_file(file.relative, content, parsers)
+
             key = (
                 f"{hashlib.sha256(content).hexdigest()} {self._module(file.relative)} "
                 f"{file.relative}"
             )
             if key not in self._parsed:
                 self._parsed[key] = self._read_file(file.relative, content, parsers)
+
             return self._parsed[key]
         except Unusable as problem:
             return problem.rejected(SourceKind.WORKSPACE, show(file.relative))
@@ -172,38 +215,73 @@ class WorkspaceSource:
     def _module(self, path: str) -> str:
         """The name a file is imported by."""
         is_python = language_of(path) == "python"
-        return (
-            python_module(path, self._is_package, self._root.name)
-            if is_python
-            else path_module(path)
-        )
-
-    def _read_file(self, path: str, content: bytes, parsers: ConfinedPool) -> Material:
-        """The document of a file; raises `Unusable` for one that holds no text."""
-        language, text = language_of(path), decode(content)
-        assert language is not None
-        fields: dict[str, Any] = {"origin": path, "uri": path, "source": SourceKind.WORKSPACE}
-        if language in PROSE_LANGUAGES:
-            created = stated_date(front_matter(text)) if language == "markdown" else None
-            code, prose = (
-                CodeFile(path, language, "", len(content)),
-                read_prose(text, path, language),
+        if is_python:
+            return python_module(
+                path,
+                self._is_package,
+                self._root.name,
             )
-            return Material(**fields, **prose._asdict(), created=created, code=code)
+
+        return path_module(path)
+
+    def _read_file(
+        self,
+        path: str,
+        content: bytes,
+        parsers: ConfinedPool,
+    ) -> Material:
+        """The document of a file; raises `Unusable` for one that holds no text."""
+        language = language_of(path)
+        text = decode(content)
+        assert language is not None
+        fields: dict[str, Any] = {
+            "origin": path,
+            "uri": path,
+            "source": SourceKind.WORKSPACE,
+        }
+
+        if language in PROSE_LANGUAGES:
+            if language == "markdown":
+                created = stated_date(front_matter(text))
+            else:
+                created = None
+
+            code = CodeFile(path, language, "", len(content))
+            prose = read_prose(text, path, language)
+            return Material(
+                **fields,
+                **prose._asdict(),
+                created=created,
+                code=code,
+            )
+
         require_short_lines(text)
-        fields |= {"text": text, "mime": f"text/x-{language}"}
+        fields |= {
+            "text": text,
+            "mime": f"text/x-{language}",
+        }
         # Configuration has units of lines; what lies beyond the limit is named in the metadata.
         if language in CONFIGURATION_LANGUAGES:
             if not text.strip():
-                raise Unusable(RejectReason.EMPTY, "no text", len(content))
+                raise Unusable(
+                    RejectReason.EMPTY,
+                    "no text",
+                    len(content),
+                )
+
             is_long = len(text) > MAX_CONFIGURATION_CHARS
             return Material(
                 **fields,
                 title=path,
-                sections=line_units(text[:MAX_CONFIGURATION_CHARS], path, "text"),
+                sections=line_units(
+                    text[:MAX_CONFIGURATION_CHARS],
+                    path,
+                    "text",
+                ),
                 code=CodeFile(path, language, "", len(content), prose=()),
                 metadata={"indexed_chars": MAX_CONFIGURATION_CHARS} if is_long else {},
             )
+
         facts = self._parse(text, path, language, parsers)
         code = CodeFile(
             path,
@@ -222,18 +300,36 @@ class WorkspaceSource:
             metadata={UNPARSED: facts.problem} if facts.problem else {},
         )
 
-    def _parse(self, text: str, path: str, language: str, parsers: ConfinedPool) -> CodeFacts:
+    def _parse(
+        self,
+        text: str,
+        path: str,
+        language: str,
+        parsers: ConfinedPool,
+    ) -> CodeFacts:
         """What the parser finds; a file that it cannot take is kept as plain text."""
         module = self._module(path)
         if not text.strip():
             return CodeFacts(module)
         if len(text) > MAX_PARSED_CHARS:
-            return plain_facts(text, module, f"longer than {MAX_PARSED_CHARS} characters")
+            return plain_facts(
+                text,
+                module,
+                f"longer than {MAX_PARSED_CHARS} characters",
+            )
+
         allowed = _CPU_SECONDS + _CPU_SECONDS_PER_MILLION_CHARS * len(text) / 1e6
         try:
-            facts: CodeFacts = parsers.call(text, path, language, module, cpu_seconds=allowed)
+            facts: CodeFacts = parsers.call(
+                text,
+                path,
+                language,
+                module,
+                cpu_seconds=allowed,
+            )
         except ParserStopped as stopped:
             return plain_facts(text, module, str(stopped))
+
         return facts
 
     def _without_prefix(self, fact: ModuleImport) -> ModuleImport:
@@ -295,10 +391,12 @@ def language_of(path: str) -> str | None:
     """The language of a file that belongs to the workspace; None for data, images and the like."""
     pure = PurePosixPath(path)
     suffix = pure.suffix.lower()
+
     if suffix in CODE_SUFFIXES:
         return CODE_SUFFIXES[suffix]
     if (suffix and prose_language(path) is not None) or pure.name in _BARE_NAMES:
         return prose_language(path)
     if pure.name in _GENERATED_NAMES:
         return None
+
     return _CONFIGURATION_NAMES.get(pure.stem) or _CONFIGURATION_SUFFIXES.get(suffix)

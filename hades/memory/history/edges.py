@@ -46,7 +46,10 @@ _CAUSAL = (
 _KINDS: dict[str, MemoryEdgeKind] = {
     "evolves_to": MemoryEdgeKind.TEMPORAL,
     **dict.fromkeys(_CAUSAL, MemoryEdgeKind.CAUSAL),
-    **dict.fromkeys(("references", "supports", "contradicts"), MemoryEdgeKind.REFERENCE),
+    **dict.fromkeys(
+        ("references", "supports", "contradicts"),
+        MemoryEdgeKind.REFERENCE,
+    ),
 }
 _MEANING = {
     "kind",
@@ -80,10 +83,22 @@ class NewEdge:
 def redrawn(edge: MemoryEdge, **changes: Any) -> NewEdge:
     """What an edge says, to be drawn between other states or for another time."""
     values = edge.model_dump(include={edge_field.name for edge_field in fields(NewEdge)})
-    return NewEdge(**{**values, "valid_from": None, **changes})
+    return NewEdge(
+        **{
+            **values,
+            "valid_from": None,
+            **changes,
+        }
+    )
 
 
-def draw(rows: RowStore, new: NewEdge, act: Act, *, action: str = "link") -> MemoryEdge:
+def draw(
+    rows: RowStore,
+    new: NewEdge,
+    act: Act,
+    *,
+    action: str = "link",
+) -> MemoryEdge:
     """Believe an edge from now on. The same edge again is the same edge; other words for it are a
     new belief.
     """
@@ -91,28 +106,47 @@ def draw(rows: RowStore, new: NewEdge, act: Act, *, action: str = "link") -> Mem
         start = aware("valid_from", new.valid_from)
     else:
         start = _true_since(rows, new, act.at) or act.at
+
     edge = _first_belief(new, start, act)
     beliefs = beliefs_of(rows, edge.id)
     last = beliefs[-1] if beliefs else None
+
     if last is not None and last.retracted_at is None and meaning_of(last) == meaning_of(edge):
         return last
+
     return supersede(rows, last, edge, act, action)
 
 
-def draw_many(rows: RowStore, new: Sequence[NewEdge], act: Act) -> list[MemoryEdge]:
+def draw_many(
+    rows: RowStore,
+    new: Sequence[NewEdge],
+    act: Act,
+) -> list[MemoryEdge]:
     """Believe many edges from now on; those nobody drew before are written together."""
     edges = []
     for new_edge in new:
         start = aware("valid_from", new_edge.valid_from or act.at)
         edges.append(_first_belief(new_edge, start, act))
-    known = fetch(rows, MemoryEdge, [edge.key for edge in edges])
+
+    known = fetch(
+        rows,
+        MemoryEdge,
+        [edge.key for edge in edges],
+    )
     fresh = {edge.key: edge for edge in edges if edge.key not in known}
     put(rows, fresh.values())
+
     for edge in fresh.values():
-        act.note("link", edge.id, {"before": None, "after": edge.key})
+        act.note(
+            "link",
+            edge.id,
+            {"before": None, "after": edge.key},
+        )
+
     drawn = []
     for edge, new_edge in zip(edges, new, strict=True):
         drawn.append(fresh.get(edge.key) or draw(rows, new_edge, act))
+
     return drawn
 
 
@@ -129,43 +163,64 @@ def end(
     """
     current = believe(rows, edge)
     until = aware("at", at) if at else min(act.at, current.valid_until or act.at)
+
     if current.valid_from is not None and until < current.valid_from:
         raise MemoryRefused(
             f"edge {current.id} became true at {current.valid_from}, so it cannot end at {until}; "
             "give a later moment"
         )
+
     follower = believe(rows, superseded_by).id if superseded_by else current.superseded_by
     if follower and any(successor.id == current.id for successor in _successors(rows, follower)):
         raise MemoryRefused(
             f"edge {current.id} cannot be superseded by {follower}: that goes in a circle"
         )
+
     if (current.valid_until, current.superseded_by) == (until, follower):
         return current
-    closed = current.model_copy(update={"valid_until": until, "superseded_by": follower})
+
+    closed = current.model_copy(
+        update={
+            "valid_until": until,
+            "superseded_by": follower,
+        }
+    )
     return supersede(rows, current, closed, act, "close")
 
 
 def supersede(
-    rows: RowStore, last: MemoryEdge | None, following: MemoryEdge | None, act: Act, action: str
+    rows: RowStore,
+    last: MemoryEdge | None,
+    following: MemoryEdge | None,
+    act: Act,
+    action: str,
 ) -> MemoryEdge:
     """Let a belief about an edge follow the last one, or, where it is None, believe that the edge
     never was.
 
     What is believed still is retracted at the same moment, which is later than any before.
     """
-    at, written = act.at, []
+    at = act.at
+    written = []
+
     if last is not None:
         at = max(at, last.retracted_at or (last.recorded_at or last.timestamp) + INSTANT)
         if last.retracted_at is None:
             written.append(last.model_copy(update={"retracted_at": at}))
+
     if following is not None:
-        changes: JsonObject = {"recorded_at": at, "retracted_at": None}
+        changes: JsonObject = {
+            "recorded_at": at,
+            "retracted_at": None,
+        }
         if last is not None:
             changes |= {
                 "key": revision_key(last.id, last.revision + 1),
                 "timestamp": last.timestamp,
             }
+
         written.append(following.model_copy(update=changes))
+
     put(rows, written)
     keys = {
         "before": last.key if last and last.retracted_at is None else None,
@@ -180,11 +235,13 @@ def beliefs_of(rows: RowStore, edge: str) -> list[MemoryEdge]:
     name = legal("edge", edge.removeprefix(f"{EDGES}/"))
     identity = name.rpartition("_")[0] or name
     beliefs: list[MemoryEdge] = []
+
     while True:
         numbers = range(len(beliefs) + 1, len(beliefs) + _RUN + 1)
         keys = [revision_key(identity, number) for number in numbers]
         batch = read(rows.get(EDGES, keys), MemoryEdge)
         beliefs += batch
+
         if len(batch) < _RUN:
             return beliefs
 
@@ -196,6 +253,7 @@ def believe(rows: RowStore, edge: str) -> MemoryEdge:
         raise UnknownMemory(
             f"memory holds no edge {edge!r}; `hades memory edges TOPIC --json` prints their ids"
         )
+
     return beliefs[-1]
 
 
@@ -203,6 +261,7 @@ def _successors(rows: RowStore, edge: str) -> Iterator[MemoryEdge]:
     """An edge, the one that took its place, and so on."""
     visited: set[str] = set()
     step: str | None = edge
+
     while step is not None:
         current = believe(rows, step)
         if current.id in visited:
@@ -210,21 +269,40 @@ def _successors(rows: RowStore, edge: str) -> Iterator[MemoryEdge]:
                 f"edge {edge} cannot be superseded so: {' -> '.join([*visited, current.id])} "
                 "goes in a circle"
             )
+
         visited.add(current.id)
         yield current
         step = current.superseded_by
 
 
-def _first_belief(new: NewEdge, start: datetime, act: Act) -> MemoryEdge:
-    check_share("strength", new.strength, f" of the edge {new.relationship_type}")
+def _first_belief(
+    new: NewEdge,
+    start: datetime,
+    act: Act,
+) -> MemoryEdge:
+    check_share(
+        "strength",
+        new.strength,
+        f" of the edge {new.relationship_type}",
+    )
     check_text("the description", new.description)
-    until = aware("valid_until", new.valid_until) if new.valid_until else None
+    if new.valid_until:
+        until = aware("valid_until", new.valid_until)
+    else:
+        until = None
+
     if until is not None and until < start:
         raise MemoryRefused(
             f"the edge {new.relationship_type} would be true from {start} until {until}, which is "
             "before it; swap the two"
         )
-    identity = edge_id(new.source, new.relationship_type, new.target, start)
+
+    identity = edge_id(
+        new.source,
+        new.relationship_type,
+        new.target,
+        start,
+    )
     values = {
         "key": revision_key(identity, 1),
         "kind": new.kind or _KINDS.get(new.relationship_type, MemoryEdgeKind.CROSS_TOPIC),
@@ -242,11 +320,19 @@ def meaning_of(edge: MemoryEdge) -> JsonObject:
     return edge.model_dump(include=_MEANING)
 
 
-def _true_since(rows: RowStore, new: NewEdge, now: datetime) -> datetime | None:
+def _true_since(
+    rows: RowStore,
+    new: NewEdge,
+    now: datetime,
+) -> datetime | None:
     """Since when the same edge is true already, where no beginning was given."""
     mask = Mask(as_of=now, known_at=NEWEST)
     same = edges_around(
-        rows, new.source, mask, direction=Direction.OUT, types=[new.relationship_type]
+        rows,
+        new.source,
+        mask,
+        direction=Direction.OUT,
+        types=[new.relationship_type],
     )
     return next((edge.valid_from for edge in same if edge.target == new.target), None)
 
@@ -267,33 +353,49 @@ def edges_around(
     """
     if whole_topic:
         name = named(rows, name, NEWEST).topic
+
     nodes = [state_id(key) for key in keys_of(rows, name)]
     edges = edges_at(rows, nodes, mask, types)
     if types is None and len(nodes) > 1:
         edges = [edge for edge in edges if edge.relationship_type != MemoryRelation.EVOLVES_TO]
+
     ours = set(nodes)
     chosen = []
     for edge in edges:
         if _has_direction(edge, ours, direction):
             chosen.append(as_known(edge, mask.known_at))
+
     return sorted(
-        chosen, key=lambda edge: (edge.valid_from or edge.timestamp, edge.timestamp, edge.key)
+        chosen,
+        key=lambda edge: (edge.valid_from or edge.timestamp, edge.timestamp, edge.key),
     )
 
 
 def edges_at(
-    rows: RowStore, nodes: Sequence[str], mask: Mask = Mask(), types: Sequence[str] | None = None
+    rows: RowStore,
+    nodes: Sequence[str],
+    mask: Mask = Mask(),
+    types: Sequence[str] | None = None,
 ) -> list[MemoryEdge]:
     """The edges that begin or end at one of these states, by `_id`, and that the mask lets through,
     by key.
     """
-    chosen = [] if types is None else [Term("relationship_type", "in", list(types))]
+    if types is None:
+        chosen = []
+    else:
+        chosen = [Term("relationship_type", "in", list(types))]
+
     edges: dict[str, MemoryEdge] = {}
     for end in ("_from", "_to"):
-        for edge in scan(rows, MemoryEdge, [Term(end, "in", list(nodes)), *chosen]):
+        for edge in scan(
+            rows,
+            MemoryEdge,
+            [Term(end, "in", list(nodes)), *chosen],
+        ):
             times = edge.valid_from, edge.valid_until, edge.recorded_at, edge.retracted_at
             if is_visible(mask, *times):
                 edges[edge.key] = edge
+
     return [edges[key] for key in sorted(edges)]
 
 
@@ -304,7 +406,11 @@ def as_known(edge: MemoryEdge, known_at: datetime | None) -> MemoryEdge:
     return edge.model_copy(update={"retracted_at": None})
 
 
-def _has_direction(edge: MemoryEdge, nodes: set[str], direction: Direction) -> bool:
+def _has_direction(
+    edge: MemoryEdge,
+    nodes: set[str],
+    direction: Direction,
+) -> bool:
     """Whether the edge goes the way that is asked for; one that holds both ways goes both ways."""
     if direction is Direction.ANY or edge.bidirectional:
         return True
@@ -316,42 +422,69 @@ EdgeChange = tuple[datetime, MemoryEdge, MemoryEdge]
 
 
 def find_edge_change(
-    rows: RowStore, topic: str, from_rel: str, to_rel: str, known_at: datetime
+    rows: RowStore,
+    topic: str,
+    from_rel: str,
+    to_rel: str,
+    known_at: datetime,
 ) -> EdgeChange | None:
     """The last time that `from_rel` gave way to `to_rel`, or None when it never did.
 
     A supersession says which edge took which place; without one, the first `to_rel` that began when
     or after a `from_rel` ended.
     """
-    mask, types = Mask(known_at=known_at), list({from_rel, to_rel})
+    mask = Mask(known_at=known_at)
+    types = list({from_rel, to_rel})
     ended: list[tuple[datetime, str, MemoryEdge]] = []
+
     began: dict[str, MemoryEdge] = {}
-    for edge in edges_around(rows, topic, mask, direction=Direction.OUT, types=types):
+    for edge in edges_around(
+        rows,
+        topic,
+        mask,
+        direction=Direction.OUT,
+        types=types,
+    ):
         if edge.relationship_type == to_rel:
             began[edge.id] = edge
         if edge.relationship_type == from_rel and edge.valid_until is not None:
             ended.append((edge.valid_until, edge.key, edge))
-    for until, _, edge in sorted(ended, key=lambda entry: entry[:2], reverse=True):
+
+    for until, _, edge in sorted(
+        ended,
+        key=lambda entry: entry[:2],
+        reverse=True,
+    ):
         follower = _find_follower(rows, edge, began)
         if follower is not None:
             return max(until, follower.valid_from or until), edge, follower
+
     return None
 
 
 def _find_follower(
-    rows: RowStore, edge: MemoryEdge, began: dict[str, MemoryEdge]
+    rows: RowStore,
+    edge: MemoryEdge,
+    began: dict[str, MemoryEdge],
 ) -> MemoryEdge | None:
     if edge.superseded_by is not None:
         for successor in _successors(rows, edge.superseded_by):
             if successor.id in began:
                 return began[successor.id]
+
         return None
+
     later: list[tuple[datetime, str, MemoryEdge]] = []
     for candidate in began.values():
-        start, until = candidate.valid_from, edge.valid_until
+        start = candidate.valid_from
+        until = edge.valid_until
         if candidate.id != edge.id and start and until and start >= until:
             later.append((start, candidate.key, candidate))
-    return min(later, key=lambda entry: entry[:2])[-1] if later else None
+
+    if later:
+        return min(later, key=lambda entry: entry[:2])[-1]
+
+    return None
 
 
 INVERSIONS: Mapping[str, str] = {
@@ -368,8 +501,10 @@ def find_inverse(relation: str) -> tuple[str | None, str]:
     inverse = INVERSIONS.get(relation)
     if inverse is None:
         return None, f"{relation} has no inversion; state the new fact to have an edge for it"
+
     if relation == MemoryRelation.CONTRADICTS:
         # That it is gone does not mean that there is support.
         why = f"that {relation} ended does not imply {inverse}"
         return None, f"{why}; state the new fact to have an edge for it"
+
     return inverse, f"{relation} ended, so {inverse}"

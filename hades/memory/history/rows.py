@@ -65,6 +65,7 @@ def check_topic(topic: str) -> str:
             f"{topic[:60]!r} is not a topic; give 1 to {MAX_TOPIC} printable characters, for "
             "example design/approach_x"
         )
+
     return name
 
 
@@ -79,6 +80,7 @@ def check_text(subject: str, text: str) -> str:
             f"{subject} is not valid UTF-8 at character {error.start}; convert it first, for "
             "example with iconv"
         ) from None
+
     return text
 
 
@@ -96,6 +98,7 @@ def check_relation(relation: str) -> str:
             f"{relation!r} is not a relation; use small letters, digits and _, for example "
             "blocked_by"
         )
+
     return relation
 
 
@@ -108,6 +111,7 @@ def check_user_topic(topic: str) -> str:
             "choose another name, "
             f"for example {name.partition('/')[2] or 'notes'!r}"
         )
+
     return name
 
 
@@ -121,7 +125,11 @@ def state_key(topic: str, version: int) -> str:
     return f"{topic_key(topic)}_{version:0{_VERSION_DIGITS}d}"
 
 
-def version_keys(topic: str, last: int, first: int = 1) -> list[str]:
+def version_keys(
+    topic: str,
+    last: int,
+    first: int = 1,
+) -> list[str]:
     """The keys of the versions of a topic up to the last, in order; there is none before 1."""
     return [state_key(topic, version) for version in range(max(1, first), last + 1)]
 
@@ -152,7 +160,12 @@ def topic_of_key(identifier: str) -> str:
     return key_of(identifier).rpartition("_")[0]
 
 
-def edge_id(source: str, relation: str, target: str, valid_from: datetime) -> str:
+def edge_id(
+    source: str,
+    relation: str,
+    target: str,
+    valid_from: datetime,
+) -> str:
     """What an edge is known by: its ends, its relation and when it became true."""
     return edge_key(source, relation, target, iso(valid_from))
 
@@ -169,6 +182,7 @@ def aware(name: str, moment: datetime) -> datetime:
             f"{name} {moment} has no time zone; give an aware datetime, for example "
             "2026-01-31T12:00Z"
         )
+
     return moment.astimezone(UTC)
 
 
@@ -192,15 +206,24 @@ def collection_of(record: type[Keyed]) -> str:
     return _COLLECTION[record]
 
 
-def fetch(rows: RowStore, record: type[Row], keys: Sequence[str]) -> dict[str, Row]:
+def fetch(
+    rows: RowStore,
+    record: type[Row],
+    keys: Sequence[str],
+) -> dict[str, Row]:
     """The records that exist among these keys, by key."""
     if not keys:
         return {}
+
     table = rows.get(_COLLECTION[record], keys)
     return {instance.key: instance for instance in read(table, record)}
 
 
-def scan(rows: RowStore, record: type[Row], where: Predicate = ()) -> Iterator[Row]:
+def scan(
+    rows: RowStore,
+    record: type[Row],
+    where: Predicate = (),
+) -> Iterator[Row]:
     """The records that satisfy the terms, in key order."""
     for batch in rows.scan(_COLLECTION[record], where=where):
         yield from read(batch, record)
@@ -224,8 +247,15 @@ def plain(value: Any) -> Any:
 def _fields_of(record: Keyed) -> JsonObject:
     names = {"id": getattr(record, "id", record.key)}
     if isinstance(record, MemoryEdge):
-        names |= {"from": record.source, "to": record.target, "type": record.relationship_type}
-    return {**names, **record.model_dump(mode="json", exclude={"embedding", "key"})}
+        names |= {
+            "from": record.source,
+            "to": record.target,
+            "type": record.relationship_type,
+        }
+    return {
+        **names,
+        **record.model_dump(mode="json", exclude={"embedding", "key"}),
+    }
 
 
 Span = tuple[datetime, datetime | None]  # an absent end is open
@@ -238,15 +268,25 @@ def without(span: Span, covered: Iterable[Span]) -> list[Span]:
     remaining = [span]
     for start, end in covered:
         remaining = list(chain.from_iterable(_subtract(span, start, end) for span in remaining))
+
     return remaining
 
 
-def _subtract(span: Span, start: datetime, end: datetime | None) -> list[Span]:
+def _subtract(
+    span: Span,
+    start: datetime,
+    end: datetime | None,
+) -> list[Span]:
     first, last = span
     if (end is not None and end <= max(first, start)) or (last is not None and last <= start):
         return [span]
+
     head = [(first, start)] if first < start else []
-    tail = [(end, last)] if end is not None and (last is None or end < last) else []
+    if end is not None and (last is None or end < last):
+        tail = [(end, last)]
+    else:
+        tail = []
+
     return [*head, *tail]
 
 
@@ -260,7 +300,9 @@ def in_unit(store: GraphStore, work: Callable[[RowStore], Result]) -> Result:
 
     Pauses grow and are random, so that writers that met once do not meet again.
     """
-    longest, attempts_left = _FIRST_S, ATTEMPTS
+    longest = _FIRST_S
+    attempts_left = ATTEMPTS
+
     while True:
         attempts_left -= 1
         try:
@@ -269,6 +311,7 @@ def in_unit(store: GraphStore, work: Callable[[RowStore], Result]) -> Result:
         except StoreBusy:
             if not attempts_left:
                 raise
+
         time.sleep(random.uniform(0, longest))
         longest = min(longest * 2, _LONGEST_S)
 
@@ -293,16 +336,24 @@ def delta_between(parent: str, content: str) -> tuple[str, str]:
     recipe = [digest_of(content)]
     for sign, group in groupby(_text_changes(parent, content), key=itemgetter(0)):
         recipe.append(f"{sign}{sum(len(text) for _, text in group)}")
+
     recipe_text = " ".join(recipe)
     return recipe_text, pieces_of(content, recipe_text)
 
 
-def rebuild(parent: str, recipe: str, pieces: str, label: str = "a delta") -> str:
+def rebuild(
+    parent: str,
+    recipe: str,
+    pieces: str,
+    label: str = "a delta",
+) -> str:
     """The content the recipe was made of, or `StoreDamaged` when parent, recipe or pieces are not
     what they were.
     """
     expected, *steps = recipe.split(" ")
-    old, new = StringIO(parent), StringIO(pieces)
+    old = StringIO(parent)
+    new = StringIO(pieces)
+
     parts: list[str] = []
     for step in steps:
         text = (new if step[0] == "+" else old).read(int(step[1:]))
@@ -310,15 +361,18 @@ def rebuild(parent: str, recipe: str, pieces: str, label: str = "a delta") -> st
             parts.append(text)
         if step[0] == "+":
             new.read(len(_BETWEEN))
+
     content = "".join(parts)
     if digest_of(content) != expected:
         raise StoreDamaged(f"{label} does not rebuild its content; restore a backup of the store")
+
     return content
 
 
 def pieces_of(content: str, recipe: str) -> str:
     """The pieces a recipe takes, cut out of the whole content it makes."""
     pieces: list[str] = []
+
     at = 0
     for step in recipe.split(" ")[1:]:
         count = int(step[1:])
@@ -326,6 +380,7 @@ def pieces_of(content: str, recipe: str) -> str:
             pieces.append(content[at : at + count])
         if step[0] != "-":
             at += count
+
     return _BETWEEN.join(pieces)
 
 
@@ -335,20 +390,30 @@ def digest_of(content: str) -> str:
 
 
 def _text_changes(
-    parent: str, content: str, unit: re.Pattern[str] = _LINE
+    parent: str,
+    content: str,
+    unit: re.Pattern[str] = _LINE,
 ) -> Iterator[tuple[str, str]]:
     """Texts kept (=), left out (-) and added (+), in order."""
-    old, new = unit.findall(parent), unit.findall(content)
+    old = unit.findall(parent)
+    new = unit.findall(content)
+
     for tag, a, b, c, d in SequenceMatcher(None, old, new).get_opcodes():
-        old_text, new_text = "".join(old[a:b]), "".join(new[c:d])
+        old_text = "".join(old[a:b])
+        new_text = "".join(new[c:d])
         if tag == "equal":
             yield "=", old_text
             continue
+
         if tag == "replace" and unit is _LINE:
-            sizes = [len(_TOKEN.findall(text)) for text in (old_text, new_text)]
+            sizes = []
+            for text in (old_text, new_text):
+                sizes.append(len(_TOKEN.findall(text)))
+
             if max(sizes) <= _FINE_TOKENS:
                 yield from _text_changes(old_text, new_text, _TOKEN)
                 continue
+
         if old_text:
             yield "-", old_text
         if new_text:

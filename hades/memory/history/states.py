@@ -69,12 +69,24 @@ class Act:
         return self.steps[0].key if self.steps else ""
 
     def note(
-        self, action: str, subject: str, detail: Mapping[str, Any] | None = None, *, why: str = ""
+        self,
+        action: str,
+        subject: str,
+        detail: Mapping[str, Any] | None = None,
+        *,
+        why: str = "",
     ) -> None:
         """Record a step; written by `keep`."""
         values = dict(detail or {})
         step = len(self.steps) if self.is_one else 0
-        digest = content_key("a", self.who, action, subject, canonical_json(values), self.key)[2:14]
+        digest = content_key(
+            "a",
+            self.who,
+            action,
+            subject,
+            canonical_json(values),
+            self.key,
+        )[2:14]
         # In the order of time and of the steps of an act, so that the newest records stand
         # together.
         key = f"{round(self.at.timestamp() * 1_000_000):017d}_{step:04d}_{digest}"
@@ -96,6 +108,7 @@ class Act:
             first, *later_steps = self.steps
             self.steps = [_with_detail(first, steps=[step.key for step in later_steps])]
             self.steps += [_with_detail(step, act=first.key) for step in later_steps]
+
         put(rows, self.steps)
 
 
@@ -105,15 +118,28 @@ def _with_detail(step: MemoryAudit, **detail: Any) -> MemoryAudit:
 
 def act_of(rows: RowStore, audit_id: str) -> list[MemoryAudit]:
     """The steps of an act, in the order they were taken; any of them names it."""
-    first = fetch(rows, MemoryAudit, [legal("record of an act", audit_id)]).get(audit_id)
+    first = fetch(
+        rows,
+        MemoryAudit,
+        [legal("record of an act", audit_id)],
+    ).get(audit_id)
     if first is None:
         raise UnknownMemory(
             f"memory holds no act {audit_id}; `hades memory history TOPIC --json` prints their ids"
         )
+
     if "act" in first.detail:
         return act_of(rows, first.detail["act"])
+
     # Keys of steps begin with their time and their place in the act.
-    return [first, *fetch(rows, MemoryAudit, first.detail.get("steps", [])).values()]
+    return [
+        first,
+        *fetch(
+            rows,
+            MemoryAudit,
+            first.detail.get("steps", []),
+        ).values(),
+    ]
 
 
 KEYFRAME_EVERY = 32  # a rebuild applies at most thirty-one recipes
@@ -130,18 +156,28 @@ def add_recipe(state: MemoryState, parent: MemoryState | None) -> MemoryState:
     """
     if parent is None or state.version % KEYFRAME_EVERY == 1:
         return state
+
     recipe, pieces = delta_between(parent.content, state.content)
     if len(recipe) + len(pieces) > _WORTH * len(state.content):
         return state
+
     rebuild(parent.content, recipe, pieces)  # notices now what could not be read later
-    return state.model_copy(update={"is_delta": True, "diff_from_parent": WHOLE + recipe})
+    return state.model_copy(
+        update={
+            "is_delta": True,
+            "diff_from_parent": WHOLE + recipe,
+        }
+    )
 
 
 def shrink(state: MemoryState) -> MemoryState:
     """A delta that is not the newest version any more: it keeps only what it added."""
     recipe = str(state.diff_from_parent).removeprefix(WHOLE)
     return state.model_copy(
-        update={"content": pieces_of(state.content, recipe), "diff_from_parent": recipe}
+        update={
+            "content": pieces_of(state.content, recipe),
+            "diff_from_parent": recipe,
+        }
     )
 
 
@@ -156,17 +192,22 @@ def make_whole(rows: RowStore, states: Sequence[MemoryState]) -> list[MemoryStat
     """The versions with their exact content, in the order given; one read for all their
     ancestors.
     """
-    states_by_key = {state.key: state for state in states}
+    states_by_key = {}
+    for state in states:
+        states_by_key[state.key] = state
+
     missing = set(chain.from_iterable(map(ancestors, states))) - states_by_key.keys()
     if missing:
         columns = ("topic", "content", "version", "timestamp", "diff_from_parent", "is_delta")
         table = rows.get(STATES, sorted(missing), columns=columns)
         states_by_key |= {ancestor.key: ancestor for ancestor in read(table, MemoryState)}
+
     return make_whole_from(states_by_key, states)
 
 
 def make_whole_from(
-    states_by_key: Mapping[str, MemoryState], states: Sequence[MemoryState]
+    states_by_key: Mapping[str, MemoryState],
+    states: Sequence[MemoryState],
 ) -> list[MemoryState]:
     """The versions with their exact content; `held` has them and their ancestors by key."""
     contents: dict[str, str] = {}
@@ -174,11 +215,18 @@ def make_whole_from(
     def content(state: MemoryState) -> str:
         if is_whole(state):
             return state.content
+
         if state.key not in contents:
             parent = states_by_key[state_key(state.topic, state.version - 1)]
             recipe = str(state.diff_from_parent)
             label = f"version {state.version} of {state.topic!r}"
-            contents[state.key] = rebuild(content(parent), recipe, state.content, label)
+            contents[state.key] = rebuild(
+                content(parent),
+                recipe,
+                state.content,
+                label,
+            )
+
         return contents[state.key]
 
     whole = []
@@ -186,6 +234,7 @@ def make_whole_from(
         if not is_whole(state):
             state = state.model_copy(update={"content": content(state)})
         whole.append(without_marker(state))
+
     return whole
 
 
@@ -197,7 +246,10 @@ def is_whole(state: MemoryState) -> bool:
 def unshrink(state: MemoryState, content: str) -> MemoryState:
     """A version that is the newest again: its whole content, and the recipe by which it shrinks."""
     return state.model_copy(
-        update={"content": content, "diff_from_parent": f"{WHOLE}{state.diff_from_parent}"}
+        update={
+            "content": content,
+            "diff_from_parent": f"{WHOLE}{state.diff_from_parent}",
+        }
     )
 
 
@@ -205,6 +257,7 @@ def ancestors(state: MemoryState) -> Iterable[str]:
     """Keys of the versions that a delta is rebuilt from."""
     if is_whole(state):
         return ()
+
     first = (state.version - 1) // KEYFRAME_EVERY * KEYFRAME_EVERY + 1
     return (state_key(state.topic, version) for version in range(first, state.version))
 
@@ -237,11 +290,25 @@ class NewState:
 def renewed(state: MemoryState, **changes: Any) -> NewState:
     """What a version says, to be said again with some changes."""
     names = {state_field.name for state_field in fields(NewState)} & MemoryState.model_fields.keys()
-    values = {name: getattr(state, name) for name in names}
-    return NewState(**{**values, "importance": state.importance_score, **changes})
+
+    values = {}
+    for name in names:
+        values[name] = getattr(state, name)
+
+    return NewState(
+        **{
+            **values,
+            "importance": state.importance_score,
+            **changes,
+        }
+    )
 
 
-def append(rows: RowStore, new: Sequence[NewState], act: Act) -> list[MemoryState]:
+def append(
+    rows: RowStore,
+    new: Sequence[NewState],
+    act: Act,
+) -> list[MemoryState]:
     """Write versions in order, inside the caller's transaction; each follows the topic's newest at
     that moment.
 
@@ -253,18 +320,29 @@ def append(rows: RowStore, new: Sequence[NewState], act: Act) -> list[MemoryStat
     head_keys = [pointer.latest_state_id for pointer in pointers.values()]
     heads = fetch(rows, MemoryState, head_keys)
     written: dict[str, MemoryState] = {}
+
     appended = []
     for version in new:
         topic = topic_key(version.topic.strip())
         pointer = pointers.get(topic)
         parent = heads[pointer.latest_state_id] if pointer else None
         state = _next_version(pointer, parent, version, act)
+
         if parent is not None and parent.is_delta and is_whole(parent):
             written[parent.key] = shrink(parent)
+
         written[state.key] = heads[state.key] = state
         pointers[topic] = _pointer_at(pointer, state)
-        act.note("add", state.key, {"topic": state.topic, "version": state.version})
+        act.note(
+            "add",
+            state.key,
+            {
+                "topic": state.topic,
+                "version": state.version,
+            },
+        )
         appended.append(without_marker(state))
+
     put(rows, written.values())
     # Where another writer moved a pointer since this transaction began, the store refuses, and the
     # unit begins again.
@@ -275,16 +353,23 @@ def append(rows: RowStore, new: Sequence[NewState], act: Act) -> list[MemoryStat
 
 def check(new: NewState) -> NewState:
     """The version, or a refusal naming what is wrong with it."""
-    topic = check_topic(new.topic) if new.consolidation_level else check_user_topic(new.topic)
+    if new.consolidation_level:
+        topic = check_topic(new.topic)
+    else:
+        topic = check_user_topic(new.topic)
+
     for text in (new.content, *new.tags):
         check_text(f"the text for {topic!r}", text)
+
     if not new.content.strip():
         raise MemoryRefused(
             f"the content for {topic!r} is blank; say what is known, or `erase` what was"
         )
+
     for name in ("confidence", "importance"):
         if (value := getattr(new, name)) is not None:
             check_share(name, value, f" of {topic!r}")
+
     return new
 
 
@@ -317,29 +402,47 @@ def _holds_at(pointer: LatestState, moment: datetime) -> bool:
 
 
 def _next_version(
-    pointer: LatestState | None, parent: MemoryState | None, new: NewState, act: Act
+    pointer: LatestState | None,
+    parent: MemoryState | None,
+    new: NewState,
+    act: Act,
 ) -> MemoryState:
     """The next version of a topic, as it is stored; its time is later than its parent's, whatever
     the clocks say.
     """
     topic = check_topic(new.topic)
     version = pointer.version + 1 if pointer else 1
+
     if new.after is not None and new.after != version - 1:
         raise Overtaken(
             f"{topic!r} is at version {version - 1}, not {new.after}; nothing was written: read it "
             "again"
         )
-    at = max(act.at, pointer.updated_at + INSTANT) if pointer else act.at
+
+    if pointer:
+        at = max(act.at, pointer.updated_at + INSTANT)
+    else:
+        at = act.at
+
     begins = aware("valid_from", new.valid_from or at)
-    ends = aware("valid_until", new.valid_until) if new.valid_until else None
+    if new.valid_until:
+        ends = aware("valid_until", new.valid_until)
+    else:
+        ends = None
+
     if ends is not None and ends <= begins:
         raise MemoryRefused(
             f"{topic!r} would hold at no moment: from {begins} until {ends}, which is not after "
             "it; swap or leave one"
         )
+
     importance = new.importance
     if importance is None:  # continuing a topic leaves it as it is
-        importance = parent.importance_score if parent else DEFAULT_IMPORTANCE
+        if parent:
+            importance = parent.importance_score
+        else:
+            importance = DEFAULT_IMPORTANCE
+
     values = {
         **vars(new),
         "topic": topic,
@@ -357,15 +460,25 @@ def _next_version(
         importance_score=importance,
         is_consolidated=new.consolidation_level > 0,
     )
-    return add_recipe(state, parent if parent and parent.version == version - 1 else None)
+    return add_recipe(
+        state,
+        parent if parent and parent.version == version - 1 else None,
+    )
 
 
 def evolution(state: MemoryState) -> MemoryEdge | None:
     """The edge from a version's parent to it; none for the first."""
     if state.parent_state_id is None:
         return None
-    source, target = state_id(state.parent_state_id), state_id(state.key)
-    edge = edge_id(source, MemoryRelation.EVOLVES_TO, target, state.timestamp)
+
+    source = state_id(state.parent_state_id)
+    target = state_id(state.key)
+    edge = edge_id(
+        source,
+        MemoryRelation.EVOLVES_TO,
+        target,
+        state.timestamp,
+    )
     return MemoryEdge(
         key=revision_key(edge, 1),
         source=source,
@@ -390,6 +503,7 @@ def by_keys(rows: RowStore, keys: Sequence[str]) -> list[MemoryState]:
     """
     if not keys:
         return []
+
     states = read(rows.get(STATES, keys, columns=WITHOUT_VECTOR), MemoryState)
     return make_whole(rows, [state for state in states if not is_erased(state)])
 
@@ -423,7 +537,10 @@ def holds(state: MemoryState, mask: Mask) -> bool:
 
 
 def state_at(
-    rows: RowStore, topic: str, moment: datetime, known_at: datetime
+    rows: RowStore,
+    topic: str,
+    moment: datetime,
+    known_at: datetime,
 ) -> MemoryState | None:
     """The version that held at the moment, None where none did.
 
@@ -432,7 +549,9 @@ def state_at(
     """
     mask = Mask(as_of=moment, known_at=known_at)
     same = Term("topic", "==", check_topic(topic))
-    checked, limit = 0, 2
+    checked = 0
+    limit = 2
+
     while True:
         table = rows.last(
             STATES,
@@ -445,13 +564,19 @@ def state_at(
         for state in read(table.slice(checked), MemoryState):
             if holds(state, mask):
                 return make_whole(rows, [state])[0]
+
         if table.num_rows < limit:
             return None
-        checked, limit = limit, 8 * limit
+
+        checked = limit
+        limit = 8 * limit
 
 
 def states_at(
-    rows: RowStore, topic_keys: Iterable[str], mask: Mask, now: datetime
+    rows: RowStore,
+    topic_keys: Iterable[str],
+    mask: Mask,
+    now: datetime,
 ) -> list[MemoryState]:
     """The version of each of these topics that holds at the mask, in the order of their keys.
 
@@ -461,6 +586,7 @@ def states_at(
     pointers = fetch(rows, LatestState, sorted(set(topic_keys)))
     known_at = mask.known_at or NEWEST
     direct: list[str] = []
+
     chosen: list[MemoryState] = []
     for pointer in pointers.values():
         moment = mask.as_of or mask.known_at or max(now, pointer.updated_at)
@@ -468,7 +594,11 @@ def states_at(
             direct.append(pointer.latest_state_id)
         elif state := state_at(rows, pointer.topic, moment, known_at):
             chosen.append(state)
-    return sorted([*by_keys(rows, direct), *chosen], key=lambda state: state.key)
+
+    return sorted(
+        [*by_keys(rows, direct), *chosen],
+        key=lambda state: state.key,
+    )
 
 
 def named(rows: RowStore, name: str, now: datetime) -> MemoryState:
@@ -479,29 +609,39 @@ def named(rows: RowStore, name: str, now: datetime) -> MemoryState:
     """
     key = name.removeprefix(f"{STATES}/")
     versions: list[MemoryState] = []
+
     if is_state_key(key):
         versions = by_keys(rows, [key])
     elif pointer := pointer_to(rows, name):
         versions = states_at(rows, [pointer.key], Mask(), now)
         versions = versions or by_keys(rows, [pointer.latest_state_id])
+
     if not versions:
         raise UnknownMemory(
             f"memory holds no topic or state {name!r}; `hades memory topics` lists what there is"
         )
+
     return versions[0]
 
 
-def resolve_ids(rows: RowStore, names: Sequence[str], now: datetime) -> dict[str, str]:
+def resolve_ids(
+    rows: RowStore,
+    names: Sequence[str],
+    now: datetime,
+) -> dict[str, str]:
     """The `_id` that each of these topics or states stands for; one look-up for all that hold
     now.
     """
     keys = {name: name.removeprefix(f"{STATES}/") for name in names}
     topics = [name for name, key in keys.items() if not is_state_key(key)]
+
     current = {}
     for state in states_at(rows, map(topic_key, topics), Mask(), now):
         current[state.topic] = state.key
+
     for name in topics:
         keys[name] = current.get(name.strip()) or named(rows, name, now).key
+
     return {name: state_id(key) for name, key in keys.items()}
 
 
@@ -511,6 +651,7 @@ def keys_of(rows: RowStore, name: str) -> list[str]:
         pointer = pointer_to(rows, name)
         if pointer is not None:
             return version_keys(pointer.topic, pointer.version)
+
     # A state, or a name that memory does not hold, which `named` refuses.
     return [named(rows, name, NEWEST).key]
 
@@ -525,6 +666,7 @@ def trace(rows: RowStore, topic: str) -> MemoryTrace:
         raise UnknownMemory(
             f"memory holds no topic {topic!r}; `hades memory topics` lists what there is"
         )
+
     keys = version_keys(pointer.topic, pointer.version)
     return MemoryTrace(
         key=pointer.key,
@@ -536,7 +678,11 @@ def trace(rows: RowStore, topic: str) -> MemoryTrace:
 
 
 def history(
-    rows: RowStore, topic: str, *, limit: int | None = None, mask: Mask = Mask()
+    rows: RowStore,
+    topic: str,
+    *,
+    limit: int | None = None,
+    mask: Mask = Mask(),
 ) -> list[MemoryState]:
     """The versions a reader at the mask sees, oldest first; of more than `limit`, the newest
     ones.
@@ -544,21 +690,43 @@ def history(
     pointer = pointer_to(rows, topic)
     if pointer is None:
         return []
-    end, run = pointer.version, limit or _RUN
+
+    end = pointer.version
+    run = limit or _RUN
     versions: list[MemoryState] = []
+
     while end > 0 and (limit is None or len(versions) < limit):
         batch = by_keys(rows, version_keys(pointer.topic, end, end - run + 1))
         versions = [version for version in batch if holds(version, mask)] + versions
-        end, run = end - run, _RUN
+        end = end - run
+        run = _RUN
+
     return versions if limit is None else versions[-limit:]
 
 
 RATED = "rate"
 
 
-def set_importance(rows: RowStore, state: MemoryState, importance: float, act: Act) -> None:
+def set_importance(
+    rows: RowStore,
+    state: MemoryState,
+    importance: float,
+    act: Act,
+) -> None:
     """Write the importance of a version and note what it was, in the caller's transaction."""
     column = pa.array([importance], pa.float64())
-    rows.patch(STATES, pa.table({"_key": [state.key], "importance_score": column}))
-    detail = {"topic": state.topic, "before": state.importance_score, "after": importance}
+    rows.patch(
+        STATES,
+        pa.table(
+            {
+                "_key": [state.key],
+                "importance_score": column,
+            }
+        ),
+    )
+    detail = {
+        "topic": state.topic,
+        "before": state.importance_score,
+        "after": importance,
+    }
     act.note(RATED, state.key, detail)

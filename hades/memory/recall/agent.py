@@ -52,18 +52,34 @@ def retrieve_in_passes(
         raise MemoryRefused(f"max_passes is {max_passes}; at least one look is needed")
     if needs is None and memory.language_model is not None:
         needs = needs_by(memory.language_model)
-    contexts = [memory.retrieve_within_budget(query, max_tokens, mask=mask)]
+
+    contexts = [
+        memory.retrieve_within_budget(
+            query,
+            max_tokens,
+            mask=mask,
+        )
+    ]
     looked_into: set[str] = set()
     while needs is not None and len(contexts) < max_passes:
         topic = needs(contexts[-1])
         if topic is None or topic in looked_into:
             break
+
         looked_into.add(topic)
         room = min(DRILL_DOWN_TOKENS, max_tokens)
         try:
-            contexts.append(memory.retrieve_within_budget(query, room, focus=[topic], mask=mask))
+            contexts.append(
+                memory.retrieve_within_budget(
+                    query,
+                    room,
+                    focus=[topic],
+                    mask=mask,
+                )
+            )
         except UnknownMemory:
             break  # it named something that memory does not hold; what was found stands
+
     return contexts
 
 
@@ -75,13 +91,18 @@ def needs_by(model: LanguageModel) -> Needs:
         request = _MORE.search(model.complete(prompt, max_tokens=_MAX_TOKENS).text)
         if request is None:
             return None
+
         return request[1].strip("[]").split(",")[0].strip()
 
     return needs
 
 
 def process_query(
-    memory: Memory, query: str, max_tokens: int = MAX_TOKENS, *, mask: Mask = Mask()
+    memory: Memory,
+    query: str,
+    max_tokens: int = MAX_TOKENS,
+    *,
+    mask: Mask = Mask(),
 ) -> JsonObject:
     """Plan, retrieve in as many passes as are needed, report the empty steps; as JSON."""
     strategy = strategy_for(query)
@@ -91,9 +112,20 @@ def process_query(
         "summaries": strategy.level > 0,
         "details": strategy.history,
     }
-    steps = [step for step in is_planned if is_planned[step]]
-    contexts = retrieve_in_passes(memory, query, max_tokens=max_tokens, mask=mask)
-    missing = [step for step in steps if not any(map(attrgetter(step), contexts))]
+
+    steps = [step for step, planned in is_planned.items() if planned]
+
+    contexts = retrieve_in_passes(
+        memory,
+        query,
+        max_tokens=max_tokens,
+        mask=mask,
+    )
+    missing = []
+    for step in steps:
+        if not any(map(attrgetter(step), contexts)):
+            missing.append(step)
+
     return {
         "intent": strategy.intent,
         "steps": steps,
@@ -103,11 +135,17 @@ def process_query(
     }
 
 
-def reconsolidate(memory: Memory, topic: str, *, who: str = "") -> Promotion | None:
+def reconsolidate(
+    memory: Memory,
+    topic: str,
+    *,
+    who: str = "",
+) -> Promotion | None:
     """Recall a topic; where a neighbour changed since, write its next version."""
     state = memory.latest(topic)
     if state is None:
         return None
+
     recalled = MemoryMatch(
         state=state,
         similarity=1.0,
@@ -121,13 +159,21 @@ def reconsolidate(memory: Memory, topic: str, *, who: str = "") -> Promotion | N
         since = related.since
         if since is not None and since.timestamp > state.timestamp:
             newer[since.topic] = since.content
+
     if not newer:
         return None
+
     reason = f"since then {', '.join(sorted(newer))} changed"
     if memory.language_model:
         return memory.promote(topic, reason, who=who)
+
     news = [f"{name}: {newer[name]}" for name in sorted(newer)]
-    return memory.promote(topic, reason, " ".join([state.content, *news]), who=who)
+    return memory.promote(
+        topic,
+        reason,
+        " ".join([state.content, *news]),
+        who=who,
+    )
 
 
 _ROUNDS = 20
@@ -142,20 +188,28 @@ def group_topics(memory: Memory, *, mask: Mask = Mask()) -> list[JsonObject]:
     """
     reader = memory.reader(mask)
     weights: dict[str, dict[str, float]] = defaultdict(dict)
+
     for topic in reader.index.topics:
         if not reader.holds(topic):  # its edges lead to topics that hold, none leads back to it
             continue
+
         for bond in reader.bonds(topic):  # heaviest first
             weights[topic].setdefault(topic_of_key(bond.state), bond.strength)
+
     members: dict[str, list[str]] = defaultdict(list)
     for topic, label in _propagate_labels(weights).items():
         members[label].append(topic)
+
     states = {topic_key(state.topic): state for state in reader.current(weights)}
     groups = []
     for topics in members.values():
         if len(topics) > 1:
             groups.append(_describe_group(topics, weights, states))
-    return sorted(groups, key=lambda group: (-len(group["topics"]), group["name"]))
+
+    return sorted(
+        groups,
+        key=lambda group: (-len(group["topics"]), group["name"]),
+    )
 
 
 def _propagate_labels(weights: Mapping[str, Mapping[str, float]]) -> dict[str, str]:
@@ -172,13 +226,16 @@ def _propagate_labels(weights: Mapping[str, Mapping[str, float]]) -> dict[str, s
             votes: dict[str, float] = defaultdict(float)
             for neighbour, weight in weights[topic].items():
                 votes[labels[neighbour]] += weight
+
             best = min(votes, key=lambda candidate: (-votes[candidate], candidate))
             current = labels[topic]
             if (-votes[best], best) < (-votes[current], current):
                 labels[topic] = best
                 changed = True
+
         if not changed:
             break
+
     return labels
 
 
@@ -189,11 +246,13 @@ def _describe_group(
 ) -> JsonObject:
     """The group of some topics, given by their keys; `states` are those of all grouped topics."""
     own_states = [states[topic] for topic in members]
+
     inside: list[float] = []
     for topic in members:
         for neighbour, weight in weights[topic].items():
             if neighbour in members and topic < neighbour:  # each edge once
                 inside.append(weight)
+
     shared_words = ", ".join(_find_shared_words(own_states, states))
     return {
         "name": shared_words or own_states[0].topic,
@@ -204,14 +263,17 @@ def _describe_group(
 
 
 def _find_shared_words(
-    states: Sequence[MemoryState], everything: Mapping[str, MemoryState]
+    states: Sequence[MemoryState],
+    everything: Mapping[str, MemoryState],
 ) -> list[str]:
     """The words that most of the group hold and few others do."""
     in_all = _count_states_by_word(everything.values())
+
     scores: dict[str, float] = {}
     for word, count in _count_states_by_word(states).items():
         if count > 1:
             scores[word] = count * math.log1p(len(everything) / in_all[word])
+
     return sorted(scores, key=lambda word: (-scores[word], word))[:_NAME_WORDS]
 
 
@@ -219,4 +281,5 @@ def _count_states_by_word(states: Iterable[MemoryState]) -> Counter[str]:
     counts: Counter[str] = Counter()
     for state in states:
         counts.update(words_of(state.content))
+
     return counts

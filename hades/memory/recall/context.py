@@ -77,8 +77,13 @@ _GENERAL = Strategy("general", "", level=WEEKLY)
 def strategy_for(query: str) -> Strategy:
     """How to look for an answer to a question; the same question always gets the same strategy."""
     for strategy in _STRATEGIES:
-        if re.search(rf"\b(?:{strategy.words})\b", query, re.IGNORECASE):
+        if re.search(
+            rf"\b(?:{strategy.words})\b",
+            query,
+            re.IGNORECASE,
+        ):
             return strategy
+
     return _GENERAL
 
 
@@ -120,10 +125,16 @@ class Packer:
         ids: set[str] = set()
         for entries in self.sections.values():
             ids.update(entry.id for entry in entries)
+
         return ids
 
     def fill(
-        self, section: str, texts: Sequence[ShownText], share: int, *, must: bool = False
+        self,
+        section: str,
+        texts: Sequence[ShownText],
+        share: int,
+        *,
+        must: bool = False,
     ) -> int:
         """Take (id, text) pairs in order while the section's share lasts; how many tokens it took.
 
@@ -134,20 +145,25 @@ class Packer:
         heading = self._count_tokens(f"## {section}")
         spent = 0
         counts = self.tokenizer.count_many([text for _, text in texts])
+
         for (name, text), count in zip(texts, counts, strict=True):
             cost = count + _LINE_END
             is_first = section not in self.sections
             free = share - spent - (heading if is_first else 0)
             is_cut = must and is_first and 1 < free < cost
+
             if is_cut:
                 text = self.tokenizer.truncate(text, free - _LINE_END)
                 cost = self._count_tokens(text)
+
             is_scrap = is_cut and cost < min(_WORTH_CUTTING, free)
             if cost > free or not text or is_scrap:
                 self.left_out += 1
                 continue
+
             spent += cost + (heading if is_first else 0)
             self.sections.setdefault(section, []).append(Entry(name, text, cost, is_cut))
+
         self.used += spent
         return spent
 
@@ -157,6 +173,7 @@ class Packer:
         for name, entries in self.sections.items():
             lines.append(f"## {name}")
             lines += [entry.text for entry in entries]
+
         return "\n".join(lines)
 
     def checked(self) -> tuple[str, int]:
@@ -167,8 +184,10 @@ class Packer:
             last = list(self.sections)[-1]
             self.sections[last].pop()
             self.left_out += 1
+
             if not self.sections[last]:
                 del self.sections[last]
+
         assert tokens <= self.room
         return self.text(), tokens
 
@@ -213,12 +232,18 @@ class Context:
         """The same as JSON."""
         fields = dict(vars(self))
         sections: dict[str, list[JsonObject]] = {}
+
         tokens: dict[str, int] = {}
         for name in _SECTIONS:
             entries = fields.pop(name)
             sections[name] = [vars(entry) for entry in entries]
             tokens[name] = sum(entry.tokens for entry in entries)
-        return {**fields, **sections, "tokens_by_part": tokens}
+
+        return {
+            **fields,
+            **sections,
+            "tokens_by_part": tokens,
+        }
 
 
 _SECTIONS = ("latest", "related", "summaries", "details")
@@ -241,6 +266,7 @@ def retrieve_within_budget(
         raise MemoryRefused(
             f"max_tokens is {max_tokens}; give the size of the context, for example 100000"
         )
+
     strategy = strategy_for(query)
     buffer = min(BUFFER, int(max_tokens * BUFFER_SHARE))
     packer = Packer(tokenizer, max_tokens - buffer)
@@ -248,26 +274,64 @@ def retrieve_within_budget(
     matches = _choose_relevant(query, search_asked(reader, question, priority=FOR_CONTEXT))
 
     details = chain.from_iterable(_details_of(reader, name) for name in focus)
-    packer.fill("focus", [_show_version(state) for state in details], packer.left // 2, must=True)
+    packer.fill(
+        "focus",
+        [_show_version(state) for state in details],
+        packer.left // 2,
+        must=True,
+    )
     latest = [match.state for match in matches]
-    packer.fill("latest", _show_new(packer, latest), int(max_tokens * LATEST_SHARE), must=True)
-    walked = enhance(reader, matches, DEPTH, newest=NEWEST_OF_EACH)
+    packer.fill(
+        "latest",
+        _show_new(packer, latest),
+        int(max_tokens * LATEST_SHARE),
+        must=True,
+    )
+    walked = enhance(
+        reader,
+        matches,
+        DEPTH,
+        newest=NEWEST_OF_EACH,
+    )
+
     if strategy.related:
         lines = _show_edges(walked.matches, packer.ids)
-        packer.fill("related", lines, int(packer.left * RELATED_SHARE))
+        packer.fill(
+            "related",
+            lines,
+            int(packer.left * RELATED_SHARE),
+        )
+
     window = time_asked(query, reader.moment)
     level, summaries = _find_summaries(reader, question, strategy, window)
     share = min(SUMMARIES, int(packer.left * SUMMARIES_SHARE))
-    packer.fill("summaries", _show_new(packer, summaries), share)
+    packer.fill(
+        "summaries",
+        _show_new(packer, summaries),
+        share,
+    )
+
     if strategy.history:
         floor = min(FLOOR, int(max_tokens * FLOOR_SHARE))
-        for topic in _topics_in_detail(walked.matches, only_joined=strategy.intent == "why"):
+        for topic in _topics_in_detail(
+            walked.matches,
+            only_joined=strategy.intent == "why",
+        ):
             if packer.left < floor:
                 break
+
             versions = _last_versions(reader, topic, strategy, window)
-            packer.fill("details", _show_new(packer, versions), packer.left)
+            packer.fill(
+                "details",
+                _show_new(packer, versions),
+                packer.left,
+            )
+
     text, tokens = packer.checked()
-    parts = {name: packer.sections.get(name, []) for name in _SECTIONS}
+    parts = {}
+    for name in _SECTIONS:
+        parts[name] = packer.sections.get(name, [])
+
     parts["details"] = [*packer.sections.get("focus", []), *parts["details"]]
     return Context(
         query=query,
@@ -288,14 +352,26 @@ def _choose_relevant(query: str, matches: Sequence[MemoryMatch]) -> list[MemoryM
     it names.
     """
     best = max((match.similarity for match in matches), default=0.0)
-    named_keys = [match.state.key for match in matches if names_topic(query, match.state.topic)]
-    near_keys = [match.state.key for match in matches if match.similarity >= RELEVANT * best]
+
+    named_keys = []
+    for match in matches:
+        if names_topic(query, match.state.topic):
+            named_keys.append(match.state.key)
+
+    near_keys = []
+    for match in matches:
+        if match.similarity >= RELEVANT * best:
+            near_keys.append(match.state.key)
+
     relevant_keys = list(dict.fromkeys([*named_keys, *near_keys]))[:TOPICS]
     return [match for match in matches if match.state.key in relevant_keys]
 
 
 def _find_summaries(
-    reader: Reader, question: MemoryQuery, strategy: Strategy, window: Window | None
+    reader: Reader,
+    question: MemoryQuery,
+    strategy: Strategy,
+    window: Window | None,
 ) -> tuple[int, list[MemoryState]]:
     """The level that has summaries, at most the one wanted, and those of it that are about the
     question.
@@ -309,9 +385,14 @@ def _find_summaries(
             priority=FOR_CONTEXT,
             most=_CANDIDATE_SUMMARIES,
         )
-        states = [match.state for match in matches if _is_about(match.state, window)]
+        states = []
+        for match in matches:
+            if _is_about(match.state, window):
+                states.append(match.state)
+
         if states:
             return level, states
+
     return 0, []
 
 
@@ -324,6 +405,7 @@ def _is_about(summary: MemoryState, window: Window | None) -> bool:
         end = datetime.fromisoformat(summary.metadata["end"])
     except (KeyError, TypeError, ValueError):
         return False
+
     return window is None or overlap((start, end), window)
 
 
@@ -334,10 +416,22 @@ def _details_of(reader: Reader, name: str) -> list[MemoryState]:
     state = named(reader.store, name, reader.moment)
     if state.is_consolidated:
         return drill_down(reader.store, state.key)
-    return list(reversed(reader.index.history(state.topic, LAST_STATES, reader.known_at)))
+
+    return list(
+        reversed(
+            reader.index.history(
+                state.topic,
+                LAST_STATES,
+                reader.known_at,
+            )
+        )
+    )
 
 
-def _show_edges(matches: Sequence[MatchWithContext], packed: set[str]) -> list[ShownText]:
+def _show_edges(
+    matches: Sequence[MatchWithContext],
+    packed: set[str],
+) -> list[ShownText]:
     """The edges that were followed, nearest first and each once, with what stands at their far
     end.
     """
@@ -347,6 +441,7 @@ def _show_edges(matches: Sequence[MatchWithContext], packed: set[str]) -> list[S
     edge_ids = _newest_of_each(last_edges.values())
     lines: dict[str, ShownText] = {}
     shown = set(packed)
+
     for related in nearest_first:
         edge = related.way[-1]
         if edge.id in edge_ids and edge.id not in lines:
@@ -354,6 +449,7 @@ def _show_edges(matches: Sequence[MatchWithContext], packed: set[str]) -> list[S
             shown.add(related.state.key)
             if related.since is not None:
                 shown.add(related.since.key)
+
     return list(lines.values())
 
 
@@ -361,64 +457,98 @@ def _newest_of_each(edges: Iterable[MemoryEdge]) -> set[str]:
     """Of each relation of each topic the edges that became true last."""
     counts: Counter[tuple[str, str, str]] = Counter()
     newest_ids: set[str] = set()
-    ordered = sorted(edges, key=lambda edge: (edge.valid_from or edge.timestamp, edge.key))
+    ordered = sorted(
+        edges,
+        key=lambda edge: (edge.valid_from or edge.timestamp, edge.key),
+    )
+
     for edge in reversed(ordered):
         tail = "source", topic_of_key(edge.source), edge.relationship_type
         head = "target", topic_of_key(edge.target), edge.relationship_type
         if max(counts[tail], counts[head]) < NEWEST_OF_EACH:
             newest_ids.add(edge.id)
             counts.update((tail, head))
+
     return newest_ids
 
 
-def _show_edge(related: RelatedState, edge: MemoryEdge, shown: set[str]) -> str:
+def _show_edge(
+    related: RelatedState,
+    edge: MemoryEdge,
+    shown: set[str],
+) -> str:
     """An edge as a line: who, how, whom, since when; and what stands there where it was not said
     yet.
     """
-    tail, head = related.near, related.state.topic
+    tail = related.near
+    head = related.state.topic
+
     if topic_of_key(edge.target) != topic_of_key(related.state.key):
         tail, head = head, tail
+
     why = f" ({edge.description})" if edge.description else ""
     line = f"{tail} --{edge.relationship_type}--> {head}, since {day(edge.valid_from)}{why}"
     if related.state.key not in shown:
         line += f": {related.state.content}"
     if related.since is not None and related.since.key not in shown:
         line += f" [since {day(related.since.valid_from)}: {related.since.content}]"
+
     return line
 
 
-def _topics_in_detail(matches: Sequence[MatchWithContext], *, only_joined: bool) -> list[str]:
+def _topics_in_detail(
+    matches: Sequence[MatchWithContext],
+    *,
+    only_joined: bool,
+) -> list[str]:
     """The topics worth detail: those found, best first, then those they are joined to."""
     topics = [match.state.topic for match in matches if match.related_states or not only_joined]
+
     joined: list[tuple[float, str, str]] = []
     for match in matches:
         for related in match.related_states:
             nearness = related.strength * match.similarity
             joined.append((-nearness, related.state.key, related.state.topic))
+
     topics += [topic for _, _, topic in sorted(joined)]
     return list(dict.fromkeys(topics))
 
 
 def _last_versions(
-    reader: Reader, topic: str, strategy: Strategy, window: Window | None
+    reader: Reader,
+    topic: str,
+    strategy: Strategy,
+    window: Window | None,
 ) -> list[MemoryState]:
     """The last ten versions of a topic, newest first: of the time that is asked about, else within
     thirty days.
     """
     if window is None and strategy.of_any_age:
         window = (None, None)
+
     if window is None:
-        window, most = (reader.moment - WITHIN, None), LAST_STATES
+        window = (reader.moment - WITHIN, None)
+        most = LAST_STATES
     else:
         most = _LOOKED_BACK
-    states = reader.index.history(topic, most, reader.known_at, window)
+
+    states = reader.index.history(
+        topic,
+        most,
+        reader.known_at,
+        window,
+    )
     return states[: -LAST_STATES - 1 : -1]
 
 
 def _show_version(state: MemoryState) -> ShownText:
     kind = NAMES.get(state.consolidation_level)
     label = f"{kind} summary" if kind else f"v{state.version}"
-    until = f" until {day(state.valid_until)}" if state.valid_until else ""
+    if state.valid_until:
+        until = f" until {day(state.valid_until)}"
+    else:
+        until = ""
+
     head = f"[{state.topic}, {label}, since {day(state.valid_from)}{until}]"
     return state.key, f"{head} {state.content}"
 

@@ -46,7 +46,11 @@ MATCHES = 10
 STEPS_BACK = 3
 # Of a subgraph: hops, versions a hop, strength of an edge.
 _DEPTH, _NODES_PER_HOP, _WEAKEST = 3, 5, 0.5
-CAPS = Caps(docs_max=2_000, work_max=50_000, latency_ms=float("inf"))
+CAPS = Caps(
+    docs_max=2_000,
+    work_max=50_000,
+    latency_ms=float("inf"),
+)
 
 
 @dataclass(frozen=True)
@@ -102,23 +106,40 @@ def enhance(
     """
     if depth < 0:
         raise MemoryRefused(f"depth is {depth}; give how many edges may be followed, 0 or more")
+
     turn = Turn(caps)
     with turn.stage("walk"):
         walk = Walk(reader, turn, newest=newest)
         starts = [topic_of_key(match.state.key) for match in matches]
         walk.widen(starts, depth)
         steps = [walk.reached(start, depth) for start in starts]
+
     with turn.stage("read"):
-        reading = _Reading(reader, turn, matches, chain.from_iterable(steps))
+        reading = _Reading(
+            reader,
+            turn,
+            matches,
+            chain.from_iterable(steps),
+        )
         earlier_versions = _earlier_versions(reader, matches)
+
     enhanced = []
     for match, match_steps in zip(matches, steps, strict=True):
         related = reading.related(match_steps)
         earlier = earlier_versions[match.state.key]
-        context: JsonObject = {"related_states": related, "historical_context": earlier}
+        context: JsonObject = {
+            "related_states": related,
+            "historical_context": earlier,
+        }
         enhanced.append(MatchWithContext(**vars(match), **context))
+
     reasons = [str(reason) for reason in turn.reasons]
-    return Enhancement(enhanced, reasons, turn.reads_spent, turn.work_spent)
+    return Enhancement(
+        enhanced,
+        reasons,
+        turn.reads_spent,
+        turn.work_spent,
+    )
 
 
 def get_relevant_subgraph(
@@ -137,14 +158,30 @@ def get_relevant_subgraph(
         raise MemoryRefused(
             "a vector cannot be compared without the embedder that made it; open memory with one"
         )
+
     vector = np.asarray(query_embedding, np.float32)
     length = max(float(np.linalg.norm(vector)), 1e-12)
-    question = MemoryQuery("", vector / length, reader.embedder.model.tag)
-    starts = search_asked(reader, question, limit=CANDIDATES, most=latest)
+    question = MemoryQuery(
+        "",
+        vector / length,
+        reader.embedder.model.tag,
+    )
+    starts = search_asked(
+        reader,
+        question,
+        limit=CANDIDATES,
+        most=latest,
+    )
     turn = Turn(CAPS)
     scores: dict[str, tuple[MemoryState, float]] = {}
+
     with turn.stage("walk"):
-        walk = Walk(reader, turn, per_hop=_NODES_PER_HOP, weakest=_WEAKEST)
+        walk = Walk(
+            reader,
+            turn,
+            per_hop=_NODES_PER_HOP,
+            weakest=_WEAKEST,
+        )
         reached = []
         for match in starts:
             score = rank(match.similarity, match.strength, FOR_CONTEXT)
@@ -152,22 +189,39 @@ def get_relevant_subgraph(
             topic = topic_of_key(match.state.key)
             walk.widen([topic], _DEPTH)
             reached += [(score, step) for step in walk.reached(topic, _DEPTH)]
+
     with turn.stage("read"):
-        reading = _Reading(reader, turn, starts, [step for _, step in reached])
+        reading = _Reading(
+            reader,
+            turn,
+            starts,
+            [step for _, step in reached],
+        )
         for start_score, step in reached:
             score = start_score * step.strength
             for related in reading.related([step]):
                 state = related.state
                 if state.key not in scores or score > scores[state.key][1]:
                     scores[state.key] = state, score
-    nodes = sorted(scores.values(), key=lambda pair: (-pair[1], pair[0].key))[:max_nodes]
+
+    nodes = sorted(
+        scores.values(),
+        key=lambda pair: (-pair[1], pair[0].key),
+    )[:max_nodes]
     node_ids = {state_id(state.key) for state, _ in nodes}
+
     edges = []
     for key in sorted(reading.edges):
         edge = reading.edges[key]
         if edge.source in node_ids and edge.target in node_ids:
             edges.append(edge)
-    return Subgraph(nodes, edges, walk.weaker, [str(reason) for reason in turn.reasons])
+
+    return Subgraph(
+        nodes,
+        edges,
+        walk.weaker,
+        [str(reason) for reason in turn.reasons],
+    )
 
 
 class _Reading:
@@ -176,7 +230,11 @@ class _Reading:
     """
 
     def __init__(
-        self, reader: Reader, turn: Turn, matches: Sequence[MemoryMatch], steps: Iterable[Step]
+        self,
+        reader: Reader,
+        turn: Turn,
+        matches: Sequence[MemoryMatch],
+        steps: Iterable[Step],
     ) -> None:
         ranked = sorted(steps, key=lambda step: (-step.strength, step.state))
         state_keys = list(dict.fromkeys(step.state for step in ranked))
@@ -197,20 +255,32 @@ class _Reading:
             state = self.states.get(step.state)
             if state is None:
                 continue
+
             edges = tuple(self.edges[key] for key in step.path)
             now = self.now[topic_of_key(step.state)]  # a walk leads only to topics that hold
             if state.retracted_at is not None and state.retracted_at <= self._known_at:
                 state = now
+
             since = now if now.key != state.key else None
             near = self._near_topic(edges[-1], step.state)
-            related_states.append(RelatedState(state, step.strength, edges, near, since))
+            related_states.append(
+                RelatedState(
+                    state,
+                    step.strength,
+                    edges,
+                    near,
+                    since,
+                )
+            )
+
         return sorted(related_states, key=_by_strength)
 
     def _near_topic(self, edge: MemoryEdge, state: str) -> str:
         """The topic that an edge comes from when it leads to this version; its key where it was not
         read.
         """
-        source, target = topic_of_key(edge.source), topic_of_key(edge.target)
+        source = topic_of_key(edge.source)
+        target = topic_of_key(edge.target)
         near = source if target == topic_of_key(state) else target
         return self._topics.get(near, near)
 
@@ -222,51 +292,86 @@ def _by_strength(related: RelatedState) -> tuple[float, float, str]:
 
 
 def _earlier_versions(
-    reader: Reader, matches: Sequence[MemoryMatch]
+    reader: Reader,
+    matches: Sequence[MemoryMatch],
 ) -> dict[str, list[MemoryState]]:
     """Up to three versions before each match, oldest first; one read for all."""
     earlier_keys: dict[str, list[str]] = {}
     for match in matches:
-        topic, version = match.state.topic, match.state.version
-        earlier_keys[match.state.key] = version_keys(topic, version - 1, version - STEPS_BACK)
+        topic = match.state.topic
+        version = match.state.version
+        earlier_keys[match.state.key] = version_keys(
+            topic,
+            version - 1,
+            version - STEPS_BACK,
+        )
+
     versions = reader.index.states(chain.from_iterable(earlier_keys.values()))
     versions_by_key = {version.key: version for version in versions}
+
     earlier: dict[str, list[MemoryState]] = {}
     for state_key, keys in earlier_keys.items():
         earlier[state_key] = [versions_by_key[key] for key in keys if key in versions_by_key]
+
     return earlier
 
 
-def account_of(rows: RowStore, topic: str, as_of: datetime, known_at: datetime) -> JsonObject:
+def account_of(
+    rows: RowStore,
+    topic: str,
+    as_of: datetime,
+    known_at: datetime,
+) -> JsonObject:
     """The account of a topic as it was at one moment and known at another, in its own sentences."""
     state = state_at(rows, topic, as_of, known_at)
     if state is None:
         raise UnknownMemory(
             f"nothing was known of {topic!r} at {day(as_of)}; ask for a later moment"
         )
-    edges = edges_around(rows, state.topic, Mask(known_at=known_at), direction=Direction.OUT)
+
+    edges = edges_around(
+        rows,
+        state.topic,
+        Mask(known_at=known_at),
+        direction=Direction.OUT,
+    )
     active = [edge for edge in edges if edge.is_active(as_of)]
     ended = [edge for edge in edges if edge.valid_until is not None and edge.valid_until <= as_of]
     target_keys = {key_of(edge.target) for edge in [*active, *ended]}
     targets = {target.key: target for target in by_keys(rows, sorted(target_keys))}
-    reasons, formerly = [], []
-    shown_active, shown_ended = [], []
+    reasons = []
+    formerly = []
+    shown_active = []
+
+    shown_ended = []
     for edge in active:
         target = targets.get(key_of(edge.target))
         shown = _show_edge(edge, target, active=True)
         shown_active.append(shown)
         parts = (_relation_to(shown), edge.description or (target.content if target else ""))
         reasons.append(": ".join(filter(None, parts)))
+
     for edge in ended:
-        shown = _show_edge(edge, targets.get(key_of(edge.target)), active=False)
+        shown = _show_edge(
+            edge,
+            targets.get(key_of(edge.target)),
+            active=False,
+        )
         shown_ended.append(shown)
         times = f"from {shown['valid_from']} until {shown['valid_until']}"
         formerly.append(f"was {_relation_to(shown)} {times}, which is no longer true")
+
     if not formerly and state.valid_from:
-        previous = state_at(rows, state.topic, state.valid_from - INSTANT, known_at)
+        previous = state_at(
+            rows,
+            state.topic,
+            state.valid_from - INSTANT,
+            known_at,
+        )
         if previous is not None:
             until = day(state.valid_from)
             formerly.append(f"{previous.content} (version {previous.version}, until {until})")
+
     return {
         "topic": state.topic,
         "state_id": state.key,
@@ -283,7 +388,12 @@ def _relation_to(shown: JsonObject) -> str:
     return f"{shown['type'].replace('_', ' ')} {shown['target']}"
 
 
-def _show_edge(edge: MemoryEdge, target: MemoryState | None, *, active: bool) -> JsonObject:
+def _show_edge(
+    edge: MemoryEdge,
+    target: MemoryState | None,
+    *,
+    active: bool,
+) -> JsonObject:
     """An edge as an answer shows it."""
     return {
         "id": edge.id,

@@ -38,7 +38,12 @@ MEANING = 0.5  # the weight of meaning; words have the rest
 NEVER = int(np.iinfo(np.int64).max)
 ALWAYS = int(np.iinfo(np.int64).min)
 _YEAR_9999 = 253_370_764_800_000_000
-_TIMES = {"valid_from": NEVER, "valid_until": NEVER, "timestamp": NEVER, "retracted_at": NEVER}
+_TIMES = {
+    "valid_from": NEVER,
+    "valid_until": NEVER,
+    "timestamp": NEVER,
+    "retracted_at": NEVER,
+}
 _EDGE_TIMES = {
     "valid_from": ALWAYS,
     "valid_until": NEVER,
@@ -61,7 +66,11 @@ class MemoryQuery:
         """The question, embedded where there is an embedder."""
         if embedder is None:
             return cls(text, None, "")
-        return cls(text, embedder.embed([text])[0], embedder.model.tag)
+        return cls(
+            text,
+            embedder.embed([text])[0],
+            embedder.model.tag,
+        )
 
 
 @dataclass(frozen=True)
@@ -132,13 +141,16 @@ class Reader:
         """The edges that join a topic, by its key, to topics that hold for them, heaviest first,
         then by key.
         """
-        moment, known = to_micros(self.moment), to_micros(self.known_at)
+        moment = to_micros(self.moment)
+        known = to_micros(self.known_at)
+
         bonds = []
         for bond in self.index.bonds.get(topic, ()):
             is_known = bond.recorded <= known < bond.retracted
             is_true = bond.began <= moment < bond.ends
             if is_known and is_true and self.holds(topic_of_key(bond.state)):
                 bonds.append(bond)
+
         return bonds
 
 
@@ -155,14 +167,20 @@ class StateIndex:
         topic_keys = [topic_of_key(key) for key in self.keys]
         self.topics = {key: number for number, key in enumerate(dict.fromkeys(topic_keys))}
         self._topic = np.array([self.topics[key] for key in topic_keys], np.int64)
+
         self._times: dict[str, Longs] = {}
         for name, absent in _TIMES.items():
             self._times[name] = _column_micros(states.column(name), absent)
+
         self._level = states.column("consolidation_level").to_numpy()
         version = states.column("version").to_numpy()
         self._order = np.lexsort((version, self._times["valid_from"], self._topic))
         self._last_said = np.full(len(self.topics), ALWAYS)
-        np.maximum.at(self._last_said, self._topic, self._times["timestamp"])
+        np.maximum.at(
+            self._last_said,
+            self._topic,
+            self._times["timestamp"],
+        )
         self._words = WordScores(_searched_texts(self._states))
         self._edges = pa.Table.from_batches(rows.scan(EDGES), declared(EDGES).schema)
         self.bonds = _group_bonds(self._edges)
@@ -170,38 +188,71 @@ class StateIndex:
     def __len__(self) -> int:
         return len(self.keys)
 
-    def nearest(self, question: MemoryQuery, visible: Flags, limit: int) -> list[SimilarState]:
+    def nearest(
+        self,
+        question: MemoryQuery,
+        visible: Flags,
+        limit: int,
+    ) -> list[SimilarState]:
         """The best `limit` by words and the best by meaning of the states that are seen, nearest
         first, then by key.
         """
         scores = self._words.scores(question.text) * visible
-        places = _best_places(scores, np.flatnonzero(scores > 0), limit)
+        places = _best_places(
+            scores,
+            np.flatnonzero(scores > 0),
+            limit,
+        )
         top = float(scores[places].max()) if len(places) else 1.0
         cosines = np.full(len(self), np.nan, np.float32)
+
         if question.vector is not None and question.model in self._vectors:
             embedded, vectors = self._vectors[question.model]
             cosines[embedded] = vectors @ question.vector
-            places = np.union1d(places, _best_places(cosines, embedded[visible[embedded]], limit))
+            places = np.union1d(
+                places,
+                _best_places(
+                    cosines,
+                    embedded[visible[embedded]],
+                    limit,
+                ),
+            )
+
         meaning = cosines[places].astype(np.float64)
         lexical = scores[places].astype(np.float64) / top
         mixed = MEANING * np.maximum(meaning, 0.0) + (1 - MEANING) * lexical
         similarity = np.round(np.where(np.isnan(meaning), lexical, mixed), 9)
         columns = (column.tolist() for column in (places, similarity, meaning, lexical))
+
         similar = []
         for place, near, cosine, word in zip(*columns, strict=True):
             semantic = None if math.isnan(cosine) else cosine
             similar.append(SimilarState(self.keys[place], near, semantic, word))
-        return sorted(similar, key=lambda state: (-state.similarity, state.key))
 
-    def visible(self, mask: Mask, levels: Sequence[int], window: Window) -> Flags:
+        return sorted(
+            similar,
+            key=lambda state: (-state.similarity, state.key),
+        )
+
+    def visible(
+        self,
+        mask: Mask,
+        levels: Sequence[int],
+        window: Window,
+    ) -> Flags:
         """Which states may lead a reader at the mask to their topic: said and begun by then, not
         retracted since.
         """
         begins, _, recorded, retracted = self._times.values()
-        known, moment = mask.known_at, mask.as_of or mask.known_at
+        known = mask.known_at
+        moment = mask.as_of or mask.known_at
         visible: Flags = np.isin(self._level, list(levels)) & _began_in(begins, window)
         visible &= retracted == NEVER if known is None else recorded <= to_micros(known)
-        return visible if moment is None else visible & (begins <= to_micros(moment))
+
+        if moment is None:
+            return visible
+
+        return visible & (begins <= to_micros(moment))
 
     def current(self, reader: Reader) -> Longs:
         """The place of the version of each topic that holds for a reader, -1 for none: the rule of
@@ -209,9 +260,11 @@ class StateIndex:
         """
         begins, ends, recorded, retracted = self._times.values()
         moment = np.full(len(self), to_micros(reader.moment))
+
         if reader.mask.is_open:
             # Clocks of writers differ: now is never before the topic's last write.
             moment = np.maximum(moment, self._last_said[self._topic])
+
         known = to_micros(reader.known_at)
         holds = (begins <= moment) & (moment < ends) & (recorded <= known) & (known < retracted)
         places = self._order[holds[self._order]]
@@ -220,7 +273,11 @@ class StateIndex:
         return chosen
 
     def history(
-        self, topic: str, limit: int, known_at: datetime, began: Window = (None, None)
+        self,
+        topic: str,
+        limit: int,
+        known_at: datetime,
+        began: Window = (None, None),
     ) -> list[MemoryState]:
         """The last versions of a topic as known at a moment; of these, those that began in the time
         given.
@@ -240,14 +297,19 @@ class StateIndex:
         """The versions of these keys that exist and were not erased, in key order, whole, without
         their vectors.
         """
-        states = [state for state in self._read_states(keys) if not is_erased(state)]
+        states = []
+        for state in self._read_states(keys):
+            if not is_erased(state):
+                states.append(state)
+
         older = self._read_states(chain.from_iterable(map(ancestors, states)))
         return make_whole_from({state.key: state for state in [*older, *states]}, states)
 
     def edges(self, keys: Iterable[str]) -> dict[str, MemoryEdge]:
         """The edges of these keys that exist, by key."""
         is_wanted = pc.is_in(
-            self._edges.column("_key"), value_set=pa.array(sorted(set(keys)), pa.string())
+            self._edges.column("_key"),
+            value_set=pa.array(sorted(set(keys)), pa.string()),
         )
         edges = records.read(self._edges.filter(is_wanted), MemoryEdge)
         return {edge.key: edge for edge in edges}
@@ -269,14 +331,29 @@ class WordScores:
         counts = np.ones(len(terms))
         filled = sum(map(bool, terms_by_text))
         mean_length = len(terms) / max(1, filled)
-        index = fit_bm25(terms, rows, counts, len(self._terms), len(texts), mean_length)
-        self._index = replace(index, rarity=np.log1p(filled / (np.diff(index.starts) + 0.5)))
+        index = fit_bm25(
+            terms,
+            rows,
+            counts,
+            len(self._terms),
+            len(texts),
+            mean_length,
+        )
+        self._index = replace(
+            index,
+            rarity=np.log1p(filled / (np.diff(index.starts) + 0.5)),
+        )
 
     def scores(self, text: str) -> Singles:
         """The score of every text for a question."""
         question_words = Vocabulary()
         question_words.numbers(text.replace("_", " "))
-        known = {self._terms[term]: 1.0 for term in question_words.terms if term in self._terms}
+
+        known = {}
+        for term in question_words.terms:
+            if term in self._terms:
+                known[self._terms[term]] = 1.0
+
         return self._index.score(known).astype(np.float32)
 
 
@@ -293,6 +370,7 @@ def index_of(store: GraphStore) -> StateIndex:
         if index is None or index.revision != store.count(AUDIT):
             with store.reading() as rows:
                 index = _indexes[store] = StateIndex(rows)
+
         return index
 
 
@@ -306,7 +384,9 @@ def _began_in(begins: Longs, times: Window) -> Flags:
 
 def to_micros(moment: datetime) -> int:
     """Microseconds since 1970; a time without an end is the last but one."""
-    return round(moment.timestamp() * 1_000_000) if moment.year < 9_999 else NEVER - 1
+    if moment.year < 9_999:
+        return round(moment.timestamp() * 1_000_000)
+    return NEVER - 1
 
 
 def _searched_texts(states: pa.Table) -> list[str]:
@@ -315,6 +395,7 @@ def _searched_texts(states: pa.Table) -> list[str]:
     for row in states.select(["topic", "content", "valid_from"]).to_pylist():
         is_erased_place = row["valid_from"] is None
         texts.append("" if is_erased_place else text_of(row["topic"], row["content"]))
+
     return texts
 
 
@@ -326,7 +407,9 @@ def text_of(topic: str, content: str) -> str:
 def _vectors_by_model(states: pa.Table) -> dict[str, tuple[Longs, Singles]]:
     """Places and unit vectors, (n_places, dimension) float32, by the model that made them."""
     vectors_by_model = {}
-    models, vectors = states.column("embedding_model"), states.column("embedding")
+    models = states.column("embedding_model")
+    vectors = states.column("embedding")
+
     for model in pc.unique(models).drop_null().to_pylist():
         chosen = pc.and_(pc.equal(models, model), pc.is_valid(vectors))
         places = np.flatnonzero(pc.fill_null(chosen, False).to_numpy())
@@ -334,6 +417,7 @@ def _vectors_by_model(states: pa.Table) -> dict[str, tuple[Longs, Singles]]:
             flat = vectors.take(places).combine_chunks().flatten().to_numpy(zero_copy_only=False)
             matrix = flat.astype(np.float32).reshape(len(places), -1)
             vectors_by_model[model] = places, unit_rows(matrix)
+
     return vectors_by_model
 
 
@@ -344,18 +428,29 @@ def _group_bonds(edges: pa.Table) -> dict[str, list[Bond]]:
     bonds_by_topic: dict[str, list[Bond]] = {}
     names = ("_key", "_from", "_to", "relationship_type", "strength")
     columns = [edges.column(name).to_pylist() for name in names]
+
     times = []
     for name, absent in _EDGE_TIMES.items():
         times.append(_column_micros(edges.column(name), absent).tolist())
+
     for key, source, target, relation, strength, *moments in zip(*columns, *times, strict=True):
         if topic_of_key(source) == topic_of_key(target):
             continue
+
         weight = 1.0 if strength is None else float(strength)
         for near, far, leads_away in ((source, target, True), (target, source, False)):
-            bond = Bond(key_of(far), key, weight, (relation, leads_away), *moments)
+            bond = Bond(
+                key_of(far),
+                key,
+                weight,
+                (relation, leads_away),
+                *moments,
+            )
             bonds_by_topic.setdefault(topic_of_key(near), []).append(bond)
+
     for bonds in bonds_by_topic.values():
         bonds.sort(key=lambda bond: (-bond.strength, bond.edge))
+
     return bonds_by_topic
 
 
@@ -363,12 +458,21 @@ def _column_micros(times: pa.ChunkedArray, absent: int) -> Longs:
     """Microseconds since 1970, as `to_micros` gives them."""
     micros = times.cast(pa.timestamp("us", tz="UTC")).cast(pa.int64())
     values = pc.fill_null(micros, absent).to_numpy()
-    return np.where((values >= _YEAR_9999) & (values != NEVER), NEVER - 1, values)
+    return np.where(
+        (values >= _YEAR_9999) & (values != NEVER),
+        NEVER - 1,
+        values,
+    )
 
 
-def _best_places(scores: Singles, places: Longs, limit: int) -> Longs:
+def _best_places(
+    scores: Singles,
+    places: Longs,
+    limit: int,
+) -> Longs:
     """Of these places the `limit` with the highest scores, in order of place."""
     if len(places) <= limit:
         return places
+
     order = np.argpartition(scores[places], len(places) - limit)
     return np.sort(places[order[len(places) - limit :]])

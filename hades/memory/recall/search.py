@@ -39,7 +39,12 @@ FOR_SEARCH = 0.1  # of two that are as near, the fresh, the important and the li
 FOR_CONTEXT = 0.2  # where room is short, the fresh and the important come first
 
 
-def strength(state: MemoryState, as_of: datetime, *, links: int = 0) -> float:
+def strength(
+    state: MemoryState,
+    as_of: datetime,
+    *,
+    links: int = 0,
+) -> float:
     """The strength of a version at a moment, in [0, 1]; `links` counts the edges that join it to
     other topics.
 
@@ -52,7 +57,11 @@ def strength(state: MemoryState, as_of: datetime, *, links: int = 0) -> float:
     return min(1.0, held_up + (1 - held_up) * math.exp2(-age / _HALF_LIFE_SECONDS))
 
 
-def rank(similarity: float, state_strength: float, priority: float = BY_SIMILARITY) -> float:
+def rank(
+    similarity: float,
+    state_strength: float,
+    priority: float = BY_SIMILARITY,
+) -> float:
     """What results are sorted by: it ranks and never hides. With `priority` 0 similarity alone
     ranks.
     """
@@ -94,6 +103,7 @@ class Walk:
         for _ in range(depth):
             for topic in frontier:
                 self._read_bonds(topic)
+
             bonds = chain.from_iterable(self._bonds.get(topic, ()) for topic in frontier)
             neighbours = dict.fromkeys(topic_of_key(bond.state) for bond in bonds)
             frontier = [topic for topic in neighbours if topic not in self._bonds]
@@ -104,14 +114,17 @@ class Walk:
         """
         best: dict[str, Step] = {}
         frontier = {start: Step("", 1.0, ())}  # the step to each topic
+
         for _ in range(depth):
             hop = self._next_steps(start, frontier)
             fresh = [step for step in hop if _is_better(step, best.get(step.state))]
             fresh = sorted(fresh, key=_by_strength)[: self._per_hop]
             best |= {step.state: step for step in fresh}
+
             frontier = {}
             for step in fresh:
                 frontier.setdefault(topic_of_key(step.state), step)
+
         return sorted(best.values(), key=_by_strength)
 
     def _next_steps(self, start: str, frontier: Mapping[str, Step]) -> Iterable[Step]:
@@ -119,10 +132,15 @@ class Walk:
         best: dict[str, Step] = {}
         for topic, last in frontier.items():
             for bond in self._bonds.get(topic, ()):
-                step = Step(bond.state, last.strength * bond.strength, (*last.path, bond.edge))
+                step = Step(
+                    bond.state,
+                    last.strength * bond.strength,
+                    (*last.path, bond.edge),
+                )
                 is_back = topic_of_key(bond.state) == start
                 if not is_back and _is_better(step, best.get(bond.state)):
                     best[bond.state] = step
+
         return best.values()
 
     def _read_bonds(self, topic: str) -> None:
@@ -134,24 +152,37 @@ class Walk:
             self._turn.trimmed(Reason.CAP_EXCEEDED)
         if topic in self._bonds or most < 1:
             return
+
         bonds = self._reader.bonds(topic)
         scanned = bonds[:most]
         self._turn.count_work(len(scanned), capped=len(bonds) > most)
-        strong = [bond for bond in scanned if bond.strength >= self._weakest]
+
+        strong = []
+        for bond in scanned:
+            if bond.strength >= self._weakest:
+                strong.append(bond)
+
         self.weaker += len(scanned) - len(strong)
         if self._newest is not None and len(strong) > self._newest:
             strong = _newest_of_each_kind(strong, self._newest)
+
         self._bonds[topic] = strong
 
 
 def _newest_of_each_kind(bonds: Sequence[Bond], most: int) -> list[Bond]:
     """The last few of each relation and direction, in the order in which they stand."""
     counts: Counter[tuple[str, bool]] = Counter()
+
     newest: set[str] = set()
-    for bond in sorted(bonds, key=lambda bond: (bond.began, bond.edge), reverse=True):
+    for bond in sorted(
+        bonds,
+        key=lambda bond: (bond.began, bond.edge),
+        reverse=True,
+    ):
         counts[bond.kind] += 1
         if counts[bond.kind] <= most:
             newest.add(bond.edge)
+
     return [bond for bond in bonds if bond.edge in newest]
 
 
@@ -165,6 +196,7 @@ def _is_better(step: Step, rival: Step | None) -> bool:
     """
     if rival is None:
         return True
+
     order = (-step.strength, len(step.path), step.path)
     return order < (-rival.strength, len(rival.path), rival.path)
 
@@ -188,6 +220,7 @@ def embed_question(reader: Reader, query: str) -> MemoryQuery:
     """The question with its vector; an empty one is refused."""
     if not query.strip():
         raise MemoryRefused("the question is empty; say what to look for")
+
     check_text("the question", query)
     return MemoryQuery.of(query, reader.embedder)
 
@@ -211,16 +244,23 @@ def search_asked(
     summaries.
     """
     index = reader.index
-    visible = index.visible(reader.mask, levels, _check_window(time_window))
+    visible = index.visible(
+        reader.mask,
+        levels,
+        _check_window(time_window),
+    )
+
     best: dict[str, SimilarState] = {}
     for near in index.nearest(question, visible, limit):
         topic = topic_of_key(near.key)
         if reader.holds(topic):
             best.setdefault(topic, near)
+
     if most is not None and len(best) > most > 0:
         # A rank lies between this share of the similarity and all of it.
         floor = (1 - priority) * list(best.values())[most - 1].similarity
         best = {topic: near for topic, near in best.items() if near.similarity >= floor}
+
     matches = []
     for state in reader.current(best):
         topic = topic_of_key(state.key)
@@ -228,7 +268,11 @@ def search_asked(
         match = MemoryMatch(
             state=state,
             similarity=near.similarity,
-            strength=strength(state, reader.moment, links=len(reader.bonds(topic))),
+            strength=strength(
+                state,
+                reader.moment,
+                links=len(reader.bonds(topic)),
+            ),
             matched=near.key,
             semantic=near.semantic,
             lexical=near.lexical,
@@ -274,12 +318,22 @@ class StoredMemorySearch:
             index_of(self._store)
 
     def search(
-        self, text: str, vector: Vectors | None, model: str, mask: Mask, limit: int
+        self,
+        text: str,
+        vector: Vectors | None,
+        model: str,
+        mask: Mask,
+        limit: int,
     ) -> Sequence[MemoryHit]:
         if not text.strip() or not self._count_rows(STATES) or self._store is None:
             return []
+
         reader = Reader(self._store, None, utc_now(), mask)
-        matches = search_asked(reader, MemoryQuery(text, vector, model), most=limit)
+        matches = search_asked(
+            reader,
+            MemoryQuery(text, vector, model),
+            most=limit,
+        )
         return list(map(_to_hit, matches))
 
     def is_away(self) -> bool:
@@ -306,6 +360,7 @@ class StoredMemorySearch:
                 self._store = None
                 self._is_away = isinstance(error, StoreUnavailable)
                 return 0
+
             return count
 
 
@@ -314,7 +369,12 @@ def _to_hit(match: MemoryMatch) -> MemoryHit:
     since = day(state.valid_from)
     identifier = node_id(STATES, state.key)
     return MemoryHit(
-        identifier, state.topic, state.content, since, match.similarity, match.semantic
+        identifier,
+        state.topic,
+        state.content,
+        since,
+        match.similarity,
+        match.semantic,
     )
 
 
@@ -322,7 +382,11 @@ FILE = Path("logs") / "memory_accesses.jsonl"
 _LARGEST_BYTES = 64 << 20  # beyond it nothing is added until upkeep has counted what is there
 
 
-def log_accesses(home: Path | None, state_ids: Sequence[str], at: datetime) -> None:
+def log_accesses(
+    home: Path | None,
+    state_ids: Sequence[str],
+    at: datetime,
+) -> None:
     """Note that these versions were shown: a line of keys, which tell nothing of what was read,
     counted by upkeep.
 
@@ -331,10 +395,17 @@ def log_accesses(home: Path | None, state_ids: Sequence[str], at: datetime) -> N
     """
     if home is None or not state_ids:
         return
+
     path = home / FILE
     with suppress(OSError):
         if not path.exists() or path.stat().st_size <= _LARGEST_BYTES:
-            append_line(path, {"at": at.isoformat(), "keys": list(map(key_of, state_ids))})
+            append_line(
+                path,
+                {
+                    "at": at.isoformat(),
+                    "keys": list(map(key_of, state_ids)),
+                },
+            )
 
 
 @contextmanager
@@ -346,10 +417,12 @@ def take_accesses(home: Path | None) -> Iterator[dict[str, list[datetime]]]:
     if home is None:
         yield accesses
         return
+
     log = home / FILE
     files = sorted(log.parent.glob(f"{FILE.stem}.*.counted"))  # of an attempt that failed
     if log.exists():
         files.append(log.rename(log.with_suffix(f".{len(files)}.counted")))
+
     for file in files:
         for line in file.read_text(encoding="utf-8").splitlines():
             try:
@@ -358,8 +431,10 @@ def take_accesses(home: Path | None) -> Iterator[dict[str, list[datetime]]]:
                 keys = [str(key) for key in note["keys"]]
             except (ValueError, KeyError, TypeError):
                 continue  # a line that was cut off
+
             for key in keys:
                 accesses.setdefault(key, []).append(at)
+
     yield accesses
     for file in files:
         file.unlink(missing_ok=True)

@@ -106,13 +106,27 @@ class WorkingMemory:
         key = topic_key(topic)
         moment = self.now()
         nodes = list(map(state_id, self._last_keys(topic)))
-        joining = edges_at(self.store, nodes, Mask(as_of=moment, known_at=NEWEST))
+        joining = edges_at(
+            self.store,
+            nodes,
+            Mask(as_of=moment, known_at=NEWEST),
+        )
         edges = [edge for edge in joining if edge.relationship_type != MemoryRelation.EVOLVES_TO]
         edges = sorted(edges, key=lambda edge: (-edge.strength, edge.key))[:_MOST_RELATED]
         self._edges |= {edge.key: edge for edge in edges}
         ends = chain.from_iterable((edge.source, edge.target) for edge in edges)
-        linked = {key_of(end) for end in ends if topic_of_key(end) != key}
-        newest = states_at(self.store, map(topic_of_key, linked), Mask(), moment)
+
+        linked = set()
+        for end in ends:
+            if topic_of_key(end) != key:
+                linked.add(key_of(end))
+
+        newest = states_at(
+            self.store,
+            map(topic_of_key, linked),
+            Mask(),
+            moment,
+        )
         older = linked - {state.key for state in newest}
         self._add([*newest, *by_keys(self.store, sorted(older))])
         return sorted(newest, key=lambda state: state.topic)
@@ -126,22 +140,31 @@ class WorkingMemory:
         the weak.
         """
         moment = self._sweep()
+
         matches: dict[str, MemoryMatch] = {}
         for near in self._rank_versions(MemoryQuery.of(text, self.embedder)):
             state = self._current(topic_of_key(near.matched))
             if state is not None and state.topic not in matches and len(matches) < limit:
                 state_strength = self._entries[state.key].strength
-                matches[state.topic] = replace(near, state=state, strength=state_strength)
+                matches[state.topic] = replace(
+                    near,
+                    state=state,
+                    strength=state_strength,
+                )
+
         for match in matches.values():
             self._note_use({match.state.key, match.matched}, moment)
+
         return list(matches.values())
 
     def latest(self, topic: str) -> MemoryState | None:
         """The version of a topic that holds now, or None when it is not in mind."""
         moment = self._sweep()
         state = self._current(topic_key(topic))
+
         if state is not None:
             self._note_use([state.key], moment)
+
         return state
 
     def history(self, topic: str) -> list[MemoryState]:
@@ -155,14 +178,20 @@ class WorkingMemory:
         """What a topic is joined to, as far as it is in mind, strongest edge first."""
         self._sweep()
         ours = topic_key(topic)
+
         related = []
         for edge in self._edges.values():
-            near, far = key_of(edge.source), key_of(edge.target)
+            near = key_of(edge.source)
+            far = key_of(edge.target)
             if topic_of_key(near) != ours:
                 near, far = far, near
             if topic_of_key(near) == ours != topic_of_key(far) and far in self._entries:
                 related.append((edge, self._entries[far].state))
-        return sorted(related, key=lambda pair: (-pair[0].strength, pair[0].key))
+
+        return sorted(
+            related,
+            key=lambda pair: (-pair[0].strength, pair[0].key),
+        )
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -174,7 +203,12 @@ class WorkingMemory:
             "topics": len(set(map(topic_of_key, self._entries))),
             "edges": len(self._edges),
         }
-        return {**counts, "loads": self.loads, "evicted": self.evicted, "expired": self.expired}
+        return {
+            **counts,
+            "loads": self.loads,
+            "evicted": self.evicted,
+            "expired": self.expired,
+        }
 
     # Within
 
@@ -186,15 +220,18 @@ class WorkingMemory:
         if self._words is None:
             states = [entry.state for entry in entries]
             self._words = WordScores([text_of(state.topic, state.content) for state in states])
+
         scores = self._words.scores(question.text)
         matches = []
         best = max(float(scores.max(initial=0.0)), 1e-9)
+
         for entry, score in zip(entries, (scores / best).tolist(), strict=True):
             cosine = None
             near = score
             if question.vector is not None and entry.vector is not None:
                 cosine = float(entry.vector @ question.vector)
                 near = MEANING * max(0.0, cosine) + (1 - MEANING) * score
+
             if near > 0:
                 match = MemoryMatch(
                     state=entry.state,
@@ -205,6 +242,7 @@ class WorkingMemory:
                     lexical=score,
                 )
                 matches.append(match)
+
         matches.sort(key=lambda match: -rank(match.similarity, match.strength, FOR_CONTEXT))
         return matches
 
@@ -213,7 +251,11 @@ class WorkingMemory:
         versions = self._known.get(topic, {}).values()
         moment = max([self.now(), *(version.timestamp for version in versions)])
         state = choose_version(versions, Mask(as_of=moment, known_at=NEWEST))
-        return state if state is not None and state.key in self._entries else None
+
+        if state is not None and state.key in self._entries:
+            return state
+
+        return None
 
     def _keep_versions(self, states: Iterable[MemoryState]) -> None:
         for state in states:
@@ -224,10 +266,17 @@ class WorkingMemory:
         fresh = {state.key: state for state in states}
         self._keep_versions(fresh.values())
         vectors = self._read_vectors(sorted(fresh))
+
         for key, state in fresh.items():
             uses = self._entries[key].uses if key in self._entries else 0
-            self._entries[key] = _StateEntry(state, strength(state, moment), vectors.get(key), uses)
+            self._entries[key] = _StateEntry(
+                state,
+                strength(state, moment),
+                vectors.get(key),
+                uses,
+            )
             self._entries[key].stay(moment.timestamp())
+
         self.loads += len(fresh)
         self._words = None
         self._make_room(set(fresh))
@@ -235,12 +284,18 @@ class WorkingMemory:
     def _read_vectors(self, keys: list[str]) -> dict[str, Vectors]:
         if self.embedder is None:
             return {}
+
         vectors: dict[str, Vectors] = {}
-        table = self.store.get(STATES, keys, columns=["embedding", "embedding_model"])
+        table = self.store.get(
+            STATES,
+            keys,
+            columns=["embedding", "embedding_model"],
+        )
         for row in table.to_pylist():
             is_ours = row["embedding_model"] == self.embedder.model.tag
             if is_ours and row["embedding"] is not None:
                 vectors[row["_key"]] = unit_rows(np.array([row["embedding"]]))[0]
+
         return vectors
 
     def _make_room(self, fresh: set[str]) -> None:
@@ -248,13 +303,21 @@ class WorkingMemory:
         over = max(0, len(self._entries) - self.most)
         self.evicted += over
         entries = self._entries
-        ordered = sorted(entries, key=lambda key: (key in fresh, entries[key].leaves_at, key))
+        ordered = sorted(
+            entries,
+            key=lambda key: (key in fresh, entries[key].leaves_at, key),
+        )
         self._drop(ordered[:over])
 
     def _sweep(self) -> float:
         """Let go of what was of no use for long; the moment."""
         moment = self.now().timestamp()
-        leaving = [key for key, entry in self._entries.items() if entry.leaves_at <= moment]
+
+        leaving = []
+        for key, entry in self._entries.items():
+            if entry.leaves_at <= moment:
+                leaving.append(key)
+
         self.expired += len(leaving)
         self._drop(leaving)
         return moment
@@ -262,12 +325,15 @@ class WorkingMemory:
     def _drop(self, keys: Sequence[str]) -> None:
         if not keys:
             return
+
         self._words = None
         for key in keys:
             del self._entries[key]
+
         topics = set(map(topic_of_key, self._entries))
         for topic in self._known.keys() - topics:
             del self._known[topic]
+
         for edge in list(self._edges.values()):
             if topics.isdisjoint(map(topic_of_key, (edge.source, edge.target))):
                 del self._edges[edge.key]

@@ -34,7 +34,11 @@ from schemas.memory import MemoryState
 from schemas.record import JsonObject
 
 RAW, DAILY, WEEKLY, MONTHLY = range(4)
-NAMES = {DAILY: "daily", WEEKLY: "weekly", MONTHLY: "monthly"}
+NAMES = {
+    DAILY: "daily",
+    WEEKLY: "weekly",
+    MONTHLY: "monthly",
+}
 _WEEK = timedelta(days=7)
 
 
@@ -51,9 +55,11 @@ class Period:
         """As in a summary's topic: 2024-03-05, 2024-W10 or 2024-03."""
         if self.level == DAILY:
             return f"{self.start:%Y-%m-%d}"
+
         if self.level == WEEKLY:
             year, week, _ = self.start.isocalendar()
             return f"{year}-W{week:02d}"
+
         return f"{self.start + timedelta(days=3):%Y-%m}"
 
 
@@ -63,10 +69,20 @@ def period_of(level: int, moment: datetime) -> Period:
     """
     day = moment.astimezone(UTC).date()
     if level == DAILY:
-        return Period(level, _midnight(day), _midnight(day + timedelta(days=1)))
+        return Period(
+            level,
+            _midnight(day),
+            _midnight(day + timedelta(days=1)),
+        )
+
     monday = day - timedelta(days=day.weekday())
     if level == WEEKLY:
-        return Period(level, _midnight(monday), _midnight(monday + _WEEK))
+        return Period(
+            level,
+            _midnight(monday),
+            _midnight(monday + _WEEK),
+        )
+
     first = (monday + timedelta(days=3)).replace(day=1)
     months = (first, (first + timedelta(days=32)).replace(day=1))
     return Period(level, *(_midnight(_first_week(month)) for month in months))
@@ -81,7 +97,11 @@ def _midnight(day: date) -> datetime:
     return datetime(day.year, day.month, day.day, tzinfo=UTC)
 
 
-LINES = {1: 40, 2: 60, 3: 80}  # of a summary, by level
+LINES = {
+    1: 40,
+    2: 60,
+    3: 80,
+}  # of a summary, by level
 _LONGEST = 300  # characters of a line
 _MAX_TOKENS = 800
 PROMPT = """Summarise what changed in {area} during {period}, in plain sentences, using only the
@@ -103,12 +123,19 @@ class Line:
     @property
     def text(self) -> str:
         """As it stands in the summary."""
-        times = f" ({self.changes} changes)" if self.changes > 1 else ""
+        if self.changes > 1:
+            times = f" ({self.changes} changes)"
+        else:
+            times = ""
+
         return f"- {self.topic}: {self.said}{times}"
 
 
 def summarise_period(
-    area: str, period: Period, sources: Sequence[MemoryState], model: LanguageModel | None
+    area: str,
+    period: Period,
+    sources: Sequence[MemoryState],
+    model: LanguageModel | None,
 ) -> tuple[str, JsonObject, float]:
     """What changed in a period, of versions for a day, of summaries for longer: the words, and how
     important it is.
@@ -117,24 +144,36 @@ def summarise_period(
     for.
     """
     if period.level == DAILY:
-        lines, changes = _lines_of_versions(sources), len(sources)
+        lines = _lines_of_versions(sources)
+        changes = len(sources)
     else:
         lines = _lines_of_summaries(sources)
         changes = sum(int(summary.metadata["changes"]) for summary in sources)
+
     lines.sort(key=lambda line: (-line.importance, -line.changes, line.topic))
     shown = lines[: LINES[period.level]]
     unit = "change" if changes == 1 else "changes"
     head = f"What changed in {area}, {period.name}: {changes} {unit}."
     texts = [line.text for line in shown]
+
     if len(lines) > len(shown):
         texts.append(f"- and {len(lines) - len(shown)} more topics")
+
     body = "\n".join(texts)
     written = ""
     if model is not None:
-        prompt = PROMPT.format(area=area, period=period.name, lines=body)
+        prompt = PROMPT.format(
+            area=area,
+            period=period.name,
+            lines=body,
+        )
         written = model.complete(prompt, max_tokens=_MAX_TOKENS).text.strip()
+
     importance = max((line.importance for line in lines), default=0.0)
-    metadata = {"changes": changes, "lines": [asdict(line) for line in shown]}
+    metadata = {
+        "changes": changes,
+        "lines": [asdict(line) for line in shown],
+    }
     return f"{head}\n{written or body}", metadata, importance
 
 
@@ -143,22 +182,37 @@ def _lines_of_versions(states: Sequence[MemoryState]) -> list[Line]:
     versions_by_topic: dict[str, list[MemoryState]] = {}
     for state in sorted(states, key=lambda state: (state.topic, state.version)):
         versions_by_topic.setdefault(state.topic, []).append(state)
+
     lines = []
     for topic, versions in versions_by_topic.items():
         importance = max(version.importance_score for version in versions)
-        lines.append(Line(topic, _new_sentences(versions), len(versions), importance))
+        lines.append(
+            Line(
+                topic,
+                _new_sentences(versions),
+                len(versions),
+                importance,
+            )
+        )
+
     return lines
 
 
 def _new_sentences(versions: Sequence[MemoryState]) -> str:
     """The first sentences of the last version that its forerunner of the same day did not hold."""
     *earlier, last = versions
-    known = set(sentences_of(earlier[-1].content)) if earlier else set()
+    if earlier:
+        known = set(sentences_of(earlier[-1].content))
+    else:
+        known = set()
+
     sentences = sentences_of(last.content)
     fresh = [sentence for sentence in sentences if sentence not in known] or sentences
     news = " ".join(" ".join(fresh).split())
+
     if len(news) <= _LONGEST:
         return news
+
     return f"{news[:_LONGEST].rsplit(' ', 1)[0]} ..."
 
 
@@ -172,8 +226,14 @@ def _lines_of_summaries(summaries: Sequence[MemoryState]) -> list[Line]:
             if earlier is not None:
                 changes = line.changes + earlier.changes
                 importance = max(line.importance, earlier.importance)
-                line = replace(line, changes=changes, importance=importance)
+                line = replace(
+                    line,
+                    changes=changes,
+                    importance=importance,
+                )
+
             lines[line.topic] = line
+
     return list(lines.values())
 
 
@@ -185,7 +245,11 @@ Writer = Callable[[list[NewState], str], list[MemoryState]]
 
 
 def consolidate(
-    store: RowStore, write: Writer, model: LanguageModel | None, level: int, as_of: datetime
+    store: RowStore,
+    write: Writer,
+    model: LanguageModel | None,
+    level: int,
+    as_of: datetime,
 ) -> list[JsonObject]:
     """Summaries of every period of a level, and of those below it, that was over at a moment; as
     known at that moment.
@@ -198,14 +262,29 @@ def consolidate(
     """
     if not DAILY <= level <= MONTHLY:
         raise MemoryRefused(f"there is no level {level}; 1 is daily, 2 weekly, 3 monthly")
+
     moment = aware("as_of", as_of)
     reports = []
     for step in range(DAILY, level + 1):
-        reports.append(_consolidate_level(store, write, model, step, moment))
+        reports.append(
+            _consolidate_level(
+                store,
+                write,
+                model,
+                step,
+                moment,
+            )
+        )
+
     return reports
 
 
-def drill_down(rows: RowStore, summary: str, *, to_originals: bool = False) -> list[MemoryState]:
+def drill_down(
+    rows: RowStore,
+    summary: str,
+    *,
+    to_originals: bool = False,
+) -> list[MemoryState]:
     """What a summary was made of, in order of time: summaries of the level below, or the
     originals.
     """
@@ -214,12 +293,15 @@ def drill_down(rows: RowStore, summary: str, *, to_originals: bool = False) -> l
         raise UnknownMemory(
             f"{summary!r} is not a summary; `hades memory search --level 1 QUESTION` finds some"
         )
+
     below = by_keys(rows, sorted(state.consolidated_from))
     while to_originals and any(state.is_consolidated for state in below):
         keys = chain.from_iterable(state.consolidated_from or (state.key,) for state in below)
         below = by_keys(rows, sorted(set(keys)))
+
     return sorted(
-        below, key=lambda state: (state.valid_from or state.timestamp, state.topic, state.version)
+        below,
+        key=lambda state: (state.valid_from or state.timestamp, state.topic, state.version),
     )
 
 
@@ -229,28 +311,52 @@ def summary_topic(area: str, period: Period) -> str:
 
 
 def _consolidate_level(
-    store: RowStore, write: Writer, model: LanguageModel | None, level: int, as_of: datetime
+    store: RowStore,
+    write: Writer,
+    model: LanguageModel | None,
+    level: int,
+    as_of: datetime,
 ) -> JsonObject:
     all_groups = _group_sources(store, level, as_of)
     erased = erased_summary_topics(store)
     summaries = _read_summaries(store, level)
     groups: dict[Group, list[str]] = {}
+
     stale: list[Group] = []
     for group, sources in all_groups.items():
         topic = summary_topic(*group)
         if sha256_text(topic) not in erased:
             groups[group] = sources
             stale += [group] if _is_stale(summaries.get(topic), sources, as_of) else []
+
     tokens = len(stale) * (_MAX_TOKENS + LINES[level] * _LONGEST // 3)
-    writer = model if model is not None and model.allows(len(stale), tokens) else None
+    if model is not None and model.allows(len(stale), tokens):
+        writer = model
+    else:
+        writer = None
+
     written: list[str] = []
     why = f"{NAMES[level]} consolidation as of {as_of:%Y-%m-%d %H:%M}"
     for start in range(0, len(stale), _RUN):
         batch = stale[start : start + _RUN]
-        new = [_draft_summary(store, writer, group, groups[group], as_of) for group in batch]
+        new = [
+            _draft_summary(
+                store,
+                writer,
+                group,
+                groups[group],
+                as_of,
+            )
+            for group in batch
+        ]
         written += [state.key for state in write(new, why)]
+
     damaged = sorted(topic for topic, summary in summaries.items() if _origin(summary) is None)
-    recorded_later = _count_recorded_later(store, as_of) if level == DAILY else 0
+    if level == DAILY:
+        recorded_later = _count_recorded_later(store, as_of)
+    else:
+        recorded_later = 0
+
     return {
         "level": level,
         "name": NAMES[level],
@@ -265,20 +371,32 @@ def _consolidate_level(
     }
 
 
-def _group_sources(rows: RowStore, level: int, as_of: datetime) -> dict[Group, list[str]]:
+def _group_sources(
+    rows: RowStore,
+    level: int,
+    as_of: datetime,
+) -> dict[Group, list[str]]:
     """The keys that each finished period of each area is made of, sorted; all of memory is read,
     without its texts.
     """
-    sources = _version_sources(rows, as_of) if level == DAILY else _summary_sources(rows, level)
+    if level == DAILY:
+        sources = _version_sources(rows, as_of)
+    else:
+        sources = _summary_sources(rows, level)
+
     keys_by_group: dict[Group, list[str]] = {}
     for area, moment, key in sources:
         period = period_of(level, moment)
         if period.end <= as_of:
             keys_by_group.setdefault((area, period), []).append(key)
+
     return {group: sorted(keys_by_group[group]) for group in sorted(keys_by_group)}
 
 
-def _version_sources(rows: RowStore, as_of: datetime) -> Iterator[tuple[str, datetime, str]]:
+def _version_sources(
+    rows: RowStore,
+    as_of: datetime,
+) -> Iterator[tuple[str, datetime, str]]:
     """Area, beginning and key of every version that was said before a moment; erased ones have no
     beginning.
     """
@@ -288,12 +406,20 @@ def _version_sources(rows: RowStore, as_of: datetime) -> Iterator[tuple[str, dat
         Term("valid_from", "not_null"),
         Term("retracted_at", "is_null"),
     ]
-    for row in scan_rows(rows, STATES, where=where, columns=["topic", "valid_from"]):
+    for row in scan_rows(
+        rows,
+        STATES,
+        where=where,
+        columns=["topic", "valid_from"],
+    ):
         area, slash, _ = row["topic"].partition("/")
         yield area if slash else GENERAL, row["valid_from"], row["_key"]
 
 
-def _summary_sources(rows: RowStore, level: int) -> Iterator[tuple[str, datetime, str]]:
+def _summary_sources(
+    rows: RowStore,
+    level: int,
+) -> Iterator[tuple[str, datetime, str]]:
     """Area, beginning and key of every summary of the level below that is not damaged."""
     for summary in _read_summaries(rows, level - 1).values():
         origin = _origin(summary)
@@ -314,8 +440,21 @@ def _count_recorded_later(rows: RowStore, as_of: datetime) -> int:
 
 def _read_summaries(rows: RowStore, level: int) -> dict[str, MemoryState]:
     """The newest version of each topic that is named like a summary of a level, by topic."""
-    where = [Term("topic", "starts_with", f"{SUMMARIES}{NAMES[level]}/")]
-    keys = list(scan_values(rows, LATEST, "latest_state_id", where=where))
+    where = [
+        Term(
+            "topic",
+            "starts_with",
+            f"{SUMMARIES}{NAMES[level]}/",
+        )
+    ]
+    keys = list(
+        scan_values(
+            rows,
+            LATEST,
+            "latest_state_id",
+            where=where,
+        )
+    )
     return {state.topic: state for state in by_keys(rows, keys)}
 
 
@@ -329,21 +468,29 @@ def _origin(summary: MemoryState) -> tuple[datetime, datetime] | None:
         as_of = datetime.fromisoformat(metadata["as_of"]).astimezone(UTC)
     except (KeyError, TypeError, ValueError):
         return None
+
     has_lines = isinstance(metadata.get("lines"), list)
     if not (summary.is_consolidated and summary.consolidated_from and has_lines):
         return None
+
     return (start, as_of) if metadata.get("area") else None
 
 
-def _is_stale(summary: MemoryState | None, sources: list[str], as_of: datetime) -> bool:
+def _is_stale(
+    summary: MemoryState | None,
+    sources: list[str],
+    as_of: datetime,
+) -> bool:
     """Whether a summary is missing, damaged or made of something else; one made as of a later
     moment knows more.
     """
     if summary is None:
         return True
+
     origin = _origin(summary)
     if origin is None:
         return True
+
     return sorted(summary.consolidated_from) != sources and origin[1] <= as_of
 
 
@@ -355,14 +502,28 @@ def _draft_summary(
     as_of: datetime,
 ) -> NewState:
     area, period = group
-    text, metadata, importance = summarise_period(area, period, by_keys(store, sources), model)
-    times = {"start": period.start, "end": period.end, "as_of": as_of}
+    text, metadata, importance = summarise_period(
+        area,
+        period,
+        by_keys(store, sources),
+        model,
+    )
+    times = {
+        "start": period.start,
+        "end": period.end,
+        "as_of": as_of,
+    }
     times_in_text = {name: moment.isoformat() for name, moment in times.items()}
     return NewState(
         summary_topic(area, period),
         text,
         tags=("summary", NAMES[period.level]),
-        metadata={"area": area, "period": period.name, **times_in_text, **metadata},
+        metadata={
+            "area": area,
+            "period": period.name,
+            **times_in_text,
+            **metadata,
+        },
         valid_from=period.start,
         importance=importance,
         consolidated_from=tuple(sources),

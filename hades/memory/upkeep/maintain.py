@@ -30,22 +30,33 @@ def write_traces(rows: RowStore) -> int:
 
 
 def _version_problems(rows: RowStore) -> Iterator[str]:
-    known = {pointer.topic: pointer for pointer in scan(rows, LatestState)}
+    known = {}
+    for pointer in scan(rows, LatestState):
+        known[pointer.topic] = pointer
+
     counted = dict.fromkeys(known, 0)
     previous: tuple[str, datetime] | None = None
     for row in scan_rows(rows, STATES, columns=_COLUMNS):
         topic = row["topic"]
         version = counted.get(topic, 0) + 1
         where = f"{topic!r} version {row['version']}"
+
         if row["version"] != version or row["_key"] != state_key(topic, version):
             yield f"{where}: version {version} was expected"
-        parent = state_key(topic, version - 1) if version > 1 else None
+
+        if version > 1:
+            parent = state_key(topic, version - 1)
+        else:
+            parent = None
+
         if row["parent_state_id"] != parent:
             yield f"{where}: its parent is {row['parent_state_id']}, not the version before"
         if previous and previous[0] == topic and row["timestamp"] <= previous[1]:
             yield f"{where}: not later than the version before"
+
         counted[topic] = row["version"]
         previous = (topic, row["timestamp"])
+
     for topic, count in counted.items():
         if topic not in known:
             yield f"{topic!r}: {count} versions, but nothing points at the newest"
@@ -60,15 +71,19 @@ def _belief_problems(rows: RowStore) -> Iterator[str]:
         previous = current.get(edge.id)
         if edge.revision != (previous.revision + 1 if previous else 1):
             yield f"edge {edge.id}: belief {edge.revision} does not follow the one before"
-        if previous and (previous.retracted_at is None or edge.recorded_at < previous.retracted_at):  # type: ignore[operator]
+        ended = previous and previous.retracted_at
+        if previous and (ended is None or edge.recorded_at < ended):  # type: ignore[operator]
             yield f"edge {edge.id}: beliefs {previous.revision} and {edge.revision} overlap"
+
         current[edge.id] = edge
+
     for identity, edge in current.items():
         visited = {identity}
         step = edge.superseded_by
         while step in current and step not in visited:
             visited.add(step)
             step = current[step].superseded_by
+
         if step in visited:
             yield f"edge {identity}: its supersessions go in a circle"
         elif step is not None:
@@ -82,16 +97,27 @@ def reembed_states(rows: RowStore, embedder: Embedder) -> int:
     """Embed again every state whose vector is missing or of another model, in batches; how many
     there were.
     """
-    tag, done = embedder.model.tag, 0
+    tag = embedder.model.tag
+
+    done = 0
     for keys in stale_keys(rows, tag):
         if not (states := by_keys(rows, keys)):
             continue
+
         vectors = embedder.embed([state.content for state in states])
         fresh = []
         for state, vector in zip(states, vectors, strict=True):
-            fresh.append({"_key": state.key, "embedding": vector.tolist(), "embedding_model": tag})
+            fresh.append(
+                {
+                    "_key": state.key,
+                    "embedding": vector.tolist(),
+                    "embedding_model": tag,
+                }
+            )
+
         rows.patch(STATES, as_table(STATES, fresh))
         done += len(fresh)
+
     return done
 
 
@@ -101,8 +127,15 @@ def stale_keys(rows: RowStore, tag: str) -> Iterator[list[str]]:
     """
     stale = []
     readable = [Term("valid_from", "not_null")]
-    for row in scan_rows(rows, STATES, where=readable, columns=["embedding_model"]):
+
+    for row in scan_rows(
+        rows,
+        STATES,
+        where=readable,
+        columns=["embedding_model"],
+    ):
         if row["embedding_model"] != tag:
             stale.append(row["_key"])
+
     for start in range(0, len(stale), _BATCH):
         yield stale[start : start + _BATCH]

@@ -48,9 +48,13 @@ _VERBS = (
 )
 _FIELD = re.compile(r"^[-*\s]*(?P<key>[^\W\d][^:=]{0,60}?)\s*(?::\s|=\s?)\s*(?P<value>\S.*)$")
 _ATTRIBUTE = re.compile(
-    rf"^(?P<key>{_DEFINITE} .{{1,80}}?) (?:now )?{_PRESENT} (?:now )?(?P<value>.+)$", re.I
+    rf"^(?P<key>{_DEFINITE} .{{1,80}}?) (?:now )?{_PRESENT} (?:now )?(?P<value>.+)$",
+    re.I,
 )
-_VERB = re.compile(rf"^(?P<key>.{{1,80}}?) (?:now )?(?P<verb>{_VERBS}) (?P<value>.+)$", re.I)
+_VERB = re.compile(
+    rf"^(?P<key>.{{1,80}}?) (?:now )?(?P<verb>{_VERBS}) (?P<value>.+)$",
+    re.I,
+)
 _HOLDER = re.compile(r"^(?P<value>.{1,80}?) is (?:now )?the (?P<key>.+)$", re.I)
 _ATTRIBUTE_FORMS = (
     ("field", _FIELD),
@@ -91,6 +95,7 @@ def merge_versions(contents: Sequence[str]) -> tuple[str, list[str], list[Contra
     """
     live: list[str] = []
     left_out: list[str] = []
+
     previous: list[str] = []
     for content in contents:
         statements = list(dict.fromkeys(sentences_of(content)))
@@ -99,18 +104,30 @@ def merge_versions(contents: Sequence[str]) -> tuple[str, list[str], list[Contra
             edited_out = set(previous) - repeated
             left_out += [statement for statement in live if statement in edited_out]
             live = [statement for statement in live if statement not in edited_out]
-        older = [statement for statement in live if statement not in statements]
+
+        older = []
+        for statement in live:
+            if statement not in statements:
+                older.append(statement)
+
         superseded = find_superseded(older, statements)
         left_out += superseded
         live = [statement for statement in older if statement not in superseded] + statements
         previous = statements
+
     last = contents[-1] if contents else ""
     last_statements = set(sentences_of(last))
-    carried = [statement for statement in live if statement not in last_statements]
+
+    carried = []
+    for statement in live:
+        if statement not in last_statements:
+            carried.append(statement)
+
     if "\n" not in last:
         carried = [
             statement if statement[-1] in ".!?" else f"{statement}." for statement in carried
         ]
+
     text = ("\n" if "\n" in last else " ").join([*carried, last.strip()])
     return text.strip(), left_out, find_conflicts(live)
 
@@ -122,6 +139,7 @@ def find_superseded(older: Sequence[str], newer: Sequence[str]) -> list[str]:
     ended_words = [_stems(_without_ending(statement)) for statement in ended]
     asserted_words = [_stems(statement) for statement in newer if statement not in ended]
     counts = set(filter(None, map(_without_numbers, newer)))
+
     superseded = []
     for statement in older:
         attribute = _attribute_of(statement)
@@ -130,17 +148,23 @@ def find_superseded(older: Sequence[str], newer: Sequence[str]) -> list[str]:
             is_over = _stems(_without_ending(statement)) in asserted_words
         else:
             is_over = _is_among_ended(_stems(statement), ended_words)
+
         if is_changed or is_over or _without_numbers(statement) in counts:
             superseded.append(statement)
+
     return superseded
 
 
-def _is_among_ended(words: frozenset[str], ended_words: Sequence[frozenset[str]]) -> bool:
+def _is_among_ended(
+    words: frozenset[str],
+    ended_words: Sequence[frozenset[str]],
+) -> bool:
     """Whether one of the ended statements says these words and, besides, only when."""
     for ended in ended_words:
         says_when = all(word.isdigit() or word in _WHEN for word in ended - words)
         if words and words <= ended and says_when:
             return True
+
     return False
 
 
@@ -151,11 +175,15 @@ def _without_numbers(statement: str) -> str | None:
     return _NUMBER.sub("#", statement)
 
 
-def find_conflicts(statements: Iterable[str], against: Iterable[str] = ()) -> list[Contradiction]:
+def find_conflicts(
+    statements: Iterable[str],
+    against: Iterable[str] = (),
+) -> list[Contradiction]:
     """Pairs that give one attribute two values: among the statements, and between them and
     others.
     """
     first: dict[Attribute, tuple[str, frozenset[str]]] = {}
+
     conflicts: dict[Contradiction, None] = {}
     for statement in statements:
         if pair := _attribute_of(statement):
@@ -163,12 +191,14 @@ def find_conflicts(statements: Iterable[str], against: Iterable[str] = ()) -> li
             earlier, known = first.setdefault(attribute, (statement, value))
             if known != value:
                 conflicts[earlier, statement] = None
+
     for opposing in against:
         if pair := _attribute_of(opposing):
             attribute, value = pair
             earlier, known = first.get(attribute, ("", value))
             if known != value:
                 conflicts[earlier, opposing] = None
+
     return list(conflicts)
 
 
@@ -179,13 +209,20 @@ def _attribute_of(statement: str) -> tuple[Attribute, frozenset[str]] | None:
     text = statement.strip().rstrip(".!?")
     if _ENDED.search(text) or "?" in statement:
         return None
+
     for kind, pattern in _ATTRIBUTE_FORMS:
         match = pattern.match(text)
         if match:
             parts = match.groupdict()
-            key, value = words_of(parts["key"]), words_of(parts["value"])
+            key = words_of(parts["key"])
+            value = words_of(parts["value"])
             verb = parts.get("verb", "").casefold()
-            return ((f"{kind} {verb}", key), value) if key and value else None
+
+            if key and value:
+                return ((f"{kind} {verb}", key), value)
+
+            return None
+
     return None
 
 
@@ -242,19 +279,30 @@ class Promotion:
     conflicts: list[Contradiction] = field(default_factory=list)
 
 
-def grounds_of(rows: RowStore, topic: str, now: datetime) -> Grounds:
+def grounds_of(
+    rows: RowStore,
+    topic: str,
+    now: datetime,
+) -> Grounds:
     """The current version, the last ones before it, and the current version of what they are joined
     to.
     """
     name = named(rows, topic, now).topic
     holding = states_at(rows, [topic_key(name)], Mask(), now)
+
     if not holding:
         raise MemoryRefused(
             f"nothing holds of {name!r}: it expired or was undone; add what is true now instead"
         )
+
     current = holding[0]
     mask = Mask(as_of=now, known_at=NEWEST)
-    edges = edges_around(rows, current.topic, mask, types=NEIGHBOURS)
+    edges = edges_around(
+        rows,
+        current.topic,
+        mask,
+        types=NEIGHBOURS,
+    )
     ends = {key_of(edge.source) for edge in edges} | {key_of(edge.target) for edge in edges}
     topics = {state.topic for state in by_keys(rows, sorted(ends))} - {current.topic}
     neighbours = states_at(rows, map(topic_key, topics), Mask(), now)
@@ -262,11 +310,19 @@ def grounds_of(rows: RowStore, topic: str, now: datetime) -> Grounds:
     pointer = pointer_to(rows, current.topic)
     count = pointer.version if pointer else 0
     last_versions = _last_in_force(rows, current, mask)
-    return Grounds(current, count, last_versions, neighbours[:_MOST_RELATED])
+    return Grounds(
+        current,
+        count,
+        last_versions,
+        neighbours[:_MOST_RELATED],
+    )
 
 
 def draft_version(
-    grounds: Grounds, reason: str, model: LanguageModel | None, content: str | None = None
+    grounds: Grounds,
+    reason: str,
+    model: LanguageModel | None,
+    content: str | None = None,
 ) -> tuple[str, JsonObject]:
     """The text of the next version, and what its metadata says of how it was made.
 
@@ -274,8 +330,12 @@ def draft_version(
     """
     if content:
         return content, {"reason": reason}
+
     if model is not None:
-        versions = [f"- v{state.version}: {state.content}" for state in grounds.history]
+        versions = []
+        for state in grounds.history:
+            versions.append(f"- v{state.version}: {state.content}")
+
         related = [f"- {state.topic}: {state.content}" for state in grounds.related]
         prompt = PROMPT.format(
             topic=grounds.current.topic,
@@ -285,9 +345,14 @@ def draft_version(
             related="\n".join(related) or "- none",
         )
         text = model.complete(prompt, max_tokens=_MAX_TOKENS).text.strip()
+
         if text:
             used = [*grounds.history, *grounds.related]
-            return text, {"reason": reason, "made_from": _state_keys(used)}
+            return text, {
+                "reason": reason,
+                "made_from": _state_keys(used),
+            }
+
     return _draft_by_merging(grounds, reason)
 
 
@@ -295,52 +360,103 @@ def _draft_by_merging(grounds: Grounds, reason: str) -> tuple[str, JsonObject]:
     contents = [state.content for state in grounds.history]
     text, superseded, conflicts_within = merge_versions(contents)
     statements = sentences_of(text)
-    sources, conflicts = list(grounds.history), list(conflicts_within)
+    sources = list(grounds.history)
+    conflicts = list(conflicts_within)
+
     for state in grounds.related:
         pairs = find_conflicts(statements, sentences_of(state.content))
         if not set(pairs) <= set(conflicts_within):
             sources.append(state)
             conflicts += pairs
+
     conflicts = list(dict.fromkeys(conflicts))
-    metadata: JsonObject = {"reason": reason, "made_from": _state_keys(sources)}
+    metadata: JsonObject = {
+        "reason": reason,
+        "made_from": _state_keys(sources),
+    }
     if superseded:
         metadata["superseded"] = superseded
     if conflicts:
         metadata["conflicts"] = [list(pair) for pair in conflicts]
+
     return text, metadata
 
 
-def promote_topic(rows: RowStore, grounds: Grounds, new: NewState, act: Act) -> Promotion:
+def promote_topic(
+    rows: RowStore,
+    grounds: Grounds,
+    new: NewState,
+    act: Act,
+) -> Promotion:
     """Write the version and keep the neighbours it still speaks of."""
     state = append(rows, [new], act)[0]
     mask = Mask(as_of=act.at, known_at=NEWEST)
-    active = edges_around(rows, state.topic, mask, types=[MemoryRelation.RELATES_TO])
+    active = edges_around(
+        rows,
+        state.topic,
+        mask,
+        types=[MemoryRelation.RELATES_TO],
+    )
+
     drawn: list[MemoryEdge] = []
     for related in grounds.related:
         if should_maintain_connection(related, state):
             drawn += _carry_over(rows, active, state, related, act)
-    conflicts = [(first, second) for first, second in new.metadata.get("conflicts", ())]
+
+    conflicts = []
+    for first, second in new.metadata.get("conflicts", ()):
+        conflicts.append((first, second))
+
     return Promotion(state, drawn, act.key, conflicts)
 
 
 def _carry_over(
-    rows: RowStore, active: Sequence[MemoryEdge], state: MemoryState, related: MemoryState, act: Act
+    rows: RowStore,
+    active: Sequence[MemoryEdge],
+    state: MemoryState,
+    related: MemoryState,
+    act: Act,
 ) -> list[MemoryEdge]:
     """The relation to a neighbour drawn at the new version, each way that it had, in place of the
     edges before.
     """
-    own_id, related_id = state_id(state.key), state_id(related.key)
+    own_id = state_id(state.key)
+    related_id = state_id(related.key)
+
     drawn = []
     for source, target in ((own_id, related_id), (related_id, own_id)):
         replaced = [edge for edge in active if _joins(edge, source, target)]
         if replaced:
-            drawn.append(draw(rows, redrawn(replaced[-1], source=source, target=target), act))
+            drawn.append(
+                draw(
+                    rows,
+                    redrawn(
+                        replaced[-1],
+                        source=source,
+                        target=target,
+                    ),
+                    act,
+                )
+            )
             for edge in replaced:
-                end(rows, edge.id, act, at=act.at, superseded_by=drawn[-1].id)
+                end(
+                    rows,
+                    edge.id,
+                    act,
+                    at=act.at,
+                    superseded_by=drawn[-1].id,
+                )
+
     if not drawn:
         description = f"kept from version {state.version - 1}"
-        new = NewEdge(own_id, related_id, MemoryRelation.RELATES_TO, description=description)
+        new = NewEdge(
+            own_id,
+            related_id,
+            MemoryRelation.RELATES_TO,
+            description=description,
+        )
         drawn.append(draw(rows, new, act))
+
     return drawn
 
 
@@ -354,22 +470,35 @@ def should_maintain_connection(related: MemoryState, state: MemoryState) -> bool
     """Whether a new version still speaks of a neighbour: it names it, or shares a tenth of the
     smaller one's words.
     """
-    words, related_words = words_of(state.content), words_of(related.content)
+    words = words_of(state.content)
+    related_words = words_of(related.content)
     name_words = topic_words(related.topic)
+
     if name_words and name_words <= words:
         return True
+
     smaller = max(1, min(len(words), len(related_words)))
     return len(words & related_words) >= SHARED_WORDS * smaller
 
 
-def _last_in_force(rows: RowStore, current: MemoryState, mask: Mask) -> list[MemoryState]:
+def _last_in_force(
+    rows: RowStore,
+    current: MemoryState,
+    mask: Mask,
+) -> list[MemoryState]:
     """The last versions up to the current one that hold still: no correction of the past, nothing
     that expired.
     """
     earlier = []
-    for version in history(rows, current.topic, limit=HISTORY, mask=Mask(known_at=NEWEST)):
+    for version in history(
+        rows,
+        current.topic,
+        limit=HISTORY,
+        mask=Mask(known_at=NEWEST),
+    ):
         if holds(version, mask) and _beginning(version) < _beginning(current):
             earlier.append(version)
+
     return [*sorted(earlier, key=_beginning), current]
 
 

@@ -118,7 +118,8 @@ class BridgeGraph:
         A fact that ended or was withdrawn is left to searches that stand at a moment. An edge that
         is never a bridge may lead about within a topic, not out of it.
         """
-        tail, head = self.tail_topic, self.head_topic
+        tail = self.tail_topic
+        head = self.head_topic
         placed = (tail >= 0) & (head >= 0) & (self.tail != self.head)
         leads_out = self.never & (tail != head)
         walkable: Flags = placed & self.is_open & ~np.isnan(self.weight) & ~leads_out
@@ -127,13 +128,29 @@ class BridgeGraph:
     def blocks(self) -> tuple[Blocks, Longs]:
         """The walkable edges by topics, and the number of each here."""
         numbers = np.flatnonzero(self.walkable())
-        tail, head, log = self.tail[numbers], self.head[numbers], self.log[numbers]
-        return bridges.block_edges(tail, head, log, self.topic, len(self.topics)), numbers
+        tail = self.tail[numbers]
+        head = self.head[numbers]
+        log = self.log[numbers]
+        return bridges.block_edges(
+            tail,
+            head,
+            log,
+            self.topic,
+            len(self.topics),
+        ), numbers
 
 
 def read_graph(store: RowStore, rules: BridgeRules) -> BridgeGraph:
     """Read what bridges are made of: one scan of entities, topics and relations each."""
-    topics = column(read_columns(store, "clusters", ["_key"], [Term("level", "==", 1)]), "_key")
+    topics = column(
+        read_columns(
+            store,
+            "clusters",
+            ["_key"],
+            [Term("level", "==", 1)],
+        ),
+        "_key",
+    )
     entities = read(store, "entities", "cluster_id")
     nodes = ids("entities", column(entities, "_key"))
     edges = read(store, "relations", *_RELATION)
@@ -162,9 +179,18 @@ def read_graph(store: RowStore, rules: BridgeRules) -> BridgeGraph:
 def _super_topics(store: RowStore, topics: pa.Array) -> Longs:
     """The L2 topic of each L1 topic, by a number of its own; -1 where it has none."""
     subtopics = [Term("type", "==", str(ClusterEdgeType.SUBTOPIC_OF))]
-    joined = read_columns(store, "cluster_edges", ["_key", "_from", "_to"], subtopics)
+    joined = read_columns(
+        store,
+        "cluster_edges",
+        ["_key", "_from", "_to"],
+        subtopics,
+    )
     parents = integers(pc.dictionary_encode(column(joined, "_to")).indices, 0)
-    return at(parents, places_of(ids("clusters", topics), column(joined, "_from")), NOWHERE)
+    return at(
+        parents,
+        places_of(ids("clusters", topics), column(joined, "_from")),
+        NOWHERE,
+    )
 
 
 @dataclass(frozen=True)
@@ -189,15 +215,18 @@ def read_rows(store: RowStore, graph: BridgeGraph) -> list[CachedBridge]:
     edges = _numbers(edge_ids, ids("relations", graph.edges))
     walkable = graph.walkable()
     topics = [*graph.topics.to_pylist(), None]  # an entity of no topic has -1
+
     cached = []
     for row in rows:
         walk = [nodes[node] for node in row["nodes"]]
         steps = [edges[edge] for edge in row["edges"]]
         pair = (row["from_cluster"], row["to_cluster"])
+
         gone = []
         for name in row["edges"]:
             if edges[name] < 0 or not walkable[edges[name]]:
                 gone.append(name)
+
         problem = ""
         if gone:
             problem = f"{gone[0]} no longer stands"
@@ -205,23 +234,48 @@ def read_rows(store: RowStore, graph: BridgeGraph) -> list[CachedBridge]:
             problem = "its edges do not join its nodes"
         elif (topics[graph.topic[walk[0]]], topics[graph.topic[walk[-1]]]) != pair:
             problem = "an end of it moved to another topic"
-        path = None if problem else TopicPath(tuple(walk), tuple(steps))
-        cached.append(CachedBridge(row["_key"], pair, row["pinned"], path, problem))
+
+        if problem:
+            path = None
+        else:
+            path = TopicPath(tuple(walk), tuple(steps))
+
+        cached.append(
+            CachedBridge(
+                row["_key"],
+                pair,
+                row["pinned"],
+                path,
+                problem,
+            )
+        )
+
     return cached
 
 
 def path_key(graph: BridgeGraph, path: TopicPath) -> str:
     """The key of a bridge: what it starts from and which edges it follows."""
     edges = graph.edges.take(pa.array(path.edges)).to_pylist()
-    return content_key("bridge", graph.entities[path.nodes[0]].as_py(), *edges)
+    return content_key(
+        "bridge",
+        graph.entities[path.nodes[0]].as_py(),
+        *edges,
+    )
 
 
 def bridge_rows(
-    graph: BridgeGraph, paths: Mapping[str, TopicPath], pinned: Collection[str], rules: BridgeRules
+    graph: BridgeGraph,
+    paths: Mapping[str, TopicPath],
+    pinned: Collection[str],
+    rules: BridgeRules,
 ) -> Rows:
     """Each bridge by key, with where each edge was read."""
-    steps = _steps(graph, sorted(set(chain.from_iterable(path.edges for path in paths.values()))))
+    steps = _steps(
+        graph,
+        sorted(set(chain.from_iterable(path.edges for path in paths.values()))),
+    )
     topics = graph.topics.to_pylist()
+
     rows = []
     for key, path in sorted(paths.items()):
         logs = graph.log[list(path.edges)].tolist()
@@ -239,12 +293,17 @@ def bridge_rows(
             "pinned": key in pinned,
         }
         rows.append(row)
+
     return rows
 
 
 def _contents(row: Mapping[str, Any]) -> JsonObject:
     """The part of a row that makes a generation another one."""
-    return {name: row[name] for name in ("_key", "weight", "cost", "pinned")}
+    contents = {}
+    for name in ("_key", "weight", "cost", "pinned"):
+        contents[name] = row[name]
+
+    return contents
 
 
 def _steps(graph: BridgeGraph, edges: Sequence[int]) -> dict[int, JsonObject]:
@@ -258,16 +317,23 @@ def _steps(graph: BridgeGraph, edges: Sequence[int]) -> dict[int, JsonObject]:
             "weight": float(graph.weight[edge]),
             **source,
         }
+
     return steps
 
 
-def _joins(graph: BridgeGraph, walk: Sequence[int], edges: Sequence[int]) -> bool:
+def _joins(
+    graph: BridgeGraph,
+    walk: Sequence[int],
+    edges: Sequence[int],
+) -> bool:
     """Whether a walk is a loopless path along these edges."""
     if len(walk) != len(edges) + 1 or len(set(walk)) != len(walk) or not edges:
         return False
+
     for edge, pair in zip(edges, pairwise(walk), strict=True):
         if {int(graph.tail[edge]), int(graph.head[edge])} != set(pair):
             return False
+
     return True
 
 
@@ -306,17 +372,27 @@ def bridge(
     paths that still stand, and the next build searches again. In the report `pairs_left` were not
     searched for want of work or time; see `stopped`.
     """
-    store, rules = context.store, rules or _rules_of(context.path)
+    store = context.store
+    rules = rules or _rules_of(context.path)
     hierarchy = completed(context, stage_ledger.HIERARCHY)
     generation = completed(context, stage_ledger.WEIGHTS).generation
     inputs = stage_ledger.digest_of(hierarchy.generation, generation)
-    digest = stage_ledger.digest_of(inputs, asdict(rules), VERSION)
+    digest = stage_ledger.digest_of(
+        inputs,
+        asdict(rules),
+        VERSION,
+    )
     last = stage_ledger.last_completion(store, stage_ledger.BRIDGES)
     refresh = timedelta(days=rules.refresh_days)
     is_fresh = last is not None and (last.as_of is None or as_of < last.as_of + refresh)
+
     if last is not None and last.digest == digest and is_fresh:
         idle = dict.fromkeys(("labels_changed", "pairs_searched", "removed", "work"), 0)
-        return {**last.report, "skipped": True, **idle}
+        return {
+            **last.report,
+            "skipped": True,
+            **idle,
+        }
 
     graph = read_graph(store, rules)
     labelled, strong_count = _label(graph, rules)
@@ -327,20 +403,37 @@ def bridge(
         graph.weight[labelled],
         len(graph.topics),
     )
-    topics, moving = graph.topics.to_pylist(), hierarchy.report["moving"]
-    pairs = choose_pairs(store, heat, topics, rules, moving=moving, as_of=as_of)
+    topics = graph.topics.to_pylist()
+    moving = hierarchy.report["moving"]
+    pairs = choose_pairs(
+        store,
+        heat,
+        topics,
+        rules,
+        moving=moving,
+        as_of=as_of,
+    )
     cached = read_rows(store, graph)
-    result = search_pairs(graph, heat, pairs, rules, deadline=deadline, progress=context.progress)
+    result = search_pairs(
+        graph,
+        heat,
+        pairs,
+        rules,
+        deadline=deadline,
+        progress=context.progress,
+    )
     _keep_cached(graph, result, pairs, cached)
     pinned = {former.key: former for former in cached if former.pinned}
     rows = bridge_rows(graph, result.paths, pinned, rules)
     stale = sorted({former.key for former in cached}.difference(result.paths))
     lengths = Counter(len(path.edges) for path in result.paths.values())
     contents = list(map(_contents, rows))
+
     notes = []
     for key, former in pinned.items():
         if former.path is None:
             notes.append(f"bridge_cache/{key} was pinned and is dropped: {former.problem}")
+
     report: JsonObject = {
         "skipped": False,
         "labelled": int(labelled.sum()),
@@ -358,32 +451,75 @@ def bridge(
         "notes": notes,
         "generation": stage_ledger.digest_of(contents, generation),
     }
-    stamped = [{**row, "generation": generation, "created": as_of} for row in rows]
+    stamped = []
+    for row in rows:
+        stamped.append(
+            {
+                **row,
+                "generation": generation,
+                "created": as_of,
+            }
+        )
+
     # the next build must not skip what is left
     finished = "" if result.stopped == "time" else digest
     with store.bulk(["relations", "bridge_cache", "build_stages"]) as inside:
         if len(relabelled):
             inside.patch("relations", _label_rows(graph, relabelled, labelled))
+
         inside.delete("bridge_cache", keys=stale)
-        inside.upsert("bridge_cache", pa.Table.from_pylist(stamped, schema=arrow_schema(Bridge)))
-        stage_ledger.record(
-            inside, stage_ledger.BRIDGES, finished, report["generation"], as_of, report
+        inside.upsert(
+            "bridge_cache",
+            pa.Table.from_pylist(stamped, schema=arrow_schema(Bridge)),
         )
+        stage_ledger.record(
+            inside,
+            stage_ledger.BRIDGES,
+            finished,
+            report["generation"],
+            as_of,
+            report,
+        )
+
     return report
 
 
 def _label(graph: BridgeGraph, rules: BridgeRules) -> tuple[Flags, int]:
     """Which edges join topics, and how many of these join super-topics too."""
-    tail, head, above = graph.tail_topic, graph.head_topic, np.append(graph.super_topic, NOWHERE)
-    never, threshold = graph.never, rules.threshold
-    labelled = bridges.bridge_labels(graph.weight, tail, head, never, threshold)
-    strong = bridges.bridge_labels(graph.weight, above[tail], above[head], never, threshold)
+    tail = graph.tail_topic
+    head = graph.head_topic
+    above = np.append(graph.super_topic, NOWHERE)
+    never = graph.never
+    threshold = rules.threshold
+    labelled = bridges.bridge_labels(
+        graph.weight,
+        tail,
+        head,
+        never,
+        threshold,
+    )
+    strong = bridges.bridge_labels(
+        graph.weight,
+        above[tail],
+        above[head],
+        never,
+        threshold,
+    )
     return labelled, int((labelled & strong).sum())
 
 
-def _label_rows(graph: BridgeGraph, relabelled: Longs, labelled: Flags) -> pa.Table:
+def _label_rows(
+    graph: BridgeGraph,
+    relabelled: Longs,
+    labelled: Flags,
+) -> pa.Table:
     keys = graph.edges.take(pa.array(relabelled))
-    return pa.table({"_key": keys, "layer_bridge": pa.array(labelled[relabelled])})
+    return pa.table(
+        {
+            "_key": keys,
+            "layer_bridge": pa.array(labelled[relabelled]),
+        }
+    )
 
 
 def choose_pairs(
@@ -402,25 +538,54 @@ def choose_pairs(
     number = {key: place for place, key in enumerate(topics)}
     shifted = [number[topic["cluster"]] for topic in moving if topic["cluster"] in number]
     chosen = dict.fromkeys(_pairs_of_questions(store, number, rules, as_of))
+
     for topic in dict.fromkeys([*shifted, *range(len(topics))]):
         chosen |= dict.fromkeys(bridges.pairs_of(heat, topic, rules.topic_pairs))
-    chosen |= dict.fromkeys(bridges.hot_pairs(heat, rules.near_pairs, rules.far_pairs))
+
+    chosen |= dict.fromkeys(
+        bridges.hot_pairs(
+            heat,
+            rules.near_pairs,
+            rules.far_pairs,
+        )
+    )
     return sorted(chosen, key=set(shifted).isdisjoint)  # stable: the order above within both halves
 
 
 def _pairs_of_questions(
-    store: RowStore, number: Mapping[str, int], rules: BridgeRules, as_of: datetime
+    store: RowStore,
+    number: Mapping[str, int],
+    rules: BridgeRules,
+    as_of: datetime,
 ) -> list[Pair]:
     """Pairs that questions of the last days narrowed to at once (`results.hierarchy`), the most
     frequent first.
     """
-    since = Term("at", ">=", as_of - timedelta(days=rules.seen_days))
+    since = Term(
+        "at",
+        ">=",
+        as_of - timedelta(days=rules.seen_days),
+    )
+
     counts: Counter[Pair] = Counter()
-    for text in scan_values(store, "query_logs", "results", where=[since]):
-        hierarchy = orjson.loads(text).get("hierarchy", ()) if text else ()
-        keys = [str(topic.get("id", "")).removeprefix("clusters/") for topic in hierarchy]
+    for text in scan_values(
+        store,
+        "query_logs",
+        "results",
+        where=[since],
+    ):
+        if text:
+            hierarchy = orjson.loads(text).get("hierarchy", ())
+        else:
+            hierarchy = ()
+
+        keys = []
+        for topic in hierarchy:
+            keys.append(str(topic.get("id", "")).removeprefix("clusters/"))
+
         topics = {number[key] for key in keys if key in number}
         counts.update(combinations(sorted(topics), 2))
+
     return sorted(counts, key=lambda pair: (-counts[pair], pair))[: rules.seen_pairs]
 
 
@@ -435,15 +600,19 @@ def search_pairs(
     """The best paths of each pair, in the order given, until the work or the time is spent."""
     result = BridgeSearchResult()
     blocks, numbers = graph.blocks()
+
     for number, pair in enumerate(pairs):
         if number % _SHOWN_EVERY == 0:
             progress("bridges", number, len(pairs))
+
         if deadline():
             result.stopped = "time"
             break
+
         if result.work >= rules.work:
             result.stopped = "work"
             break
+
         paths, work = bridges.best_paths(
             blocks,
             _region(blocks, heat, pair, rules),
@@ -455,13 +624,20 @@ def search_pairs(
         for path in paths:
             numbered = TopicPath(path.nodes, tuple(numbers[list(path.edges)].tolist()))
             result.paths[path_key(graph, numbered)] = numbered
+
         result.searched += 1
         result.work += work
+
     progress("bridges", result.searched, len(pairs))
     return result
 
 
-def _region(blocks: Blocks, heat: Heat, pair: Pair, rules: BridgeRules) -> Region:
+def _region(
+    blocks: Blocks,
+    heat: Heat,
+    pair: Pair,
+    rules: BridgeRules,
+) -> Region:
     """The two topics and as many between them as one look at every length affords."""
     region = bridges.region_of(blocks, bridges.region_topics(heat, *pair, rules.middles))
     # Of the first 1, 2, ...
@@ -478,9 +654,11 @@ def _keep_cached(
 ) -> None:
     """Pinned bridges and those of pairs that were not reached stay while they still stand."""
     topics = graph.topics.to_pylist()
+
     unsearched = set()
     for first, second in pairs[result.searched :]:
         unsearched.add((topics[first], topics[second]))
+
     for cached_bridge in cached:
         if cached_bridge.path is not None and (
             cached_bridge.pinned or cached_bridge.pair in unsearched
@@ -489,16 +667,26 @@ def _keep_cached(
 
 
 def _rules_of(path: PathSettings) -> BridgeRules:
-    boosts = {str(kind): boost for kind, boost in path.relation_boost.items()}
+    boosts = {}
+    for kind, boost in path.relation_boost.items():
+        boosts[str(kind)] = boost
+
     return BridgeRules(
-        max_hops=path.max_hops, length_penalty=path.length_penalty, eps=path.eps, boosts=boosts
+        max_hops=path.max_hops,
+        length_penalty=path.length_penalty,
+        eps=path.eps,
+        boosts=boosts,
     )
 
 
 STAGE = NightStage(
     "bridges",
     "build bridges",
-    lambda context, ingest, night: bridge(context, night.as_of, deadline_in(night.seconds_left())),
+    lambda context, ingest, night: bridge(
+        context,
+        night.as_of,
+        deadline_in(night.seconds_left()),
+    ),
     lambda report: f"{report['bridges']:,} bridges, {report['pairs_searched']:,} pairs searched",
     reads=(*TOPICS, *EDGES),
     writes=("bridge_cache",),

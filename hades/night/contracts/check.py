@@ -64,23 +64,36 @@ def contract_named(name: str) -> Contract:
     for contract in (*CONTRACTS, *others):
         if contract.name == name.partition(":")[0]:
             return contract
+
     raise ValueError(f"there is no contract {name!r}; there are {', '.join(CONTRACT_NAMES)}")
 
 
-def read_frames(store: GraphStore, name: str, snapshot: Path | None = None) -> Frames:
+def read_frames(
+    store: GraphStore,
+    name: str,
+    snapshot: Path | None = None,
+) -> Frames:
     """The frames of a contract, read from one moment of the store."""
     if name == "snapshot":
         if snapshot is None:
             raise HadesError("checking a snapshot needs its folder; give `snapshot=`")
         return outputs.snapshot_frames(store, snapshot)
-    readers = {contract.name: reader for contract, reader in _OF_STORE}
+
+    readers = {}
+    for contract, reader in _OF_STORE:
+        readers[contract.name] = reader
+
     readers[CHUNK_VECTORS] = partial(texts.vector_frames, collections=("doc_chunks",))
     with store.reading() as rows:
         return readers[name](rows)
 
 
 def check_contract(
-    store: GraphStore, name: str, *, snapshot: Path | None = None, engine: Engine | None = None
+    store: GraphStore,
+    name: str,
+    *,
+    snapshot: Path | None = None,
+    engine: Engine | None = None,
 ) -> ContractResult:
     """Check every rule of a contract; nothing is written and nothing is raised for a broken rule.
 
@@ -88,25 +101,34 @@ def check_contract(
     never ran is green with a note.
     """
     return check_frames(
-        name, contract_named(name), lambda: read_frames(store, name, snapshot), engine
+        name,
+        contract_named(name),
+        lambda: read_frames(store, name, snapshot),
+        engine,
     )
 
 
 def check_frames(
-    name: str, contract: Contract, read: Callable[[], Frames], engine: Engine | None = None
+    name: str,
+    contract: Contract,
+    read: Callable[[], Frames],
+    engine: Engine | None = None,
 ) -> ContractResult:
     """Check every rule of a contract on frames that are read now, so that reading counts in the
     seconds.
     """
     began = time.perf_counter()
-    frames, engine = read(), engine or default_engine()
+    frames = read()
+    engine = engine or default_engine()
     rules = tuple(rule.id for rule in contract.rules if rule.frame in frames.tables)
     notes = list(frames.notes)
     findings: dict[Severity, list[Finding]] = {"stop": [], "warn": []}
+
     for finding in validate(contract, frames.tables, engine):
         findings[finding.severity].append(finding)
         if finding.severity == "warn":
             notes.append(f"warning: {_describe_finding(finding)}")
+
     return ContractResult(
         contract=name,
         rules=len(rules),
@@ -122,13 +144,16 @@ def check_frames(
 
 def find_broken_keys(store: GraphStore, name: str) -> dict[str, list[str]]:
     """The keys of all rows that break a rule of a contract, by frame."""
-    contract, tables = contract_named(name), read_frames(store, name).tables
+    contract = contract_named(name)
+    tables = read_frames(store, name).tables
     broken: dict[str, set[str]] = {}
     frames = {rule.id: rule.frame for rule in contract.rules}
+
     for rule, (positions, _) in find_broken_rows(contract, tables).items():
         if positions:
             keys = tables[frames[rule]].column("_key").take(positions).to_pylist()
             broken.setdefault(frames[rule], set()).update(keys)
+
     return {frame: sorted(keys) for frame, keys in broken.items()}
 
 
@@ -144,9 +169,15 @@ def describe_broken(checked: Sequence[ContractResult]) -> str:
     for finding in chain.from_iterable(result.findings for result in checked):
         advice = f"; {finding.repair}" if finding.repair else ""
         lines.append(f"{_describe_finding(finding)}{advice}")
+
     if not lines:
         return "every contract holds"
-    count = f"{len(lines)} contracts are" if len(lines) > 1 else "1 contract is"
+
+    if len(lines) > 1:
+        count = f"{len(lines)} contracts are"
+    else:
+        count = "1 contract is"
+
     return "\n".join([f"{count} broken; what serves was left alone", *lines])
 
 
@@ -155,6 +186,7 @@ def _describe_finding(finding: Finding) -> str:
     broken = f"{finding.rule}: {finding.sentence}, but"
     if not finding.keys:  # a rule of the whole and not of its rows
         return f"{broken} it has not: {', '.join(finding.observed)}"
+
     keys = ", ".join(finding.keys[:_NAMED_KEYS])
     more = ", ..." if finding.failed > _NAMED_KEYS else ""
     rows = f"{finding.failed} of {finding.rows} rows of {finding.frame}"
@@ -163,9 +195,11 @@ def _describe_finding(finding: Finding) -> str:
 
 def contract_of(result: ContractResult, home: Path) -> Contract:
     """The contract that was checked; without rules where it was the home's own and is gone."""
-    checked_contract = (
-        own_contract(home) if result.contract == OWN else contract_named(result.contract)
-    )
+    if result.contract == OWN:
+        checked_contract = own_contract(home)
+    else:
+        checked_contract = contract_named(result.contract)
+
     return checked_contract or Contract(OWN, "rules that are gone", ())
 
 
@@ -185,7 +219,9 @@ class Outcome:
     @property
     def alerts(self) -> list[str]:
         """What to alert about: the broken rules in one line, or nothing."""
-        return [",".join(self.broken_rules)] if self.broken_rules else []
+        if self.broken_rules:
+            return [",".join(self.broken_rules)]
+        return []
 
     @property
     def message(self) -> str:
@@ -198,6 +234,7 @@ class Outcome:
         """
         if is_part and not self.broken_rules:
             return []
+
         rows: list[JsonObject] = []
         for result in self.checked:
             figures = result.contract, result.rules, len(result.findings), result.rows
@@ -205,6 +242,7 @@ class Outcome:
             for broken in result.findings:
                 facts = broken.rule, broken.sentence, broken.failed, broken.keys[:5]
                 rows.append(dict(zip(_SHOWN, facts, strict=True)))
+
         return rows
 
     def require(self, stops: bool = True) -> Self:
@@ -215,7 +253,10 @@ class Outcome:
 
     def as_dict(self) -> JsonObject:
         """As JSON."""
-        return {"contracts": [result.as_dict() for result in self.checked], "page": str(self.page)}
+        return {
+            "contracts": [result.as_dict() for result in self.checked],
+            "page": str(self.page),
+        }
 
 
 def describe_checked(report: Report) -> str:
@@ -226,14 +267,22 @@ def describe_checked(report: Report) -> str:
     rows = sum(contract["rows"] for contract in checked)
     engines = ", ".join(sorted({str(contract["engine"]) for contract in checked}))
     line = f"{rules - len(broken)} of {rules} rules hold, {rows:,} rows checked by {engines}"
-    return f"{line}; broken and accepted: {', '.join(broken)}" if broken else line
+
+    if broken:
+        return f"{line}; broken and accepted: {', '.join(broken)}"
+
+    return line
 
 
 def contracts_in_words(names: Sequence[str]) -> str:
     """Names of contracts as people list them; how many there are where that would be long."""
     if len(names) > _NAMED_CONTRACTS:
         return f"{len(names)} contracts"
-    words = [name.replace(":", " of ").replace("_", " ") for name in names]
+
+    words = []
+    for name in names:
+        words.append(name.replace(":", " of ").replace("_", " "))
+
     return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
 
 
@@ -247,18 +296,34 @@ def check_contracts(context: BuildContext, contracts: Sequence[str]) -> Outcome:
     """Check every row of these contracts, with the home's own rules on what they are about, and
     write the page. Own rules may need Great Expectations, whatever engine the context names.
     """
-    checked = [check_contract(context.store, name, engine=context.engine) for name in contracts]
+    checked = []
+    for name in contracts:
+        checked.append(
+            check_contract(
+                context.store,
+                name,
+                engine=context.engine,
+            )
+        )
+
     home_contract = own_contract(context.home)
     if home_contract is not None:  # on the collections that are complete after these contracts
         complete = [name.partition(":")[0] for name in contracts]
         result = check_frames(
-            OWN, home_contract, lambda: own_frames(context.store, home_contract, complete)
+            OWN,
+            home_contract,
+            lambda: own_frames(context.store, home_contract, complete),
         )
         checked += [result] if result.rules else []
+
     return Outcome(tuple(checked), write_page(checked, context.home / "reports"))
 
 
-def export_project(context: BuildContext, folder: Path, snapshot: Path | None) -> dict[str, int]:
+def export_project(
+    context: BuildContext,
+    folder: Path,
+    snapshot: Path | None,
+) -> dict[str, int]:
     """Write every contract as a project of Great Expectations with its rows as Parquet; rules by
     suite.
 
@@ -267,13 +332,21 @@ def export_project(context: BuildContext, folder: Path, snapshot: Path | None) -
     """
     if folder.exists() and any(folder.iterdir()):
         raise HadesError(f"{folder} is not empty; name a new folder")
+
     suites: dict[str, tuple[pa.Table, Sequence[Rule]]] = {}
     for contract in CONTRACTS if snapshot else CONTRACTS[:-1]:
         suites |= _suites_of(contract, read_frames(context.store, contract.name, snapshot))
+
     home_contract = own_contract(context.home)
     if home_contract is not None:
         suites |= _suites_of(home_contract, own_frames(context.store, home_contract))
-    write_gx_project(folder, suites, REFERENCES, read_keys(context.store))
+
+    write_gx_project(
+        folder,
+        suites,
+        REFERENCES,
+        read_keys(context.store),
+    )
     return {name: len(rules) for name, (_, rules) in suites.items()}
 
 
@@ -283,6 +356,7 @@ def _suites_of(contract: Contract, frames: Frames) -> Suites:
     for name, table in frames.tables.items():
         rules = [rule for rule in contract.rules if rule.frame == name]
         suites[f"{contract.name}.{name}"] = (table, rules)
+
     return suites
 
 
@@ -293,22 +367,44 @@ REFERENCES: Mapping[str, Sequence[Reference]] = {
     "nodes.files": [Reference("file_document_exists", _DOCUMENT)],
     "nodes.funcs": [
         Reference("func_document_exists", _DOCUMENT),
-        Reference("func_span_inside_document", _DOCUMENT, "span"),
+        Reference(
+            "func_span_inside_document",
+            _DOCUMENT,
+            "span",
+        ),
     ],
     "chunks.doc_chunks": [
         Reference("document_exists", _DOCUMENT),
         Reference("span_inside_document", _DOCUMENT, "span"),
     ],
     "edges.relations": [
-        Reference("ends_exist", {"_from": ("entities",), "_to": ("entities",)}),
+        Reference(
+            "ends_exist",
+            {
+                "_from": ("entities",),
+                "_to": ("entities",),
+            },
+        ),
         Reference("provenance_document_exists", _DOCUMENT),
         Reference("span_inside_document", _DOCUMENT, "span"),
     ],
     "edges.mentions": [
-        Reference("mention_ends_exist", {"_from": ("doc_chunks",), "_to": ("entities",)}),
+        Reference(
+            "mention_ends_exist",
+            {
+                "_from": ("doc_chunks",),
+                "_to": ("entities",),
+            },
+        ),
     ],
     "hierarchy.cluster_edges": [
-        Reference("ends_exist", {"_from": ("entities", "clusters"), "_to": ("clusters",)}),
+        Reference(
+            "ends_exist",
+            {
+                "_from": ("entities", "clusters"),
+                "_to": ("clusters",),
+            },
+        ),
     ],
 }
 
@@ -319,9 +415,11 @@ def read_keys(store: GraphStore) -> dict[str, pa.Table]:
     with store.reading() as rows:
         for name in ("entities", "doc_chunks", "clusters"):
             keys[name] = pa.table({"id": ids(name, column(read(rows, name), "_key"))})
+
         documents = ids("documents", column(read(rows, "documents"), "_key"))
         lengths = lengths_of(rows, "documents", documents)
         keys["documents"] = pa.table({"id": documents, "length": lengths})
+
     return keys
 
 

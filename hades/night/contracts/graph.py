@@ -158,10 +158,19 @@ _TYPES, _ENTITY_TYPES = tuple(RelationType), tuple(EntityType)
 # By relation type, tail type, head type; the last place of each axis is an unknown type, which is
 # another rule's.
 _ALLOWED = np.ones(
-    (len(_TYPES) + 1, len(_ENTITY_TYPES) + 1, len(_ENTITY_TYPES) + 1), dtype=np.bool_
+    (len(_TYPES) + 1, len(_ENTITY_TYPES) + 1, len(_ENTITY_TYPES) + 1),
+    dtype=np.bool_,
 )
-for places in np.ndindex(len(_TYPES), len(_ENTITY_TYPES), len(_ENTITY_TYPES)):
-    _ALLOWED[places] = allows(_TYPES[places[0]], _ENTITY_TYPES[places[1]], _ENTITY_TYPES[places[2]])
+for places in np.ndindex(
+    len(_TYPES),
+    len(_ENTITY_TYPES),
+    len(_ENTITY_TYPES),
+):
+    _ALLOWED[places] = allows(
+        _TYPES[places[0]],
+        _ENTITY_TYPES[places[1]],
+        _ENTITY_TYPES[places[2]],
+    )
 
 
 def edge_frames(store: RowStore) -> Frames:
@@ -174,8 +183,18 @@ def edge_frames(store: RowStore) -> Frames:
     matches = integers(column(entities, "deg_out"), -1) == leaving
     return Frames(
         {
-            "relations": _relations(store, relations, column(entities, "type"), tails, heads),
-            "entities": with_columns(entities, relations_out=leaving, out_degree_counted=matches),
+            "relations": _relations(
+                store,
+                relations,
+                column(entities, "type"),
+                tails,
+                heads,
+            ),
+            "entities": with_columns(
+                entities,
+                relations_out=leaving,
+                out_degree_counted=matches,
+            ),
             "mentions": _mentions(store, entity_ids),
             "other_edges": _other_edges(store),
             "derived_rows": written_rows(manifest.count_derived_rows(store)),
@@ -184,12 +203,19 @@ def edge_frames(store: RowStore) -> Frames:
 
 
 def _relations(
-    store: RowStore, table: pa.Table, types: pa.Array, tails: Longs, heads: Longs
+    store: RowStore,
+    table: pa.Table,
+    types: pa.Array,
+    tails: Longs,
+    heads: Longs,
 ) -> pa.Table:
-    provenance, kinds = column(table, "provenance"), column(table, "type")
-    document, span = pc.struct_field(provenance, "doc"), pc.struct_field(provenance, "span")
+    provenance = column(table, "provenance")
+    kinds = column(table, "type")
+    document = pc.struct_field(provenance, "doc")
+    span = pc.struct_field(provenance, "span")
     lengths = lengths_of(store, "documents", document)
-    exists, is_read = lengths >= 0, flags(pc.is_valid(document))
+    exists = lengths >= 0
+    is_read = flags(pc.is_valid(document))
     is_measured = flags(pc.equal(kinds, str(RelationType.SIMILAR_TO)))
     codes = places_of(types, pa.array(map(str, _ENTITY_TYPES)))
     relation = places_of(kinds, pa.array(map(str, _TYPES)))
@@ -211,11 +237,23 @@ def _relations(
 
 
 def _mentions(store: RowStore, entity_ids: pa.Array) -> pa.Table:
-    table = read(store, "mentions", "_from", "_to", "count", "positions")
-    lengths = lengths_of(store, "doc_chunks", column(table, "_from"))
+    table = read(
+        store,
+        "mentions",
+        "_from",
+        "_to",
+        "count",
+        "positions",
+    )
+    lengths = lengths_of(
+        store,
+        "doc_chunks",
+        column(table, "_from"),
+    )
     positions = column(table, "positions")
     flat = integers(pc.list_flatten(positions), 0)
-    first, last = per_row(positions, flat, np.minimum, 0), per_row(positions, flat, np.maximum, 0)
+    first = per_row(positions, flat, np.minimum, 0)
+    last = per_row(positions, flat, np.maximum, 0)
     listed = integers(pc.list_value_length(positions), 0)
     return with_columns(
         table,
@@ -232,24 +270,36 @@ def _other_edges(store: RowStore) -> pa.Table:
     key.
     """
     known = cache(lambda collection: ids(collection, column(read(store, collection), "_key")))
+
     parts = []
     for name in _OTHER:
         table = read(store, name, "_from", "_to")
         has_ends = _have_ends(known, name, table)
-        renamed = table.set_column(0, "_key", ids(name, column(table, "_key")))
+        renamed = table.set_column(
+            0,
+            "_key",
+            ids(name, column(table, "_key")),
+        )
         parts.append(with_columns(renamed, other_ends_exist=has_ends))
+
     return pa.concat_tables(parts).combine_chunks()
 
 
-def _have_ends(known: Callable[[str], pa.Array], collection: str, edges: pa.Table) -> Flags:
+def _have_ends(
+    known: Callable[[str], pa.Array],
+    collection: str,
+    edges: pa.Table,
+) -> Flags:
     """Which edges join nodes of collections that such an edge may join; `known` gives the ids of a
     collection.
     """
     ends = declared(collection).edge
     assert ends is not None
     has_ends = np.zeros((2, edges.num_rows), dtype=np.bool_)
+
     for name in dict.fromkeys((*ends.sources, *ends.targets)) if edges.num_rows else ():
         has_ends |= np.array(place_ends(edges, known(name))) >= 0
+
     both: Flags = has_ends[0] & has_ends[1]
     return both
 
@@ -318,23 +368,42 @@ def hierarchy_frames(store: RowStore) -> Frames:
     """Topics, the edges up to them, and entities with the topic they say and the topic their edge
     leads to.
     """
-    clusters = read(store, "clusters", "level", "size", "parent", "centroid")
+    clusters = read(
+        store,
+        "clusters",
+        "level",
+        "size",
+        "parent",
+        "centroid",
+    )
     if (
         not clusters.num_rows
         and stage_ledger.last_completion(store, stage_ledger.HIERARCHY) is None
     ):
         return Frames({}, ("no topics have been built yet",))
+
     entities = read(store, "entities", "cluster_id")
     entity_ids = ids("entities", column(entities, "_key"))
     cluster_ids = ids("clusters", column(clusters, "_key"))
     levels = integers(column(clusters, "level"), _NOWHERE)
     stored_edges = read(store, "cluster_edges", "_from", "_to", "type")
-    edges = _cluster_edges(stored_edges, entity_ids, cluster_ids, levels)
+    edges = _cluster_edges(
+        stored_edges,
+        entity_ids,
+        cluster_ids,
+        levels,
+    )
     part_of = _of_type(edges, ClusterEdgeType.PART_OF)
     frames = {
         "clusters": _clusters(clusters, levels, edges, cluster_ids),
         "cluster_edges": edges,
-        "entities": _placed_entities(entities, entity_ids, clusters, levels, part_of),
+        "entities": _placed_entities(
+            entities,
+            entity_ids,
+            clusters,
+            levels,
+            part_of,
+        ),
     }
     return Frames(frames)
 
@@ -344,11 +413,19 @@ def _of_type(edges: pa.Table, kind: ClusterEdgeType) -> pa.Table:
 
 
 def _cluster_edges(
-    edges: pa.Table, entity_ids: pa.Array, cluster_ids: pa.Array, levels: Longs
+    edges: pa.Table,
+    entity_ids: pa.Array,
+    cluster_ids: pa.Array,
+    levels: Longs,
 ) -> pa.Table:
-    tails, heads = column(edges, "_from"), column(edges, "_to")
+    tails = column(edges, "_from")
+    heads = column(edges, "_to")
     from_entity = places_of(tails, entity_ids) >= 0
-    from_level = np.where(from_entity, 0, at(levels, places_of(tails, cluster_ids), _NOWHERE))
+    from_level = np.where(
+        from_entity,
+        0,
+        at(levels, places_of(tails, cluster_ids), _NOWHERE),
+    )
     to_level = at(levels, places_of(heads, cluster_ids), _NOWHERE)
     sibling = flags(pc.equal(column(edges, "type"), str(ClusterEdgeType.SIBLING_OF)))
     member = flags(pc.equal(column(edges, "type"), str(ClusterEdgeType.PART_OF)))
@@ -364,28 +441,44 @@ def _cluster_edges(
     )
 
 
-def _acyclic(tails: pa.Array, heads: pa.Array, sibling: Flags) -> Flags:
+def _acyclic(
+    tails: pa.Array,
+    heads: pa.Array,
+    sibling: Flags,
+) -> Flags:
     """Which edges are on no cycle: the ends of one that is lie in one strongly connected
     component.
     """
     nodes = pc.unique(pa.concat_arrays([tails, heads]))
-    source, target = places_of(tails, nodes), places_of(heads, nodes)
-    ends, size = (source[~sibling], target[~sibling]), len(nodes) + 1
-    joined = sparse.coo_array((np.ones(len(ends[0])), ends), shape=(size, size))
+    source = places_of(tails, nodes)
+    target = places_of(heads, nodes)
+    ends = (source[~sibling], target[~sibling])
+    size = len(nodes) + 1
+    joined = sparse.coo_array(
+        (np.ones(len(ends[0])), ends),
+        shape=(size, size),
+    )
     component = connected_components(joined.tocsr(), connection="strong")[1]
     apart: Flags = component[source] != component[target]
     return sibling | apart
 
 
 def _clusters(
-    clusters: pa.Table, levels: Longs, edges: pa.Table, cluster_ids: pa.Array
+    clusters: pa.Table,
+    levels: Longs,
+    edges: pa.Table,
+    cluster_ids: pa.Array,
 ) -> pa.Table:
     """A topic's members are the entities below it, a super-topic's those of its topics."""
     subtopic = _of_type(edges, ClusterEdgeType.SUBTOPIC_OF)
     members = count(column(_of_type(edges, ClusterEdgeType.PART_OF), "_to"), cluster_ids)
     below, above = place_ends(subtopic, cluster_ids)
     joined = (below >= 0) & (above >= 0)
-    from_topics = np.bincount(above[joined], members[below[joined]], len(members))
+    from_topics = np.bincount(
+        above[joined],
+        members[below[joined]],
+        len(members),
+    )
     members = members + from_topics.astype(np.int64)
     super_topics = count(column(subtopic, "_from"), cluster_ids)
     led = np.full(clusters.num_rows, _NOWHERE, dtype=np.int64)
@@ -393,7 +486,8 @@ def _clusters(
     parent_places = places_of(column(clusters, "parent"), column(clusters, "_key"))
     centroids = column(clusters, "centroid")
     is_finite = np.isfinite(pc.list_flatten(centroids).to_numpy())
-    topic, has_none_above = levels == 1, not (levels == 2).any()
+    topic = levels == 1
+    has_none_above = not (levels == 2).any()
     return with_columns(
         clusters.drop_columns(["centroid"]),
         members=members,
@@ -408,7 +502,11 @@ def _clusters(
 
 
 def _placed_entities(
-    entities: pa.Table, entity_ids: pa.Array, clusters: pa.Table, levels: Longs, part_of: pa.Table
+    entities: pa.Table,
+    entity_ids: pa.Array,
+    clusters: pa.Table,
+    levels: Longs,
+    part_of: pa.Table,
 ) -> pa.Table:
     keys = column(clusters, "_key")
     topic_places = places_of(column(entities, "cluster_id"), keys)
@@ -507,10 +605,20 @@ def weight_frames(store: RowStore) -> Frames:
     """Relations with weight and cost beside those computed again, in float64; mentions, and the
     configuration.
     """
-    relations = read(store, "relations", "type", "weight", "weight_components", "learned", "cost")
+    relations = read(
+        store,
+        "relations",
+        "type",
+        "weight",
+        "weight_components",
+        "learned",
+        "cost",
+    )
     never_ran = stage_ledger.last_completion(store, stage_ledger.WEIGHTS) is None
+
     if never_ran and column(relations, "weight").null_count == relations.num_rows:
         return Frames({}, ("no relation has been weighed yet",))
+
     config = read(store, "weight_config", *CONFIG)
     coefficients, note = _coefficients(config)
     frames = {
@@ -525,25 +633,50 @@ def weight_frames(store: RowStore) -> Frames:
     return Frames(frames, notes=(note,) if note else ())
 
 
-def _weighed_relations(table: pa.Table, config: pa.Table, coefficients: Floats) -> pa.Table:
+def _weighed_relations(
+    table: pa.Table,
+    config: pa.Table,
+    coefficients: Floats,
+) -> pa.Table:
     components = column(table, "weight_components")
     parts = {name: numbers(pc.struct_field(components, name)) for name in PARTS}
     kinds: Longs = places_of(column(table, "type"), column(config, "relation_type"))
-    prior = at(numbers(column(config, "type_prior")), kinds, np.nan)
-    boost = at(numbers(column(config, "relation_boost")), kinds, np.nan)
-    weight, cost = numbers(column(table, "weight")), numbers(column(table, "cost"))
-    sums = np.append(coefficients, np.full((1, len(PARTS) + 1), np.nan), axis=0)[kinds]
+    prior = at(
+        numbers(column(config, "type_prior")),
+        kinds,
+        np.nan,
+    )
+    boost = at(
+        numbers(column(config, "relation_boost")),
+        kinds,
+        np.nan,
+    )
+    weight = numbers(column(table, "weight"))
+    cost = numbers(column(table, "cost"))
+    sums = np.append(
+        coefficients,
+        np.full((1, len(PARTS) + 1), np.nan),
+        axis=0,
+    )[kinds]
     logit = sums[:, -1] + sum(sums[:, number] * parts[name] for number, name in enumerate(PARTS))
     logit += np.nan_to_num(numbers(column(table, "learned")))
     again = 0.5 * (1.0 + np.tanh(0.5 * logit))
+
     with np.errstate(divide="ignore", invalid="ignore"):
         length = np.maximum(0.0, -np.log(weight * boost))
+
     floored = (weight * boost < _FLOORED) & (cost < length) & (cost >= -np.log(_FLOORED))
     has_parts = flags(pc.is_valid(components)) & ~np.isnan(sum(parts.values()))
-    recomputed = {"configured_prior": prior, "recomputed_weight": again, "recomputed_cost": length}
+    recomputed = {
+        "configured_prior": prior,
+        "recomputed_weight": again,
+        "recomputed_cost": length,
+    }
+
     shown = {}
     for name, values in {**parts, **recomputed}.items():
         shown[name] = pa.array(values, from_pandas=True)
+
     return with_columns(
         table.drop_columns(["weight_components"]),
         **shown,
@@ -561,15 +694,19 @@ def _coefficients(config: pa.Table) -> tuple[Floats, str]:
     """
     names = (*PARTS, BIAS)
     values = np.full((config.num_rows, len(names)), np.nan)
+
     for row, text in enumerate(config.column("coefficients").to_pylist()):
         coefficients = orjson.loads(text)
         values[row] = [coefficients.get(name, np.nan) for name in names]
+
     is_silent = pa.array(np.isnan(values).any(axis=1))
     silent = config.column("relation_type").filter(is_silent).to_pylist()
     note = ""
+
     if silent:
         note = (
             f"weights of {', '.join(silent)} were not recomputed: weight_config gives no "
             "coefficients"
         )
+
     return values, note

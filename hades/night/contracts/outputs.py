@@ -110,12 +110,17 @@ _BRIDGE_FACTS = {
         pa.string(),
     ),
     **dict.fromkeys(
-        ("one_node_more_than_edges", "nodes_exist", "edges_exist", "edges_join_nodes"), pa.bool_()
+        ("one_node_more_than_edges", "nodes_exist", "edges_exist", "edges_join_nodes"),
+        pa.bool_(),
     ),
     **dict.fromkeys(
-        ("no_node_twice", "coref_never_crosses", "edges_stand", "topics_exist"), pa.bool_()
+        ("no_node_twice", "coref_never_crosses", "edges_stand", "topics_exist"),
+        pa.bool_(),
     ),
-    **dict.fromkeys(("ends_in_their_topics", "cost_adds_up", "is_current"), pa.bool_()),
+    **dict.fromkeys(
+        ("ends_in_their_topics", "cost_adds_up", "is_current"),
+        pa.bool_(),
+    ),
     "cost_of_edges": pa.float64(),
 }
 Facts = dict[str, Any]
@@ -127,23 +132,34 @@ def bridge_frames(store: RowStore) -> Frames:
     bridges = read(store, "bridge_cache", *_BRIDGE)
     labelled = relations.filter(relations.column("layer_bridge"))
     ran = stage_ledger.last_completion(store, stage_ledger.BRIDGES) is not None
+
     if not bridges.num_rows and not labelled.num_rows and not ran:
         return Frames({}, ("no bridges have been built yet",))
+
     clusters = read(store, "clusters", "level")
     topics = set(clusters.filter(pc.equal(clusters.column("level"), 1)).column("_key").to_pylist())
     entities = read(store, "entities", "cluster_id")
     topic_of = dict.fromkeys(ids("entities", column(entities, "_key")).to_pylist())
+
     for entity, topic in zip(topic_of, entities["cluster_id"].to_pylist(), strict=True):
         if topic in topics:
             topic_of[entity] = topic
+
     weighed = stage_ledger.last_completion(store, stage_ledger.WEIGHTS)
     current = weighed.generation if weighed else None
     names = ids("relations", column(relations, "_key"))
-    walked = pc.is_in(names, value_set=pc.unique(pc.list_flatten(column(bridges, "edges"))))
+    walked = pc.is_in(
+        names,
+        value_set=pc.unique(pc.list_flatten(column(bridges, "edges"))),
+    )
     edges = dict(
         zip(names.filter(walked).to_pylist(), relations.filter(walked).to_pylist(), strict=True)
     )
-    walks = [_walk(row, edges, topic_of, topics, current) for row in bridges.to_pylist()]
+
+    walks = []
+    for row in bridges.to_pylist():
+        walks.append(_walk(row, edges, topic_of, topics, current))
+
     facts = pa.Table.from_pylist(walks, schema=pa.schema(_BRIDGE_FACTS))
     tails = pa.array(map(topic_of.get, labelled["_from"].to_pylist()), pa.string())
     heads = pa.array(map(topic_of.get, labelled["_to"].to_pylist()), pa.string())
@@ -157,7 +173,8 @@ def bridge_frames(store: RowStore) -> Frames:
             label_joins_two_topics=flags(pc.not_equal(tails, heads)),
         ),
         "bridge_cache": with_columns(
-            bridges, **{name: column(facts, name) for name in _BRIDGE_FACTS}
+            bridges,
+            **{name: column(facts, name) for name in _BRIDGE_FACTS},
         ),
     }
     return Frames(
@@ -174,23 +191,40 @@ def _walk(
     current: str | None,
 ) -> Facts:
     """What walking one bridge finds; what another rule reports is not held against it twice."""
-    nodes, stated_topics = row["nodes"], (row["from_cluster"], row["to_cluster"])
-    walked = [edges[name] for name in row["edges"] if name in edges]
+    nodes = row["nodes"]
+    stated_topics = (row["from_cluster"], row["to_cluster"])
+
+    walked = []
+    for name in row["edges"]:
+        if name in edges:
+            walked.append(edges[name])
+
     missing_node = next((node for node in nodes if node not in topic_of), None)
     missing_edge = next((name for name in row["edges"] if name not in edges), None)
-    nodes_exist, edges_exist = missing_node is None, missing_edge is None
+    nodes_exist = missing_node is None
+    edges_exist = missing_edge is None
     fits = len(nodes) == len(row["edges"]) + 1
     pairs = zip(walked, pairwise(nodes), strict=False)
     joins = all({edge["_from"], edge["_to"]} == set(pair) for edge, pair in pairs)
-    ends = (topic_of.get(nodes[0]), topic_of.get(nodes[-1])) if nodes else (None, None)
+
+    if nodes:
+        ends = (topic_of.get(nodes[0]), topic_of.get(nodes[-1]))
+    else:
+        ends = (None, None)
+
     topics_exist = stated_topics[0] != stated_topics[1] and topics.issuperset(stated_topics)
     costs = [edge["cost"] for edge in walked]
-    cost = sum(costs) if edges_exist and None not in costs else None
+    if edges_exist and None not in costs:
+        cost = sum(costs)
+    else:
+        cost = None
+
     tolerance = TOLERANCE * max(1.0, abs(cost or 0.0))
     crosses = False
     for edge in walked:
         if edge["type"] in NEVER_BRIDGES:
             crosses |= topic_of.get(edge["_from"]) != topic_of.get(edge["_to"])
+
     return {
         "n_nodes": len(nodes),
         "n_edges": len(row["edges"]),
@@ -284,21 +318,29 @@ def snapshot_frames(store: GraphStore, folder: Path) -> Frames:
     """
     manifest, state = _manifest(folder)
     frames = {"manifest": pa.Table.from_pylist([state])}
+
     if manifest is not None:
         counts = store.counts()
         parts = {}
         for name, part in manifest["parts"].items():
             if name != NEWER:
                 parts[name] = part
+
         done = {name: stage_ledger.last_completion(store, name) for name in parts}
         generations = {}
         for name, record in done.items():
             generations[name] = "" if record is None else record.generation
+
         frames["nodes"] = _beside(dict(manifest["nodes"]), counts, pa.int64())
         frames["edges"] = _beside(dict(manifest["edges"]), counts, pa.int64())
-        frames["documents"] = _beside({"documents": manifest["documents"]}, counts, pa.int64())
+        frames["documents"] = _beside(
+            {"documents": manifest["documents"]},
+            counts,
+            pa.int64(),
+        )
         frames["parts"] = _beside(parts, generations, pa.string())
         frames["files"] = _files(folder, manifest["files"])
+
     return Frames(frames)
 
 
@@ -321,7 +363,11 @@ def _manifest(folder: Path) -> tuple[JsonObject | None, JsonObject]:
     except OSError as error:
         return None, {**state, "problem": error.strerror}
     except (ValueError, TypeError, KeyError) as error:
-        return None, {**state, "problem": f"{type(error).__name__}: {error}"}
+        return None, {
+            **state,
+            "problem": f"{type(error).__name__}: {error}",
+        }
+
     name = f"g{hashlib.sha256(body).hexdigest()[:_ID_DIGITS]}"
     fits = folder.name in (name, "") or folder.name.startswith(".")
     return manifest, {
@@ -333,22 +379,37 @@ def _manifest(folder: Path) -> tuple[JsonObject | None, JsonObject]:
     }
 
 
-def _beside(stated: Mapping[str, Any], stored: Mapping[str, Any], kind: pa.DataType) -> pa.Table:
+def _beside(
+    stated: Mapping[str, Any],
+    stored: Mapping[str, Any],
+    kind: pa.DataType,
+) -> pa.Table:
     """What the manifest tells beside what the store has, by name; 0 of what it has not."""
-    columns = {"in_snapshot": stated, "in_store": {name: stored.get(name, 0) for name in stated}}
+    columns = {
+        "in_snapshot": stated,
+        "in_store": {name: stored.get(name, 0) for name in stated},
+    }
     values = {name: pa.array(list(column.values()), kind) for name, column in columns.items()}
-    return pa.table({"_key": pa.array(list(stated), pa.string()), **values})
+    return pa.table(
+        {
+            "_key": pa.array(list(stated), pa.string()),
+            **values,
+        }
+    )
 
 
 def _files(folder: Path, files: Mapping[str, Mapping[str, Any]]) -> pa.Table:
     rows = []
     for name, listed in sorted(files.items()):
-        expected, listed_hash, path = int(listed["bytes"]), listed["blake3"], folder / name
+        expected = int(listed["bytes"])
+        listed_hash = listed["blake3"]
+        path = folder / name
         size = path.stat().st_size if path.is_file() else None
         digest = hash_file(path) if size is not None else ""
         sizes = (size, expected, size in (None, expected))
         hashes = (digest, listed_hash, size != expected or digest == listed_hash)
         rows.append(dict(zip(_FILES, (name, *sizes, *hashes), strict=True)))
+
     return pa.Table.from_pylist(rows, schema=pa.schema(_FILES))
 
 

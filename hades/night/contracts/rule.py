@@ -42,6 +42,7 @@ class Expectation:
         for name, value in self.arguments.items():
             if name.startswith("column"):
                 columns += [value] if isinstance(value, str) else value
+
         return tuple(columns)
 
 
@@ -110,7 +111,10 @@ class ContractResult:
 
     def as_dict(self) -> JsonObject:
         """As JSON."""
-        return {**asdict(self), "is_green": self.is_green}
+        return {
+            **asdict(self),
+            "is_green": self.is_green,
+        }
 
 
 # The rule's name, its sentence, its expectation, then the columns that show why. Without an
@@ -130,11 +134,23 @@ def contract(
     for frame, rows in frames.items():
         for key, sentence, *details in rows:
             has_expectation = bool(details) and isinstance(details[0], Expectation)
-            expectation = details.pop(0) if has_expectation else holds(key)
+            if has_expectation:
+                expectation = details.pop(0)
+            else:
+                expectation = holds(key)
+
             next_step = repairs.get(key, repair)
             shown = tuple(details)
-            rule = Rule(f"{name}.{key}", frame, sentence, expectation, shown, next_step)
+            rule = Rule(
+                f"{name}.{key}",
+                frame,
+                sentence,
+                expectation,
+                shown,
+                next_step,
+            )
             rules.append(rule)
+
     return Contract(name, about, tuple(rules))
 
 
@@ -150,20 +166,41 @@ def give(column: str) -> Expectation:
 
 def one_of(column: str, values: Iterable[object]) -> Expectation:
     """Every value is one of these, or of an enumeration; absent ones are not looked at."""
-    value_set = [value.value if isinstance(value, Enum) else value for value in values]
-    return Expectation("ExpectColumnValuesToBeInSet", {"column": column, "value_set": value_set})
+    value_set = []
+    for value in values:
+        value_set.append(value.value if isinstance(value, Enum) else value)
+
+    return Expectation(
+        "ExpectColumnValuesToBeInSet",
+        {
+            "column": column,
+            "value_set": value_set,
+        },
+    )
 
 
-def between(column: str, low: float | None = None, high: float | None = None) -> Expectation:
+def between(
+    column: str,
+    low: float | None = None,
+    high: float | None = None,
+) -> Expectation:
     """Every number lies in [low, high]; absent ones are not looked at."""
     return Expectation(
-        "ExpectColumnValuesToBeBetween", {"column": column, "min_value": low, "max_value": high}
+        "ExpectColumnValuesToBeBetween",
+        {
+            "column": column,
+            "min_value": low,
+            "max_value": high,
+        },
     )
 
 
 def has_text(column: str) -> Expectation:
     """Every text has something that is no blank."""
-    return Expectation("ExpectColumnValuesToMatchRegex", {"column": column, "regex": r"\S"})
+    return Expectation(
+        "ExpectColumnValuesToMatchRegex",
+        {"column": column, "regex": r"\S"},
+    )
 
 
 def unique(*columns: str) -> Expectation:
@@ -175,7 +212,10 @@ def unique(*columns: str) -> Expectation:
 
 def equal(first: str, right: str) -> Expectation:
     """Two columns agree in every row."""
-    return Expectation("ExpectColumnPairValuesToBeEqual", {"column_A": first, "column_B": right})
+    return Expectation(
+        "ExpectColumnPairValuesToBeEqual",
+        {"column_A": first, "column_B": right},
+    )
 
 
 def later(later_column: str, earlier_column: str) -> Expectation:
@@ -215,10 +255,16 @@ def default_engine() -> Engine:
     """Great Expectations where it is installed (extra `flows`), else the Arrow evaluation of the
     same rules.
     """
-    return "great_expectations" if find_spec("great_expectations") else "arrow"
+    if find_spec("great_expectations"):
+        return "great_expectations"
+    return "arrow"
 
 
-def validate(contract: Contract, frames: Tables, engine: Engine | None = None) -> list[Finding]:
+def validate(
+    contract: Contract,
+    frames: Tables,
+    engine: Engine | None = None,
+) -> list[Finding]:
     """The broken rules of a contract, in its order. Rules of a frame that is not given are not
     checked.
 
@@ -226,34 +272,47 @@ def validate(contract: Contract, frames: Tables, engine: Engine | None = None) -
     `NAMED_ROWS`.
     """
     broken = find_broken_rows(contract, frames, engine)
+
     findings = []
     for rule in contract.rules:
         if rule.id in broken:
             findings.append(_finding(rule, frames[rule.frame], broken[rule.id]))
+
     return findings
 
 
-def find_broken_rows(contract: Contract, frames: Tables, engine: Engine | None = None) -> Broken:
+def find_broken_rows(
+    contract: Contract,
+    frames: Tables,
+    engine: Engine | None = None,
+) -> Broken:
     """Which rows break which rules; a rule that holds is left out."""
     rules_by_frame: dict[str, list[Rule]] = {name: [] for name in frames}
     for rule in contract.rules:
         if rule.frame in frames:
             _require_columns(rule, frames[rule.frame])
             rules_by_frame[rule.frame].append(rule)
+
     if (engine or default_engine()) == "arrow":
         broken: Broken = {}
         for rule in chain.from_iterable(rules_by_frame.values()):
             rows = _evaluate(rule, frames[rule.frame])
             if rows is not None:
                 broken[rule.id] = rows
+
         return broken
+
     suites = {name: (frames[name], rules) for name, rules in rules_by_frame.items()}
     return _by_great_expectations(contract.name, suites)
 
 
 def _require_columns(rule: Rule, frame: pa.Table) -> None:
     needed = ("_key", *rule.expectation.columns, *rule.shows)
-    missing = [column for column in needed if column not in frame.column_names]
+    missing = []
+    for column in needed:
+        if column not in frame.column_names:
+            missing.append(column)
+
     if missing:
         raise UncheckableRule(
             f"{rule.id}: frame {rule.frame!r} has no column {', '.join(missing)}; compute it first"
@@ -265,11 +324,13 @@ def _by_great_expectations(name: str, frames: Suites) -> Broken:
     import great_expectations as gx
 
     broken: Broken = {}
+
     with _quiet():
         context: Any = gx.get_context(mode="ephemeral")
         context.enable_analytics(False)
         context.variables.progress_bars = {"globally": False}
         source = context.data_sources.add_pandas(name)
+
         for frame, (table, rules) in frames.items():
             asset = source.add_dataframe_asset(frame)
             definition = gx.ValidationDefinition(
@@ -280,21 +341,28 @@ def _by_great_expectations(name: str, frames: Suites) -> Broken:
             validation = context.validation_definitions.add(definition)
             batch = {"dataframe": _columns_read(table, rules).to_pandas()}
             checked = validation.run(batch_parameters=batch, result_format="COMPLETE")
+
             for result in checked.results:
                 rule_id = result.expectation_config.meta["rule"]
                 observed = result.result
                 if "unexpected_count" not in observed and "observed_value" not in observed:
                     why = _exception_message(result.exception_info)
                     raise UncheckableRule(f"{rule_id} could not be evaluated: {why}")
+
                 if not result.success:
                     rows = map(int, observed.get("unexpected_index_list") or ())
                     broken[rule_id] = list(rows), observed.get("observed_value")
+
     return broken
 
 
 def _exception_message(exception_info: JsonObject) -> object:
     """The message of an expectation that raised; some are told by metric, each in a dictionary."""
-    by_metric = [value for value in exception_info.values() if isinstance(value, dict)]
+    by_metric = []
+    for value in exception_info.values():
+        if isinstance(value, dict):
+            by_metric.append(value)
+
     return (by_metric or [exception_info])[0].get("exception_message")
 
 
@@ -314,7 +382,9 @@ class Reference:
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns that it is computed from."""
-        return (*self.ends, self.span) if self.span else tuple(self.ends)
+        if self.span:
+            return (*self.ends, self.span)
+        return tuple(self.ends)
 
 
 def write_gx_project(
@@ -332,42 +402,66 @@ def write_gx_project(
     import great_expectations as gx
     import pyarrow.parquet as pq
 
-    data_folder, config = folder / "data", folder / "gx" / "great_expectations.yml"
+    data_folder = folder / "data"
+    config = folder / "gx" / "great_expectations.yml"
     data_folder.mkdir(parents=True)
+
     with _quiet():
         context: Any = gx.get_context(mode="file", project_root_dir=folder)
         context.variables.analytics_enabled = False
         context.variables.progress_bars = {"globally": False}
         context.variables.save()
         source = context.data_sources.add_pandas_filesystem(
-            "hades", base_directory=data_folder.resolve()
+            "hades",
+            base_directory=data_folder.resolve(),
         )
+
         validations = []
         for name, (table, rules) in frames.items():
             ends = chain.from_iterable(reference.columns for reference in references.get(name, ()))
             pq.write_table(
-                _columns_read(table, rules, "_key", *ends), data_folder / f"{name}.parquet"
+                _columns_read(table, rules, "_key", *ends),
+                data_folder / f"{name}.parquet",
             )
             batch = source.add_parquet_asset(name).add_batch_definition_path(
-                "all rows", path=f"{name}.parquet"
+                "all rows",
+                path=f"{name}.parquet",
             )
             suite = context.suites.add(_suite(name, rules))
-            definition = gx.ValidationDefinition(name=name, data=batch, suite=suite)
+            definition = gx.ValidationDefinition(
+                name=name,
+                data=batch,
+                suite=suite,
+            )
             validations.append(context.validation_definitions.add(definition))
-        shown = {"result_format": "COMPLETE", "unexpected_index_column_names": ["_key"]}
+
+        shown = {
+            "result_format": "COMPLETE",
+            "unexpected_index_column_names": ["_key"],
+        }
         context.checkpoints.add(
-            gx.Checkpoint(name="hades", validation_definitions=validations, result_format=shown)
+            gx.Checkpoint(
+                name="hades",
+                validation_definitions=validations,
+                result_format=shown,
+            )
         )
+
     # Relative, so that the folder can be moved; the library itself wants a path that exists from
     # where it is called.
     absolute = config.read_text(encoding="utf-8")
     relative = absolute.replace(str(data_folder.resolve()), data_folder.name)
     config.write_text(relative, encoding="utf-8")
     (folder / "check.py").write_text(_CHECK, encoding="utf-8")
+
     for name, table in keys.items():
         pq.write_table(table, data_folder / f"keys.{name}.parquet")
+
     listed = {name: list(map(asdict, references.get(name, ()))) for name in frames}
-    (folder / "references.json").write_text(json.dumps(listed, indent=1), encoding="utf-8")
+    (folder / "references.json").write_text(
+        json.dumps(listed, indent=1),
+        encoding="utf-8",
+    )
 
 
 _CHECK = """\"\"\"Check every contract of this project; needs great_expectations, not HADES.\"\"\"
@@ -426,13 +520,19 @@ def _suite(name: str, rules: Sequence[Rule]) -> Any:
     import great_expectations as gx
 
     suite = gx.ExpectationSuite(name=name)
+
     for rule in rules:
         kind = getattr(gx.expectations, rule.expectation.kind, None)
-        severity = "critical" if rule.severity == "stop" else "warning"
+        if rule.severity == "stop":
+            severity = "critical"
+        else:
+            severity = "warning"
+
         if kind is None:
             raise UncheckableRule(
                 f"{rule.id}: Great Expectations has no {rule.expectation.kind}; check its type"
             )
+
         try:
             expectation = kind(
                 **rule.expectation.arguments,
@@ -444,7 +544,9 @@ def _suite(name: str, rules: Sequence[Rule]) -> Any:
             raise UncheckableRule(
                 f"{rule.id}: Great Expectations refuses its arguments: {error}"
             ) from error
+
         suite.add_expectation(expectation)
+
     return suite
 
 
@@ -455,9 +557,11 @@ def _columns_read(table: pa.Table, rules: Sequence[Rule], *extra_columns: str) -
     columns = chain(extra_columns, *(rule.expectation.columns for rule in rules))
     chosen = table.select(list(dict.fromkeys(columns)) or ["_key"])
     schema = chosen.schema
+
     for place, field in enumerate(schema):
         if pa.types.is_timestamp(field.type):
             schema = schema.set(place, field.with_type(pa.timestamp(field.type.unit)))
+
     return chosen.cast(schema)
 
 
@@ -471,16 +575,22 @@ def _quiet() -> Iterator[None]:
         logging.disable(logging.NOTSET)
 
 
-def _finding(rule: Rule, frame: pa.Table, broken: BrokenRows) -> Finding:
+def _finding(
+    rule: Rule,
+    frame: pa.Table,
+    broken: BrokenRows,
+) -> Finding:
     shown = rule.shows or rule.expectation.columns
     positions, observed_whole = broken
     columns = list(dict.fromkeys(("_key", *shown)))
     keys: list[str] = []
     observed: list[str] = []
     places = pa.array(positions[:NAMED_ROWS], pa.int64())
+
     for row in frame.select(columns).take(places).to_pylist():
         keys.append(str(row["_key"]))
         observed.append(", ".join(f"{name} {_short(row[name])}" for name in shown))
+
     return Finding(
         rule=rule.id,
         frame=rule.frame,
@@ -497,7 +607,12 @@ def _finding(rule: Rule, frame: pa.Table, broken: BrokenRows) -> Finding:
 def _short(value: object) -> str:
     if value is None:
         return "absent"
-    text = f"{value:.6g}" if isinstance(value, float) else str(value)
+
+    if isinstance(value, float):
+        text = f"{value:.6g}"
+    else:
+        text = str(value)
+
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
@@ -510,18 +625,21 @@ def _evaluate(rule: Rule, frame: pa.Table) -> BrokenRows | None:
     """
     expectation = rule.expectation
     if expectation.kind == _ROW_COUNT:
-        return (
-            None if frame.num_rows >= expectation.arguments["min_value"] else ([], frame.num_rows)
-        )
+        if frame.num_rows >= expectation.arguments["min_value"]:
+            return None
+        return ([], frame.num_rows)
+
     if expectation.kind not in _KINDS or not _ARGUMENTS.issuperset(expectation.arguments):
         raise UncheckableRule(
             f"{rule.id} needs Great Expectations; run `pip install 'hades-graphrag[flows]'`"
         )
+
     columns = [frame.column(name).combine_chunks() for name in expectation.columns]
     try:
         rows = np.flatnonzero(_KINDS[expectation.kind](columns, expectation.arguments)).tolist()
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise UncheckableRule(f"{rule.id} could not be evaluated: {error}") from error
+
     return (rows, None) if rows else None
 
 
@@ -529,6 +647,7 @@ def _not_in_set(columns: list[pa.Array], arguments: Arguments) -> Flags:
     (column,) = columns
     if pa.types.is_null(column.type):  # a column without any value has nothing outside the set
         return np.zeros(len(column), np.bool_)
+
     values = pa.array(arguments["value_set"]).cast(column.type)
     return _present(column) & ~flags(pc.is_in(column, value_set=values))
 
@@ -540,6 +659,7 @@ def _outside(columns: list[pa.Array], arguments: Arguments) -> Flags:
         outside |= flags(pc.less(column, low))
     if (high := arguments.get("max_value")) is not None:
         outside |= flags(pc.greater(column, high))
+
     return outside & _present(column)
 
 
@@ -550,8 +670,10 @@ def _repeats(columns: list[pa.Array], arguments: Arguments) -> Flags:
         encoded = column.dictionary_encode(null_encoding="encode")
         column_codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
         _, codes = np.unique(
-            codes * (len(encoded.dictionary) + 1) + column_codes, return_inverse=True
+            codes * (len(encoded.dictionary) + 1) + column_codes,
+            return_inverse=True,
         )
+
     again: Flags = np.bincount(codes, minlength=1)[codes] > 1
     has_value: Flags = np.logical_or.reduce([_present(column) for column in columns])
     return again & has_value

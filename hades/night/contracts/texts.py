@@ -112,10 +112,20 @@ def node_frames(store: RowStore) -> Frames:
     """Documents, entities, papers, files and functions with what rules ask of them."""
     documents, lengths = _documents(store)
     stored = ids("documents", column(documents, "_key"))
-    entities = read(store, "entities", "name", "name_lower", "type", "layer")
+    entities = read(
+        store,
+        "entities",
+        "name",
+        "name_lower",
+        "type",
+        "layer",
+    )
     # Arrow lowers a few letters differently.
     names = (name and name.lower() for name in entities["name"].to_pylist())
-    is_lower = pc.equal(entities["name_lower"].combine_chunks(), pa.array(names, pa.string()))
+    is_lower = pc.equal(
+        entities["name_lower"].combine_chunks(),
+        pa.array(names, pa.string()),
+    )
     papers = read(store, "papers_raw", "document", "id")
     files = read(store, "files", "document", "path", "sha256")
     funcs = read(store, "funcs", "document", "span")
@@ -169,6 +179,7 @@ def written_rows(counts: Iterable[manifest.RowCount]) -> pa.Table:
         name = document if count.entry.origin else count.collection
         values = (name, count.collection, count.stored, count.written)
         rows.append(dict(zip(_WRITTEN.names, values, strict=True)))
+
     return pa.Table.from_pylist(rows, _WRITTEN)
 
 
@@ -177,14 +188,21 @@ def _documents(store: RowStore) -> tuple[pa.Table, Longs]:
     beside each other.
     """
     schema = columns_schema("documents", ("_key", "origin", "source", "sha256"))
-    parts, sound, lengths = [], [np.zeros(0, np.bool_)], [np.zeros(0, np.int64)]
+    parts = []
+    sound = [np.zeros(0, np.bool_)]
+    lengths = [np.zeros(0, np.int64)]
+
     for batch in store.scan("documents", columns=[*schema.names, "text"]):
         texts = batch.column("text")
         sound.append(sha256_matches(texts.to_pylist(), batch.column("sha256").to_pylist()))
         lengths.append(count_characters(texts))
         parts.append(batch.select(schema.names))
+
     table = pa.Table.from_batches(parts, schema=schema).combine_chunks()
-    checked = with_columns(table, document_sha256_of_text=np.concatenate(sound))
+    checked = with_columns(
+        table,
+        document_sha256_of_text=np.concatenate(sound),
+    )
     return checked, np.concatenate(lengths)
 
 
@@ -259,10 +277,19 @@ _COLUMNS = (
 
 def chunk_frames(store: RowStore) -> Frames:
     """Chunks with what their spans say beside what they say."""
-    documents, chunks = read(store, "documents", "text"), read(store, "doc_chunks", *_COLUMNS)
-    places = places_of(column(chunks, "document"), ids("documents", column(documents, "_key")))
-    lengths = at(count_characters(column(documents, "text")), places, -1)
-    exists, inside = lengths >= 0, spans_inside(column(chunks, "span"), lengths)
+    documents = read(store, "documents", "text")
+    chunks = read(store, "doc_chunks", *_COLUMNS)
+    places = places_of(
+        column(chunks, "document"),
+        ids("documents", column(documents, "_key")),
+    )
+    lengths = at(
+        count_characters(column(documents, "text")),
+        places,
+        -1,
+    )
+    exists = lengths >= 0
+    inside = spans_inside(column(chunks, "span"), lengths)
     columns = (chunks.column(name).to_pylist() for name in ("title", "headings", "text"))
     embedded = list(map(_embed_text, *columns))
     tokens = integers(column(chunks, "token_count"), -1)
@@ -279,10 +306,19 @@ def chunk_frames(store: RowStore) -> Frames:
     )
     counts = manifest.count_rows_of_documents(store)
     covered = written_rows(count for count in counts if count.collection == "doc_chunks")
-    return Frames({"doc_chunks": frame, "written_rows": covered})
+    return Frames(
+        {
+            "doc_chunks": frame,
+            "written_rows": covered,
+        }
+    )
 
 
-def _cuts_match(documents: pa.Array, places: Longs, chunks: pa.Table) -> Flags:
+def _cuts_match(
+    documents: pa.Array,
+    places: Longs,
+    chunks: pa.Table,
+) -> Flags:
     """Which chunks are what their span cuts out of the document at their place; -1: they have none.
 
     A document becomes one Python string at a time: spans count characters, which bytes cannot be
@@ -291,18 +327,27 @@ def _cuts_match(documents: pa.Array, places: Longs, chunks: pa.Table) -> Flags:
     starts, ends = (bounds.tolist() for bounds in spans(column(chunks, "span")))
     texts = chunks.column("text").to_pylist()
     matches = np.zeros(len(places), dtype=np.bool_)
-    document, whole = -1, ""
+    document = -1
+    whole = ""
+
     for row in np.argsort(places, kind="stable").tolist():
         if places[row] < 0:
             continue
+
         if places[row] != document:
             document = int(places[row])
             whole = documents[document].as_py()
+
         matches[row] = whole[starts[row] : ends[row]] == texts[row]
+
     return matches
 
 
-def _embed_text(title: str, headings: Sequence[str], text: str) -> str:
+def _embed_text(
+    title: str,
+    headings: Sequence[str],
+    text: str,
+) -> str:
     """What a chunk's hash and vector are of: its text under title and headings that it does not
     begin with.
 
@@ -332,7 +377,11 @@ EMBEDDINGS_CONTRACT = contract(
             (
                 "unit_length",
                 "a vector has length 1",
-                between("length", 1 - LENGTH_TOLERANCE, 1 + LENGTH_TOLERANCE),
+                between(
+                    "length",
+                    1 - LENGTH_TOLERANCE,
+                    1 + LENGTH_TOLERANCE,
+                ),
             ),
         ],
         "entities": [
@@ -356,14 +405,18 @@ _VECTORS = pa.schema(
 
 
 def vector_frames(
-    store: RowStore, collections: Sequence[str] = ("doc_chunks", "entities")
+    store: RowStore,
+    collections: Sequence[str] = ("doc_chunks", "entities"),
 ) -> Frames:
     """One row a chunk or entity: which model made its vector, its dimension and its length."""
     batches = chain.from_iterable(_measure(store, collection) for collection in collections)
     vectors = pa.Table.from_batches(batches, schema=_VECTORS).combine_chunks()
-    models, dimensions = column(vectors, "embedding_model"), column(vectors, "dimension")
+    models = column(vectors, "embedding_model")
+    dimensions = column(vectors, "dimension")
+
     if dimensions.null_count == vectors.num_rows:
         return Frames({}, ("nothing has been embedded yet",))
+
     counts = Counter(models.drop_null().to_pylist())
     common = min(counts, key=lambda model: (-counts[model], model), default=None)
     vectors = with_columns(
@@ -373,14 +426,19 @@ def vector_frames(
         dimension_of_model=_dimension_fits(models, dimensions),
     )
     frames = {"vectors": vectors}
+
     if "entities" in collections:
         frames["entities"] = read(store, "entities", "vector_of")
+
     return Frames(frames)
 
 
 def _measure(store: RowStore, collection: str) -> Iterator[pa.RecordBatch]:
     """Each batch is measured and let go: only two numbers a vector stay."""
-    for batch in store.scan(collection, columns=["_key", "embedding", "embedding_model"]):
+    for batch in store.scan(
+        collection,
+        columns=["_key", "embedding", "embedding_model"],
+    ):
         lists = batch.column("embedding")
         lengths, finite = _lengths(lists)
         has_length = flags(pc.is_valid(lists)) & finite
@@ -401,6 +459,7 @@ def _lengths(lists: pa.Array) -> tuple[Floats, Flags]:
     values = pc.list_flatten(lists).to_numpy(zero_copy_only=False)
     with np.errstate(over="ignore", invalid="ignore"):
         sums = per_row(lists, np.square(values), np.add, 0.0)
+
     finite = np.isfinite(sums)
     return np.sqrt(np.where(finite, sums, 0.0)).astype(np.float64), finite
 
@@ -413,12 +472,15 @@ def _dimension_fits(models: pa.Array, dimensions: pa.Array) -> Flags:
     codes = integers(encoded.indices, -1)
     known = integers(dimensions, -1)
     fits = np.ones(len(models), dtype=np.bool_)
+
     for code, tag in enumerate(encoded.dictionary.to_pylist()):
         rows = np.flatnonzero((codes == code) & (known >= 0))
         if not len(rows):
             continue
+
         _, slash, tail = tag.rpartition("/")
         has_dimension = slash and tail.isdigit()
         expected = int(tail) if has_dimension else np.bincount(known[rows]).argmax()
         fits[rows] = known[rows] == expected
+
     return fits

@@ -79,6 +79,7 @@ class ExamPassage:
         for block in read_blocks(self.text):
             if block.kind in (BlockKind.PARAGRAPH, BlockKind.ITEM):
                 written += sentences_of(" ".join(block.source.split()))
+
         return written
 
     @cached_property
@@ -133,18 +134,27 @@ class ExamQuestion(Draft):
     def of_draft(cls, draft: Draft, key: str, weight: float) -> Self:
         """A draft that was chosen; whether it is held out depends on its key alone."""
         return cls(
-            **vars(draft), key=key, weight=weight, is_held=int(key[:8], 16) % HELD_EVERY == 0
+            **vars(draft),
+            key=key,
+            weight=weight,
+            is_held=int(key[:8], 16) % HELD_EVERY == 0,
         )
 
     def without(self, passages: Iterable[str]) -> Self:
         """The question with these passages hidden too, so that it is not to be answered."""
         hidden = tuple(dict.fromkeys((*self.hidden, *passages)))
         key = sha256_text(f"without {self.key}")
-        return replace(self, key=key, hidden=hidden, is_answerable=False)
+        return replace(
+            self,
+            key=key,
+            hidden=hidden,
+            is_answerable=False,
+        )
 
 
 _RELEASE = re.compile(
-    r"^\W*(?:version |release |v)?\d+\.\d|change ?log|release (?:notes|history)|unreleased", re.I
+    r"^\W*(?:version |release |v)?\d+\.\d|change ?log|release (?:notes|history)|unreleased",
+    re.I,
 )
 
 
@@ -153,27 +163,38 @@ class Corpus:
     decides.
     """
 
-    def __init__(self, passages: Iterable[ExamPassage], links: Sequence[StatedLink] = ()) -> None:
+    def __init__(
+        self,
+        passages: Iterable[ExamPassage],
+        links: Sequence[StatedLink] = (),
+    ) -> None:
         self.passages = sorted(
-            passages, key=lambda passage: sha256_text(passage.text + passage.origin)
+            passages,
+            key=lambda passage: sha256_text(passage.text + passage.origin),
         )
         self.links = links
         self.documents: dict[str, list[ExamPassage]] = defaultdict(list)
         self.askable = [passage for passage in self.passages if self.is_askable(passage)]
+
         self.sections: dict[tuple[str, ...], list[ExamPassage]] = defaultdict(list)
         for passage in self.passages:
             self.documents[passage.document].append(passage)
+
         for passage in self.askable:
             self.sections[passage.section].append(passage)
+
         for group in (*self.documents.values(), *self.sections.values()):
             group.sort(key=lambda passage: (passage.start, passage.id))
+
         self.origins = {members[0].origin: document for document, members in self.documents.items()}
         self.counts = Counter[str]()  # passages that hold a word
         for passage in self.passages[:_SAMPLE]:
             self.counts.update(_stems(passage.text))
+
         named: dict[str, list[str]] = defaultdict(list)
         for document, group in self.documents.items():
             named[_name(group[0].title)].append(document)
+
         self.titles: dict[str, str] = {}
         for name, documents in named.items():
             if len(name) > 3 and len(documents) == 1:
@@ -193,7 +214,9 @@ class Corpus:
 
 
 def write_exam(
-    corpus: Corpus, judged: Iterable[Draft] = (), most: int = MOST_QUESTIONS
+    corpus: Corpus,
+    judged: Iterable[Draft] = (),
+    most: int = MOST_QUESTIONS,
 ) -> list[ExamQuestion]:
     """At most `most` questions, quotations only until there are `ENOUGH`; beside them some whose
     answer is hidden.
@@ -201,14 +224,23 @@ def write_exam(
     drafts: list[Draft] = []
     for write in _KINDS:
         drafts += islice(filter(_can_be_asked, write(corpus)), MOST_DRAFTS)
+
     drafts += judged
     text_counts = Counter(_plain(draft.text) for draft in drafts)
-    unique = [draft for draft in drafts if text_counts[_plain(draft.text)] == 1]
+
+    unique = []
+    for draft in drafts:
+        if text_counts[_plain(draft.text)] == 1:
+            unique.append(draft)
+
     ranked = _rank_drafts(unique)
     chosen = [question for question in ranked if question.kind not in QUOTATIONS][:most]
     quoted = [question for question in ranked if question.kind in QUOTATIONS]
     chosen += quoted[: max(0, min(most, ENOUGH) - len(chosen))]
-    return sorted([*chosen, *_unanswerable(corpus, chosen)], key=lambda question: question.key)
+    return sorted(
+        [*chosen, *_unanswerable(corpus, chosen)],
+        key=lambda question: question.key,
+    )
 
 
 def _rank_drafts(drafts: Sequence[Draft]) -> list[ExamQuestion]:
@@ -219,27 +251,41 @@ def _rank_drafts(drafts: Sequence[Draft]) -> list[ExamQuestion]:
         for draft in drafts:
             if draft.kind == kind:
                 of_kind[sha256_text(kind + draft.text)] = draft
+
         for place, key in enumerate(sorted(of_kind)):
             question = ExamQuestion.of_draft(of_kind[key], key, weight)
             ranked.append((place / weight, key, question))
+
     return [question for _, _, question in sorted(ranked, key=lambda entry: entry[:2])]
 
 
-def _unanswerable(corpus: Corpus, questions: Sequence[ExamQuestion]) -> Iterator[ExamQuestion]:
+def _unanswerable(
+    corpus: Corpus,
+    questions: Sequence[ExamQuestion],
+) -> Iterator[ExamQuestion]:
     """Some of the questions again, with the documents that answer them hidden."""
-    owner = {passage.id: passage.document for passage in corpus.passages}
+    owner = {}
+    for passage in corpus.passages:
+        owner[passage.id] = passage.document
+
     for question in questions:
         if int(question.key[8:16], 16) % UNANSWERABLE_EVERY:
             continue
+
         gold = chain.from_iterable(question.gold)
         documents = dict.fromkeys(owner[passage] for passage in gold if passage in owner)
         lacking = question.without(corpus.ids(*documents))
+
         if len(lacking.hidden) < len(corpus.passages):
             yield lacking
 
 
 def _can_be_asked(draft: Draft) -> bool:
-    least = 2 if draft.kind in ("heading", "acronym", "judged") else _LEAST_WORDS
+    if draft.kind in ("heading", "acronym", "judged"):
+        least = 2
+    else:
+        least = _LEAST_WORDS
+
     is_short = len(words(draft.text)) <= _MOST_WORDS
     return all(draft.gold) and least <= len(_meaningful(draft.text)) and is_short
 
@@ -254,16 +300,22 @@ def ask_headings(corpus: Corpus) -> Iterator[Draft]:
         headings = section[0].headings
         if not headings:
             continue
+
         heading_words = list(dict.fromkeys(_meaningful(plain_words(headings[-1]))))
         if len(heading_words) < 2:
             continue
+
         text = " ".join(passage.text for passage in section)
         stem_counts = Counter(map(stem_word, words(text)))
         dropped = max(heading_words, key=lambda word: (stem_counts[stem_word(word)], word))
         kept_words = [word for word in heading_words if word != dropped]
         words_above = _meaningful(plain_words(" ".join(headings[-2:-1])))
         above = [word for word in words_above if word not in heading_words]
-        yield Draft("heading", f"how about {' '.join([*above, *kept_words])}?", (_ids(section),))
+        yield Draft(
+            "heading",
+            f"how about {' '.join([*above, *kept_words])}?",
+            (_ids(section),),
+        )
 
 
 def ask_openings(corpus: Corpus) -> Iterator[Draft]:
@@ -276,11 +328,15 @@ def ask_openings(corpus: Corpus) -> Iterator[Draft]:
         opening = section[0]
         if opening.kind in CODE_KINDS or opening.kind is ChunkKind.COMMIT:
             continue
+
         heading_stems = _stems(" ".join((opening.title, *opening.headings)))
         sentences = map(_meaningful, opening.plain_sentences)
         sentence_words = dict.fromkeys(next((found for found in sentences if len(found) > 5), ()))
         unnamed = [word for word in sentence_words if stem_word(word) not in heading_stems][:16]
-        by_frequency = sorted(unnamed, key=lambda word: (-corpus.counts[stem_word(word)], word))
+        by_frequency = sorted(
+            unnamed,
+            key=lambda word: (-corpus.counts[stem_word(word)], word),
+        )
         common = by_frequency[: (len(unnamed) + 1) // 2]
         text = " ".join(word for word in unnamed if word in common)
         yield Draft("opening", f"{text}?", (_ids(section),))
@@ -300,12 +356,18 @@ def ask_definitions(corpus: Corpus) -> Iterator[Draft]:
             match = _DEFINES.match(sentence)
             if match is None:
                 continue
+
             subject_stems = _stems(match["subject"])
             if heading_stems.isdisjoint(subject_stems):
                 continue
+
             predicate = _words_without(match["rest"].rstrip("."), heading_stems | subject_stems)
             text = f"what {match['verb']} {predicate}?"
-            yield Draft("definition", text, (corpus.section_ids(passage),))
+            yield Draft(
+                "definition",
+                text,
+                (corpus.section_ids(passage),),
+            )
             break
 
 
@@ -321,8 +383,13 @@ def ask_acronyms(corpus: Corpus) -> Iterator[Draft]:
         for long, short in set(_LONG_AND_SHORT.findall(passage.text)):
             if "".join(letter for letter in long if letter.isupper()).endswith(short):
                 places[short].append(passage.id)
+
     for short, passage_ids in places.items():
-        yield Draft("acronym", f"what does {short} stand for?", (tuple(passage_ids),))
+        yield Draft(
+            "acronym",
+            f"what does {short} stand for?",
+            (tuple(passage_ids),),
+        )
 
 
 def ask_docstrings(corpus: Corpus) -> Iterator[Draft]:
@@ -330,12 +397,22 @@ def ask_docstrings(corpus: Corpus) -> Iterator[Draft]:
     for passage in corpus.passages:
         if not passage.symbol or passage.kind not in CODE_KINDS:
             continue
+
         name_parts = split_identifier(passage.symbol.rpartition(".")[2])
         name_stems = {stem_word(part.lower()) for part in name_parts}
         doc_spans = documentation_sentences(passage.text)
-        sentence = passage.text[slice(*doc_spans[0])] if doc_spans else ""
+
+        if doc_spans:
+            sentence = passage.text[slice(*doc_spans[0])]
+        else:
+            sentence = ""
+
         text = f"where is this done: {_words_without(sentence, name_stems)}"
-        yield Draft("docstring", text, (corpus.section_ids(passage),))
+        yield Draft(
+            "docstring",
+            text,
+            (corpus.section_ids(passage),),
+        )
 
 
 def ask_commits(corpus: Corpus) -> Iterator[Draft]:
@@ -346,11 +423,21 @@ def ask_commits(corpus: Corpus) -> Iterator[Draft]:
         message, changed, files = passage.text.partition(CHANGED_FILES)
         if passage.kind is not ChunkKind.COMMIT or not changed:
             continue
+
         paths = re.split(r"[,\s]+", files.strip())
-        documents = [corpus.origins[path] for path in paths if path in corpus.origins]
+        documents = []
+        for path in paths:
+            if path in corpus.origins:
+                documents.append(corpus.origins[path])
+
         if 0 < len(documents) <= _MOST_FILES:
             first_line = message.strip().partition("\n")[0]
-            yield Draft("commit", first_line, (corpus.ids(*documents),), (passage.id,))
+            yield Draft(
+                "commit",
+                first_line,
+                (corpus.ids(*documents),),
+                (passage.id,),
+            )
 
 
 _LINK = re.compile(
@@ -368,12 +455,19 @@ def ask_links(corpus: Corpus) -> Iterator[Draft]:
         for match in _LABEL.finditer(passage.text):
             label = (match[1] or match[2]).strip("`").lower()
             labels[label] = _after(corpus, passage, match.end())
+
     for passage in corpus.askable:
         for sentence in passage.sentences:
             for path, label in _LINK.findall(sentence):
                 target = labels.get(label.lower()) or _target(corpus, passage, path or label)
                 if target is not None and passage.id not in target:
-                    yield Draft("link", _spoken(sentence), (target,), (passage.id,))
+                    yield Draft(
+                        "link",
+                        _spoken(sentence),
+                        (target,),
+                        (passage.id,),
+                    )
+
     for link in _ordered(corpus.links):
         target = _section(corpus, link)
         for sentence in link.sentences if link.is_reference and target else ():
@@ -394,11 +488,13 @@ def ask_mentions(corpus: Corpus) -> Iterator[Draft]:
     targets = _sections_by_name(corpus)
     first = {name.partition(" ")[0] for name in targets}
     mentions = Counter[PassageIds]()
+
     for passage in corpus.passages if targets else ():
         for sentence in map(_spoken, passage.sentences):
             runs = (run for run in _runs(sentence, first) if run[0] in targets)
             name, start, end = next(runs, ("", 0, 0))
             target = targets.get(name, ())
+
             if target and passage.id not in target and mentions[target] < MOST_MENTIONS:
                 question = _without_name(sentence[:start], sentence[end:])
                 mentions[target] += bool(question)
@@ -409,13 +505,19 @@ def _sections_by_name(corpus: Corpus) -> dict[str, PassageIds]:
     """The sections whose heading names them and no other section, by that name."""
     sections: dict[str, list[PassageIds]] = defaultdict(list)
     for section in corpus.sections.values():
-        heading = _spoken(section[0].headings[-1]) if section[0].headings else ""
+        if section[0].headings:
+            heading = _spoken(section[0].headings[-1])
+        else:
+            heading = ""
+
         if len(_meaningful(heading)) > 1 or (len(heading) > 3 and _CODE_NAME.search(heading)):
             sections[_name(heading)].append(_ids(section))
+
     by_name = {}
     for name, passages in sections.items():
         if len(passages) == 1:
             by_name[name] = passages[0]
+
     return by_name
 
 
@@ -433,7 +535,10 @@ _VERBS = frozenset(
     """.split()  # noqa: SIM905
 )
 # What follows a noun at the end of its phrase: a mark, or a word without meaning of its own.
-_PHRASE_END = re.compile(rf"\W*$|[,;:.!?)]|\W+(?:{'|'.join(sorted(FUNCTION_WORDS))})\b", re.I)
+_PHRASE_END = re.compile(
+    rf"\W*$|[,;:.!?)]|\W+(?:{'|'.join(sorted(FUNCTION_WORDS))})\b",
+    re.I,
+)
 _NEXT_WORD = re.compile(r" (?P<word>[A-Za-z][\w-]*)")
 
 
@@ -446,20 +551,26 @@ def _without_name(text_before: str, text_after: str) -> str:
     following = _NEXT_WORD.match(text_after)
     if following is None:
         return ""
+
     word = following["word"].lower()
     head = text_before.lower().split()
     is_third_person = word.endswith("s") and not word.endswith(("ss", "us", "is")) and len(word) > 3
+
     if not head or (len(head) == 1 and head[0] in _ARTICLES):  # the name is the subject
         is_verb = word in _VERBS or is_third_person
         return f"what{text_after.rstrip('.!: ')}?" if is_verb else ""
+
     is_verb = word in _VERBS or word.endswith(("ed", "ing"))
     if is_verb or word in FUNCTION_WORDS or not _PHRASE_END.match(text_after[following.end() :]):
         return ""
+
     last = head[-1]
     is_verbal = last.endswith("ing") and len(head) > 1
     precedes_noun = last in _BEFORE_NOUN and not is_third_person
+
     if not (last in _ARTICLES or is_verbal or precedes_noun):
         return ""
+
     return " ".join(f"{text_before} {text_after}".split())
 
 
@@ -469,16 +580,29 @@ def ask_citations(corpus: Corpus) -> Iterator[Draft]:
         target = corpus.origins.get(link.target)
         if link.is_reference or target is None or target == link.document:
             continue
+
         for sentence in link.sentences[:1]:
             hidden = _holding(corpus, link.document, sentence)
-            yield Draft("citation", _spoken(sentence), (corpus.ids(target),), hidden)
+            yield Draft(
+                "citation",
+                _spoken(sentence),
+                (corpus.ids(target),),
+                hidden,
+            )
 
 
 def _ordered(links: Sequence[StatedLink]) -> list[StatedLink]:
-    return sorted(links, key=lambda link: sha256_text(link.document + link.target + link.section))
+    return sorted(
+        links,
+        key=lambda link: sha256_text(link.document + link.target + link.section),
+    )
 
 
-def _holding(corpus: Corpus, document: str, sentence: str) -> PassageIds:
+def _holding(
+    corpus: Corpus,
+    document: str,
+    sentence: str,
+) -> PassageIds:
     """The passages of a document that hold a sentence."""
     passages = corpus.documents.get(document, ())
     beginning = sentence[:60]
@@ -492,6 +616,7 @@ def _section(corpus: Corpus, link: StatedLink) -> PassageIds:
         return ()
     if not link.section:
         return corpus.ids(document)
+
     passages = corpus.documents[document]
     return _ids(passage for passage in passages if link.section in passage.headings[-1:])
 
@@ -506,8 +631,14 @@ def ask_names(corpus: Corpus) -> Iterator[Draft]:
             runs = (name for name, start, _ in _runs(sentence, first) if sentence[start].isupper())
             documents = dict.fromkeys(corpus.titles[name] for name in runs if name in corpus.titles)
             documents.pop(passage.document, None)
+
             if len(documents) == 2:
-                yield Draft("names", sentence, tuple(map(corpus.ids, documents)), (passage.id,))
+                yield Draft(
+                    "names",
+                    sentence,
+                    tuple(map(corpus.ids, documents)),
+                    (passage.id,),
+                )
                 break
 
 
@@ -529,31 +660,44 @@ def _spoken(sentence: str) -> str:
     return strip_marks(inline_markdown(sentence))
 
 
-def _target(corpus: Corpus, passage: ExamPassage, path: str) -> PassageIds | None:
+def _target(
+    corpus: Corpus,
+    passage: ExamPassage,
+    path: str,
+) -> PassageIds | None:
     """The passages that a path leads to: those of the section that its anchor names, or of the
     whole document.
     """
     file, _, anchor = path.partition("#")
     name = passage.origin
+
     if file:
         name = posixpath.normpath(posixpath.join(posixpath.dirname(name), file))
+
     documents = map(corpus.origins.get, (name, f"{name}.md", f"{name}.rst"))
     document = next(filter(None, documents), None)
     if document is None:
         return None
+
     headed: list[ExamPassage] = []
     for member in corpus.documents[document]:
         if member.headings and "-".join(words(member.headings[-1])) == anchor.lower():
             headed.append(member)
+
     return _ids(headed) or (corpus.ids(document) if file and not anchor else None)
 
 
-def _after(corpus: Corpus, passage: ExamPassage, end: int) -> PassageIds:
+def _after(
+    corpus: Corpus,
+    passage: ExamPassage,
+    end: int,
+) -> PassageIds:
     """The section that begins behind a label: in the same passage where it says more, else the next
     one.
     """
     if len(passage.text) - end > 10:
         return corpus.section_ids(passage)
+
     passages = corpus.documents[passage.document]
     following = passages[passages.index(passage) + 1 :] or passages[-1:]
     return corpus.section_ids(following[0])
@@ -578,6 +722,7 @@ def _runs(sentence: str, first: set[str]) -> Iterator[tuple[str, int, int]]:
     """
     if first.isdisjoint(words(sentence)):
         return
+
     places = spans(sentence)
     folded = [_plain(sentence[start:end]) for start, end in places]
     for place, (start, _) in enumerate(places):

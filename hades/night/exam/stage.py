@@ -70,11 +70,16 @@ def build_exam(context: BuildContext) -> JsonObject:
     """
     judged = judged_questions(context.store)
     digest = stage_ledger.digest_of(
-        VERSION, derivation(context), [asdict(draft) for draft in judged]
+        VERSION,
+        derivation(context),
+        [asdict(draft) for draft in judged],
     )
-    last_record, path = stage_ledger.last_completion(context.store, EXAM), path_of(context.home)
+    last_record = stage_ledger.last_completion(context.store, EXAM)
+    path = path_of(context.home)
+
     if last_record is not None and last_record.digest == digest and path.is_file():
         return {**last_record.report, "skipped": True}
+
     questions = write_exam(read_corpus(context.store), judged)
     require_contracts([check_exam(questions)])
     # with libraries of file systems, which a night without a change does not need
@@ -82,7 +87,10 @@ def build_exam(context: BuildContext) -> JsonObject:
 
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_suffix(".new")
-    rows = pa.Table.from_pylist([asdict(question) for question in questions], schema=COLUMNS)
+    rows = pa.Table.from_pylist(
+        [asdict(question) for question in questions],
+        schema=COLUMNS,
+    )
     pq.write_table(rows, partial, compression="zstd")
     partial.replace(path)
     report: JsonObject = {
@@ -93,8 +101,17 @@ def build_exam(context: BuildContext) -> JsonObject:
         "kinds": dict(sorted(Counter(question.kind for question in questions).items())),
         "data_hash": sha256_of(path),
     }
+
     with context.store.bulk(["build_stages"]) as inside:
-        stage_ledger.record(inside, EXAM, digest, report["data_hash"], None, report)
+        stage_ledger.record(
+            inside,
+            EXAM,
+            digest,
+            report["data_hash"],
+            None,
+            report,
+        )
+
     return report
 
 
@@ -104,15 +121,19 @@ def judged_questions(store: RowStore) -> list[Draft]:
     """
     judged = []
     columns = ["_key", "query", "at", "results", "feedback"]
+
     for row in scan_rows(store, "query_logs", columns=columns):
         feedback = orjson.loads(row["feedback"])
         if not feedback or row["query"].strip() in ("", FORGOTTEN):
             continue
+
         good = Feedback.model_validate(feedback).good.passages
         shown = ShownResults.model_validate(orjson.loads(row["results"])).passages
         liked = {passage.id for passage in shown if passage.rank in good} - {FORGOTTEN}
+
         if 0 < len(liked) < len(shown):
             judged.append((row["at"], row["query"], tuple(sorted(liked))))
+
     return [Draft("judged", text, (liked,)) for _, text, liked in sorted(judged)]
 
 
@@ -131,17 +152,32 @@ def check_exam(questions: Sequence[ExamQuestion]) -> ContractResult:
     rows = []
     for question in questions:
         is_known = bool(question.gold) or not question.is_answerable
-        rows.append({**vars(question), "_key": question.key, "answer_known": is_known})
+        rows.append(
+            {
+                **vars(question),
+                "_key": question.key,
+                "answer_known": is_known,
+            }
+        )
+
     table = pa.Table.from_pylist(rows, _CHECKED)
-    return check_frames(EXAM, EXAM_CONTRACT, lambda: Frames({"questions": table}))
+    return check_frames(
+        EXAM,
+        EXAM_CONTRACT,
+        lambda: Frames({"questions": table}),
+    )
 
 
 def read_exam(home: Path) -> list[ExamQuestion]:
     """The exam of a home."""
     questions = []
     for row in read_table(home).to_pylist():
-        row |= {"gold": tuple(map(tuple, row["gold"])), "hidden": tuple(row["hidden"])}
+        row |= {
+            "gold": tuple(map(tuple, row["gold"])),
+            "hidden": tuple(row["hidden"]),
+        }
         questions.append(ExamQuestion(**row))
+
     return questions
 
 
@@ -150,8 +186,10 @@ def read_table(home: Path) -> pa.Table:
     import pyarrow.parquet as pq
 
     path = path_of(home)
+
     if not path.is_file():
         raise NotBuilt(f"{path} is not there; `hades build` writes the exam of what was ingested")
+
     return pq.read_table(path, schema=COLUMNS)
 
 
@@ -168,11 +206,23 @@ def path_of(home: Path) -> Path:
 
 def read_corpus(store: RowStore) -> Corpus:
     """The passages of the store and the citations that its documents state."""
-    documents = read_columns(store, "documents", ["_key", "origin", "facts"]).to_pylist()
-    origins = {node_id("documents", row["_key"]): row["origin"] for row in documents}
+    documents = read_columns(
+        store,
+        "documents",
+        ["_key", "origin", "facts"],
+    ).to_pylist()
+
+    origins = {}
+    for row in documents:
+        origins[node_id("documents", row["_key"])] = row["origin"]
+
     columns = ["_key", "document", "title", "headings", "text", "kind", "symbol", "span"]
     chunks = read_columns(store, "doc_chunks", columns).to_pylist()
-    passages = [_passage(row, origins.get(row["document"], "")) for row in chunks]
+
+    passages = []
+    for row in chunks:
+        passages.append(_passage(row, origins.get(row["document"], "")))
+
     return Corpus(passages, list(chain.from_iterable(map(_links_of, documents))))
 
 
@@ -194,6 +244,7 @@ def _links_of(document: Mapping[str, Any]) -> Iterator[StatedLink]:
     """The links that a document states in sentences of its own, to documents of the corpus."""
     if '"context":"' not in document["facts"]:
         return
+
     for link in orjson.loads(document["facts"]).get("links", ()):
         if link["context"] and not link["external"]:
             yield StatedLink(
@@ -207,7 +258,9 @@ def _links_of(document: Mapping[str, Any]) -> Iterator[StatedLink]:
 
 def _describe(report: Report) -> str:
     counts = "{questions} questions, {held} held out, {unanswerable} without an answer"
-    return counts.format_map(report) if "questions" in report else str(report["why"])
+    if "questions" in report:
+        return counts.format_map(report)
+    return str(report["why"])
 
 
 STAGE = NightStage(
@@ -254,6 +307,7 @@ class ExamAnswer:
         for place, passage_id in enumerate(self.passage_ids, 1):
             if passage_id in gold:
                 return place
+
         return None
 
     @property
@@ -270,10 +324,19 @@ def take_exam(
     recipe: str = AUTO,
 ) -> list[ExamAnswer]:
     """Ask every question with the plan of a user's turn; no clock cuts a turn short."""
-    patient = replace(tools, clock=lambda: 0.0, memory=None)
+    patient = replace(
+        tools,
+        clock=lambda: 0.0,
+        memory=None,
+    )
+
     answers = []
     for number, question in enumerate(questions, 1):
-        only = DocumentFilter(without=question.hidden) if question.hidden else None
+        if question.hidden:
+            only = DocumentFilter(without=question.hidden)
+        else:
+            only = None
+
         answer = retrieve(
             view,
             question.text,
@@ -285,8 +348,15 @@ def take_exam(
             anyway=True,
         )
         passage_ids = tuple(passage.id for passage in answer.passages)
-        answers.append(ExamAnswer(question, passage_ids, answer.confidence or 0.0))
+        answers.append(
+            ExamAnswer(
+                question,
+                passage_ids,
+                answer.confidence or 0.0,
+            )
+        )
         progress("exam", number, len(questions))
+
     return answers
 
 
@@ -296,6 +366,7 @@ def grade_exam(answers: Sequence[ExamAnswer]) -> JsonObject:
     """
     answerable: list[ExamAnswer] = []
     unsure: list[float] = []
+
     by_kind: dict[str, list[ExamAnswer]] = {}
     for answer in answers:
         if answer.question.is_answerable:
@@ -303,6 +374,7 @@ def grade_exam(answers: Sequence[ExamAnswer]) -> JsonObject:
             by_kind.setdefault(answer.question.kind, []).append(answer)
         else:
             unsure.append(answer.confidence)
+
     sure = [answer.confidence for answer in answerable]
     return {
         "questions": len(answers),
@@ -320,25 +392,47 @@ def _worst(answers: Sequence[ExamAnswer]) -> Rows:
         answers,
         key=lambda answer: (answer.recall(DEPTH), answer.reciprocal_rank, answer.question.key),
     )
+
     worst = []
     for answer in by_quality[:WORST]:
         if answer.place != 1:
-            question = {"kind": answer.question.kind, "question": answer.question.text}
-            wanted = {"wanted": answer.question.gold[0][0], "place": answer.place}
-            worst.append({**question, **wanted, "found": list(answer.passage_ids[:DEPTH])})
+            question = {
+                "kind": answer.question.kind,
+                "question": answer.question.text,
+            }
+            wanted = {
+                "wanted": answer.question.gold[0][0],
+                "place": answer.place,
+            }
+            worst.append(
+                {
+                    **question,
+                    **wanted,
+                    "found": list(answer.passage_ids[:DEPTH]),
+                }
+            )
+
     return worst
 
 
 def name_wanted(view: GraphView, graded: Report) -> JsonObject:
     """The figures with the place of what each of the worst questions wants, for people."""
     numbers = view.number([question["wanted"] for question in graded["worst"]])
+
     places: dict[str, str] = {}
     for passage in view.passages(numbers[numbers >= 0]):
         places[passage.id] = " › ".join([passage.document, *passage.headings])
+
     worst = []
     for question in graded["worst"]:
         wanted = question["wanted"]
-        worst.append({**question, "where": places.get(wanted, wanted)})
+        worst.append(
+            {
+                **question,
+                "where": places.get(wanted, wanted),
+            }
+        )
+
     return {**graded, "worst": worst}
 
 
@@ -346,10 +440,24 @@ def _figures(answers: Sequence[ExamAnswer]) -> Mapping[str, float]:
     """Means over questions, each as much as its kind counts."""
     if not answers:
         return {"questions": 0}
-    rows, weights = [], []
+
+    rows = []
+    weights = []
     for answer in answers:
         rows.append((answer.recall(1), answer.recall(DEPTH), answer.reciprocal_rank))
         weights.append(answer.question.weight)
-    means = np.average(rows, axis=0, weights=weights).round(4).tolist()
+
+    means = (
+        np.average(
+            rows,
+            axis=0,
+            weights=weights,
+        )
+        .round(4)
+        .tolist()
+    )
     names = ("recall@1", f"recall@{DEPTH}", "mrr")
-    return {"questions": len(answers), **dict(zip(names, means, strict=True))}
+    return {
+        "questions": len(answers),
+        **dict(zip(names, means, strict=True)),
+    }

@@ -24,7 +24,10 @@ from schemas.sources import SourceSpec
 
 
 def apply_plan(
-    context: BuildContext, settings: Settings, folder: Path, keep: int = KEEP_SNAPSHOTS
+    context: BuildContext,
+    settings: Settings,
+    folder: Path,
+    keep: int = KEEP_SNAPSHOTS,
 ) -> JsonObject:
     """Make the store and the graph that serves what the plan says; what it did.
 
@@ -34,42 +37,80 @@ def apply_plan(
     began = time.time()
     plan = plans.read_plan(folder)
     _refuse(context, settings, plan)
+
     if not plan["changes"]:
-        return _report(plan, began, {"snapshot": plan["before"]}, "")
+        return _report(
+            plan,
+            began,
+            {"snapshot": plan["before"]},
+            "",
+        )
+
     _take_over(context, folder, plan)
-    night = Night(datetime.fromisoformat(plan["as_of"]), began, keep=keep, learns=False)
+    night = Night(
+        datetime.fromisoformat(plan["as_of"]),
+        began,
+        keep=keep,
+        learns=False,
+    )
     still = replace(context, open_tools=None)  # standing questions were asked by the plan
-    released = {**release(still, night.as_of, keep), "standing": plan["standing"]}
+    released = {
+        **release(still, night.as_of, keep),
+        "standing": plan["standing"],
+    }
     released["took"] = round(time.time() - began, 3)
-    page = write_reports(context, night, {**plan["report"], "released": released})
+    page = write_reports(
+        context,
+        night,
+        {
+            **plan["report"],
+            "released": released,
+        },
+    )
     _mark_applied(folder, plan)
     return _report(plan, began, released, str(page))
 
 
-def _refuse(context: BuildContext, settings: Settings, plan: Report) -> None:
+def _refuse(
+    context: BuildContext,
+    settings: Settings,
+    plan: Report,
+) -> None:
     """Raise where the plan cannot be done as it says, naming what is in the way."""
     name = plan["plan"]
     if plan["applied"]:
         raise PlanOutdated(f"{name} was applied at {plan['applied']}; make another: `hades plan`")
+
     broken = [rule["rule"] for rule in plan["contracts"]["broken"]]
     if broken:
         raise ContractBroken(
             f"{name} would break {', '.join(broken)}, expected every rule to hold; nothing was "
             "changed: repair the source or the rule, then plan again"
         )
+
     specs = [SourceSpec(**spec) for spec in plan["specs"]] or known(context.store)
-    now = read_inputs(context.store, context.home, settings, specs)
+    now = read_inputs(
+        context.store,
+        context.home,
+        settings,
+        specs,
+    )
     if moves := describe_moves(plan["inputs"], now):
         _raise_outdated(name, "; ".join(moves))
 
 
-def _take_over(context: BuildContext, folder: Path, plan: Report) -> None:
+def _take_over(
+    context: BuildContext,
+    folder: Path,
+    plan: Report,
+) -> None:
     """Change the rows of the store as planned."""
     if context.state is None:
         raise StoreError(
             f"{plan['plan']} is a plan of an embedded store; expected HADES_STORE=sqlite, with "
             "which it was made"
         )
+
     try:
         context.state.replay(folder / plans.CHANGES, plan["marks"])
     except PlanOutdated as moved:
@@ -91,7 +132,12 @@ def _mark_applied(folder: Path, plan: JsonObject) -> None:
     (folder / plans.CHANGES).unlink()
 
 
-def _report(plan: Report, began: float, released: Report, page: str) -> JsonObject:
+def _report(
+    plan: Report,
+    began: float,
+    released: Report,
+    page: str,
+) -> JsonObject:
     """What was applied, and whether what serves is what was planned."""
     return {
         "plan": plan["plan"],

@@ -17,11 +17,14 @@ def find_corpora(store: RowStore, where: Path | str | None) -> list[SourceSpec]:
     """
     if where is None:
         return []
+
     path = Path(where)
     if not path.exists():
         raise SourceError(f"{path} is not there; expected a folder or a file to read")
+
     place = str(path.resolve())
     for spec in known(store):
         if spec.path == place:
             return [spec]
+
     return [SourceSpec(source=SourceKind(source_kind_of(path)), path=place)]

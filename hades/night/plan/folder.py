@@ -24,7 +24,10 @@ class UnknownPlan(HadesError):
 
 def plans_of(home: Path) -> list[Path]:
     """The folders of finished plans, the newest first."""
-    return sorted((path.parent for path in (home / FOLDER).glob(f"*/{DOCUMENT}")), reverse=True)
+    return sorted(
+        (path.parent for path in (home / FOLDER).glob(f"*/{DOCUMENT}")),
+        reverse=True,
+    )
 
 
 def find_plan(home: Path, name: str) -> Path:
@@ -32,6 +35,7 @@ def find_plan(home: Path, name: str) -> Path:
     path = Path(name)
     if path.is_file():
         name = str(_read(path).get("plan", name))
+
     folder = home / FOLDER / Path(name).name
     if not (folder / DOCUMENT).is_file():
         known = ", ".join(plan.name for plan in plans_of(home)) or "none"
@@ -39,6 +43,7 @@ def find_plan(home: Path, name: str) -> Path:
             f"there is no plan {name} in {home / FOLDER}, expected one of: {known}; make one with "
             "`hades plan`"
         )
+
     return folder
 
 
@@ -49,7 +54,12 @@ def read_plan(folder: Path) -> JsonObject:
 
 def write_plan(folder: Path, plan: Report) -> None:
     """Keep what a plan says."""
-    text = json.dumps(plan, ensure_ascii=False, indent=1, default=str)
+    text = json.dumps(
+        plan,
+        ensure_ascii=False,
+        indent=1,
+        default=str,
+    )
     write_whole(folder / DOCUMENT, text + "\n")
 
 
@@ -68,7 +78,10 @@ def retain_plans(home: Path, keep: int) -> None:
 
 def remove_plans(home: Path) -> list[str]:
     """Remove every plan, for each holds rows as they were; the paths in the home that went."""
-    names = [str(folder.relative_to(home)) for folder in plans_of(home)]
+    names = []
+    for folder in plans_of(home):
+        names.append(str(folder.relative_to(home)))
+
     shutil.rmtree(home / FOLDER, ignore_errors=True)
     return names
 
@@ -89,6 +102,7 @@ def describe_plans(home: Path) -> list[JsonObject]:
                 "bytes": size,
             }
         )
+
     return plans
 
 
@@ -99,4 +113,5 @@ def _read(path: Path) -> JsonObject:
         raise UnknownPlan(
             f"{path} cannot be read as a plan ({error}); make one with `hades plan`"
         ) from None
+
     return dict(body) if isinstance(body, dict) else {}

@@ -49,19 +49,27 @@ def corpus_files(spec: SourceSpec) -> Digests:
     commit.
     """
     root = Path(spec.path)
+
     digests = {}
     for name in FILE_FIELDS:
         path = getattr(spec, name)
         if path is not None and not Path(path).is_dir():
             digests[path] = sha256_of(Path(path)) if Path(path).is_file() else _GONE
+
     if root.is_dir():
         is_code = spec.source == SourceKind.WORKSPACE
-        for entry in walk(str(root), respect_ignores=is_code, exclude=spec.exclude):
+        for entry in walk(
+            str(root),
+            respect_ignores=is_code,
+            exclude=spec.exclude,
+        ):
             is_hidden = PurePosixPath(entry.relative).name.startswith(".")
             if entry.problem is None and (is_code or not is_hidden):
                 digests[entry.relative] = sha256_of(Path(entry.path))
+
         git_dir = find_git_dir(root)
         digests[_COMMIT] = (resolve_commit(git_dir) or "") if git_dir else ""
+
     return digests
 
 
@@ -71,36 +79,63 @@ def store_marks(store: RowStore) -> Digests:
 
 
 def read_inputs(
-    store: RowStore, home: Path, settings: Settings, specs: Sequence[SourceSpec]
+    store: RowStore,
+    home: Path,
+    settings: Settings,
+    specs: Sequence[SourceSpec],
 ) -> dict[str, Digests]:
     """Everything that a plan depends on and that somebody else may change, but the rows."""
     return {
         **{spec.path: corpus_files(spec) for spec in specs},
         "settings": shaping_settings(settings),
-        "graph": {"snapshot that serves": served(home), "judged answers": judge_digest(store)},
+        "graph": {
+            "snapshot that serves": served(home),
+            "judged answers": judge_digest(store),
+        },
     }
 
 
-def describe_moves(planned: Mapping[str, Digests], now: Mapping[str, Digests]) -> list[str]:
+def describe_moves(
+    planned: Mapping[str, Digests],
+    now: Mapping[str, Digests],
+) -> list[str]:
     """What is not as it was planned from, a sentence for each place."""
-    places = (_describe_place(place, planned[place], now.get(place, {})) for place in planned)
+    places = (
+        _describe_place(
+            place,
+            planned[place],
+            now.get(place, {}),
+        )
+        for place in planned
+    )
     return list(filter(None, places))
 
 
-def _describe_place(place: str, planned: Digests, now: Digests) -> str:
+def _describe_place(
+    place: str,
+    planned: Digests,
+    now: Digests,
+) -> str:
     names = sorted(planned.keys() | now.keys())
     moved = [name for name in names if planned.get(name) != now.get(name)]
     if not moved:
         return ""
+
     changes = []
     for name in moved[:_NAMED]:
         if place in ("settings", "graph"):
-            value, former = now.get(name) or "none", planned.get(name) or "none"
+            value = now.get(name) or "none"
+            former = planned.get(name) or "none"
             changes.append(f"{name} was {former} and is {value}")
         elif name not in now:
             changes.append(f"{name} was removed")
         else:
             changes.append(f"{name} {'changed' if name in planned else 'was added'}")
+
     is_listed = place in ("settings", "graph") or len(moved) <= _NAMED
-    more = "" if is_listed else f" and {len(moved) - _NAMED:,} more"
+    if is_listed:
+        more = ""
+    else:
+        more = f" and {len(moved) - _NAMED:,} more"
+
     return f"{place}: {', '.join(changes)}{more}"

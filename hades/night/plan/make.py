@@ -63,7 +63,13 @@ class _NextState:
     def build(self, night: Night) -> None:
         """Run the stages in order, as far as their contracts hold, and publish aside."""
         try:
-            run_night(night, self._run, self._check, lambda report, error: None, self.report)
+            run_night(
+                night,
+                self._run,
+                self._check,
+                lambda report, error: None,
+                self.report,
+            )
         except ContractBroken:
             if not self.broken:
                 raise
@@ -84,12 +90,23 @@ class _NextState:
     def _publish(self, night: Night) -> JsonObject:
         """Write the snapshot where nothing is served from; nothing is registered."""
         store = self.context.store
-        published = publish(store, self.context.home, created_at=night.as_of)
-        checked = check_contract(store, "snapshot", snapshot=published.path, engine="arrow")
+        published = publish(
+            store,
+            self.context.home,
+            created_at=night.as_of,
+        )
+        checked = check_contract(
+            store,
+            "snapshot",
+            snapshot=published.path,
+            engine="arrow",
+        )
+
         if checked.findings:
             self.broken.append(checked)
         else:
             self.snapshot = published.path
+
         return {"snapshot": published.snapshot}
 
 
@@ -110,18 +127,29 @@ def make_plan(
     state = _require_state(context.state)
     began = time.time()
     night = replace(begin(sources=list(specs)), learns=False)
-    inputs = read_inputs(context.store, context.home, settings, specs or known(context.store))
+    inputs = read_inputs(
+        context.store,
+        context.home,
+        settings,
+        specs or known(context.store),
+    )
     aside = plans.building_folder(context.home)
     plan_folder = make_private_folder(aside / "plan")
+
     try:
         since = state.copy(aside / "graph.db")
         _link_files(context, aside)
         assert context.open_past is not None
+
         with context.open_past(aside) as (side, ingest):
             marks = store_marks(side.store)
             following = _NextState(replace(side, engine="arrow"), ingest)
             following.build(night)
-            state.write_changes(aside / "graph.db", since, plan_folder / plans.CHANGES)
+            state.write_changes(
+                aside / "graph.db",
+                since,
+                plan_folder / plans.CHANGES,
+            )
             rows = state.read_changes(plan_folder / plans.CHANGES)
             standing = _ask_standing(context, following, tools_now)
             plan = {
@@ -136,11 +164,18 @@ def make_plan(
                 "specs": [spec.model_dump(mode="json") for spec in specs],
                 "report": following.report,
             }
+
         plan["changes"] = bool(rows) or plan["before"] != plan["after"]
         plan["seconds"] = _seconds(began, following.report)
-        _keep(context.home, plan_folder, plan, settings.plans_kept)
+        _keep(
+            context.home,
+            plan_folder,
+            plan,
+            settings.plans_kept,
+        )
     finally:
         shutil.rmtree(aside, ignore_errors=True)
+
     return plan
 
 
@@ -150,6 +185,7 @@ def _require_state(state: StateFile | None) -> StateFile:
             "a plan works on the file of the embedded store, and ArangoDB has none; use "
             f"HADES_STORE=sqlite, or {WITHOUT_PLAN}"
         )
+
     return state
 
 
@@ -162,7 +198,12 @@ def _link_files(context: BuildContext, aside: Path) -> None:
             os.link(path, target)
 
 
-def _head(began: float, night: Night, context: BuildContext, following: _NextState) -> JsonObject:
+def _head(
+    began: float,
+    night: Night,
+    context: BuildContext,
+    following: _NextState,
+) -> JsonObject:
     """Which plan this is, and what serves before and after it."""
     snapshot = following.snapshot
     return {
@@ -179,7 +220,9 @@ def _head(began: float, night: Night, context: BuildContext, following: _NextSta
 
 
 def _ask_standing(
-    context: BuildContext, following: _NextState, tools_now: Tools | None
+    context: BuildContext,
+    following: _NextState,
+    tools_now: Tools | None,
 ) -> JsonObject:
     """What both graphs answer to the standing questions; empty where there are none, or no next
     graph.
@@ -187,9 +230,16 @@ def _ask_standing(
     questions = list_standing(context.store)
     if not questions or following.snapshot is None or context.open_tools is None:
         return {}
+
     with closing(open_folder(following.snapshot)) as view:
         former = open_former(context.home)
-        return check_standing(questions, former, view, context.open_tools(), tools_now)
+        return check_standing(
+            questions,
+            former,
+            view,
+            context.open_tools(),
+            tools_now,
+        )
 
 
 def _contracts(following: _NextState, standing: JsonObject) -> JsonObject:
@@ -197,12 +247,26 @@ def _contracts(following: _NextState, standing: JsonObject) -> JsonObject:
     results = list(following.broken)
     if standing:
         results.append(check_required(standing))
+
     broken: list[JsonObject] = []
     for result in results:
         for finding in result.findings:
-            rule = {"rule": finding.rule, "sentence": finding.sentence}
-            rows = {"rows": finding.failed, "keys": list(finding.keys[:5])}
-            broken.append({"contract": result.contract, **rule, **rows})
+            rule = {
+                "rule": finding.rule,
+                "sentence": finding.sentence,
+            }
+            rows = {
+                "rows": finding.failed,
+                "keys": list(finding.keys[:5]),
+            }
+            broken.append(
+                {
+                    "contract": result.contract,
+                    **rule,
+                    **rows,
+                }
+            )
+
     checked = chain.from_iterable(outcome["contracts"] for outcome in following.report["contracts"])
     rules = sum(result["rules"] for result in checked)
     return {"rules": rules, "broken": broken}
@@ -212,8 +276,16 @@ def _by_collection(rows: Sequence[RowChange]) -> dict[str, dict[str, list[str]]]
     """The keys of all rows that change."""
     keys: dict[str, dict[str, list[str]]] = {}
     for row in rows:
-        changes = keys.setdefault(row.collection, {"added": [], "changed": [], "removed": []})
+        changes = keys.setdefault(
+            row.collection,
+            {
+                "added": [],
+                "changed": [],
+                "removed": [],
+            },
+        )
         changes[row.change].append(row.key)
+
     return keys
 
 
@@ -223,6 +295,7 @@ def _seconds(began: float, report: JsonObject) -> JsonObject:
     for name in report["began"]:
         if name in report:
             stages[name] = report[name]["took"]
+
     stages["contracts"] = round(sum(check["took"] for check in report["contracts"]), 3)
     return {
         "plan": round(time.time() - began, 1),
@@ -231,7 +304,12 @@ def _seconds(began: float, report: JsonObject) -> JsonObject:
     }
 
 
-def _keep(home: Path, plan_folder: Path, plan: JsonObject, keep: int) -> None:
+def _keep(
+    home: Path,
+    plan_folder: Path,
+    plan: JsonObject,
+    keep: int,
+) -> None:
     """Give the plan its name in one step; older ones go."""
     folder = home / plans.FOLDER / plan["plan"]
     plan["folder"] = str(folder)

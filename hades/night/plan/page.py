@@ -27,16 +27,28 @@ def kind_rows(plan: Mapping[str, Any]) -> list[tuple[str, int, int, int, int]]:
     """What came, changed and went of each kind of row, and what only counts otherwise."""
     rows = []
     for name, kind in plan["rows"]["kinds"].items():
-        counts = [kind.get(change, 0) for change in ("added", "changed", "removed", "figures")]
+        counts = []
+        for change in ("added", "changed", "removed", "figures"):
+            counts.append(kind.get(change, 0))
+
         if any(counts):
             rows.append((name, counts[0], counts[1], counts[2], counts[3]))
+
     return rows
 
 
-def from_difference(old: str, new: str, width: int) -> tuple[str, str]:
+def from_difference(
+    old: str,
+    new: str,
+    width: int,
+) -> tuple[str, str]:
     """Two texts of at most this width that begin shortly before they differ."""
     same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(old, new, strict=False)))
-    start = max(0, same - width // 3) if max(len(old), len(new)) > width else 0
+    if max(len(old), len(new)) > width:
+        start = max(0, same - width // 3)
+    else:
+        start = 0
+
     lead = "…" if start else ""
     return lead + old[start : start + width], lead + new[start : start + width]
 
@@ -56,6 +68,7 @@ def headline(plan: Mapping[str, Any]) -> str:
     """What a plan would change, in a sentence."""
     if not plan["changes"]:
         return "nothing would change"
+
     documents = plan["rows"]["kinds"]["documents"]
     renamed = len(plan["rows"]["renamed"])
     counts = {
@@ -64,27 +77,49 @@ def headline(plan: Mapping[str, Any]) -> str:
         "renamed": renamed,
         "removed": documents["removed"] - renamed,
     }
-    parts = [f"{count:,} {word}" for word, count in counts.items() if count]
+
+    parts = []
+    for word, count in counts.items():
+        if count:
+            parts.append(f"{count:,} {word}")
+
     standing = plan["standing"]
-    sentence = f"documents: {', '.join(parts)}" if parts else "no document changes"
+    if parts:
+        sentence = f"documents: {', '.join(parts)}"
+    else:
+        sentence = "no document changes"
+
     rows = sum(sum(counts.values()) for counts in plan["rows"]["collections"].values())
     sentence += f"; {rows:,} rows in all"
     if standing:
         sentence += f"; {standing['changed']} of {standing['asked']} standing answers"
+
     return sentence
 
 
 def price_sentence(plan: Mapping[str, Any]) -> str:
     """What was embedded, asked and paid for the plan; an application of it pays nothing again."""
-    cost, seconds = plan["cost"], plan["seconds"]
+    cost = plan["cost"]
+    seconds = plan["seconds"]
+
     texts = []
     for kind, count in cost["texts"].items():
         if count:
             texts.append(f"{count:,} {kind}")
-    embedded = f"{' and '.join(texts)} embedded" if texts else "no text to embed"
-    money = f"{cost['price']:,.4f} paid" if cost["price"] else "nothing to pay"
+
+    if texts:
+        embedded = f"{' and '.join(texts)} embedded"
+    else:
+        embedded = "no text to embed"
+
+    if cost["price"]:
+        money = f"{cost['price']:,.4f} paid"
+    else:
+        money = "nothing to pay"
+
     if cost["price"] is None:
         money = "paid at a price that is not set"
+
     return (
         f"{embedded}, {cost['calls']:,} model calls, {money}, {_time(seconds['plan'])}; "
         f"to apply: 0 texts, 0 calls, about {_time(seconds['apply'])}"
@@ -97,6 +132,7 @@ def markdown(plan: Mapping[str, Any]) -> str:
     heads = ("", "added", "changed", "removed", "figures")
     lines += [markdown_table(heads, kind_rows(plan)), "", rollback_sentence(plan), ""]
     standing = plan["standing"]
+
     if standing and standing["answers"]:
         lines += ["#### Standing questions whose answer changes", ""]
         answers = []
@@ -104,13 +140,18 @@ def markdown(plan: Mapping[str, Any]) -> str:
             answers.append(
                 (answer["question"], answer["before"], answer["after"], answer["source_after"])
             )
+
         heads_of_answers = ("question", "now", "then", "source then")
         lines += [markdown_table(heads_of_answers, answers), ""]
+
     for rule in plan["contracts"]["broken"]:
         lines.append(f"**{rule['rule']} would break**: {rule['sentence']}")
+
     lines += [price_sentence(plan), "", f"Old and new side by side: `{plan['folder']}/plan.html`"]
     return "\n".join(lines) + "\n"
 
 
 def _time(seconds: float) -> str:
-    return f"{seconds / 60:.1f} min" if seconds >= 90 else f"{seconds:.1f} s"
+    if seconds >= 90:
+        return f"{seconds / 60:.1f} min"
+    return f"{seconds:.1f} s"

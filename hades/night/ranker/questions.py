@@ -39,19 +39,26 @@ def read_questions(path: Path) -> list[Labelled]:
         raise BadQuestions(
             f"{path} is not there; name a file of questions with their gold (JSON lines)"
         )
+
     gold_by_question: dict[str, list[str]] = {}
     for number, row in read_rows(path):
         if isinstance(row, Unusable) or not row.get("question") or not row.get("gold"):
             raise BadQuestions(
                 f"{path} line {number}: a row needs `question` and a non-empty `gold`"
             )
+
         gold_by_question[str(row["question"])] = [str(document) for document in row["gold"]]
+
     if not gold_by_question:
         raise BadQuestions(f"{path} holds no question")
+
     return list(gold_by_question.items())
 
 
-def place_questions(view: GraphView, labelled: Sequence[Labelled]) -> list[ExamQuestion]:
+def place_questions(
+    view: GraphView,
+    labelled: Sequence[Labelled],
+) -> list[ExamQuestion]:
     """Labelled questions with the passages of their gold documents, and each again with these
     hidden.
 
@@ -59,16 +66,20 @@ def place_questions(view: GraphView, labelled: Sequence[Labelled]) -> list[ExamQ
     """
     if not labelled:
         return []
+
     passages: dict[str, list[str]] = defaultdict(list)
     for passage in view.passages(kind_numbers(view.info.nodes, Kind.CHUNK.value)):
         passages[passage.document].append(passage.id)
+
     placed = []
     for text, gold in labelled:
         parts = tuple(tuple(passages[document]) for document in gold)
         if all(parts):
-            draft, key = Draft(LABELLED, text, parts), sha256_text(f"{LABELLED} {text}")
+            draft = Draft(LABELLED, text, parts)
+            key = sha256_text(f"{LABELLED} {text}")
             question = ExamQuestion.of_draft(draft, key, KINDS["judged"])
             placed += [question, question.without(chain.from_iterable(parts))]
+
     return placed
 
 
@@ -86,19 +97,33 @@ POINT = 0.01
 LEAST_QUESTIONS = 20
 
 
-def quality(rankings: Sequence[Sequence[str]], gold: Sequence[frozenset[str]]) -> Quality:
+def quality(
+    rankings: Sequence[Sequence[str]],
+    gold: Sequence[frozenset[str]],
+) -> Quality:
     """The figures of rankings."""
     pairs = list(zip(rankings, gold, strict=True))
     mrr = np.array([reciprocal_rank(ranking, question_gold) for ranking, question_gold in pairs])
     recall = np.array(
         [recall_at(ranking, question_gold, DEPTH) for ranking, question_gold in pairs]
     )
-    return {"quality": (mrr + recall) / 2.0, "mrr": mrr, "recall": recall}
+    return {
+        "quality": (mrr + recall) / 2.0,
+        "mrr": mrr,
+        "recall": recall,
+    }
 
 
-def decide(challenger: Quality, rivals: Mapping[str, Quality], sets: Sequence[str]) -> Verdict:
+def decide(
+    challenger: Quality,
+    rivals: Mapping[str, Quality],
+    sets: Sequence[str],
+) -> Verdict:
     """Compare a challenger with each rival, of which the shipped weights are one."""
-    figures = {name: _figures(challenger, rival, sets) for name, rival in rivals.items()}
+    figures = {}
+    for name, rival in rivals.items():
+        figures[name] = _figures(challenger, rival, sets)
+
     refusal = next(_refusals(figures, sets), "")
     return {
         "is_better": not refusal,
@@ -111,8 +136,10 @@ def _refusals(figures: Mapping[str, Any], sets: Sequence[str]) -> Iterator[str]:
     """Why a challenger may not serve."""
     if len(sets) < LEAST_QUESTIONS:
         yield f"{len(sets)} questions tell nothing; {LEAST_QUESTIONS} are needed"
+
     for name, figure in figures.items():
-        gained, low = figure["quality"]["mean"], figure["quality"]["low"]
+        gained = figure["quality"]["mean"]
+        low = figure["quality"]["low"]
         if low <= 0.0:
             yield f"not better than {name}: {_signed(gained)}, interval from {_signed(low)}"
         elif gained < POINT:
@@ -120,6 +147,7 @@ def _refusals(figures: Mapping[str, Any], sets: Sequence[str]) -> Iterator[str]:
                 f"hardly better than {name}: {_signed(gained)}, and less than a point is not "
                 "worth a change"
             )
+
         for question_set, changes in figure["sets"].items():
             for measure, change in changes.items():
                 if measure != "questions" and change < -POINT:
@@ -130,13 +158,28 @@ def _signed(value: float) -> str:
     return f"{value:+.4f}" if round(value, 4) else "0.0000"
 
 
-def _figures(ours: Quality, rival: Quality, sets: Sequence[str]) -> dict[str, Any]:
+def _figures(
+    ours: Quality,
+    rival: Quality,
+    sets: Sequence[str],
+) -> dict[str, Any]:
     """The mean difference of each measure with its interval, and the differences by set."""
     differences = {name: ours[name] - rival[name] for name in ours if name != "quality"}
+
     by_set: dict[str, dict[str, float]] = {}
     for name in dict.fromkeys(sets):
         in_set = np.array(sets) == name
-        means = {measure: float(row[in_set].mean()) for measure, row in differences.items()}
-        by_set[name] = {"questions": int(in_set.sum()), **means}
-    figures = {measure: asdict(difference(ours[measure], rival[measure], sets)) for measure in ours}
+        means = {}
+        for measure, row in differences.items():
+            means[measure] = float(row[in_set].mean())
+
+        by_set[name] = {
+            "questions": int(in_set.sum()),
+            **means,
+        }
+
+    figures = {}
+    for measure in ours:
+        figures[measure] = asdict(difference(ours[measure], rival[measure], sets))
+
     return {**figures, "sets": by_set}

@@ -89,40 +89,83 @@ def train(
     """
     if seconds_left is not None and seconds_left < RANKER_SECONDS:
         return _skip(f"{seconds_left:.0f} s of the time box are left, too few to train")
+
     view = open_former(context.home)
     if context.open_tools is None or view is None:
         return _skip("nothing is published that questions could be asked of")
-    exam, default_file = build_exam(context), context.home / QUESTIONS
+
+    exam = build_exam(context)
+    default_file = context.home / QUESTIONS
     if questions is None and default_file.is_file():
         questions = default_file
-    labelled = [] if questions is None else read_questions(questions)
+
+    if questions is None:
+        labelled = []
+    else:
+        labelled = read_questions(questions)
+
     data_hash = stage_ledger.digest_of(exam["data_hash"], labelled)
-    digest = stage_ledger.digest_of(data_hash, context.model, asdict(rules), FORMAT, SIGNALS)
+    digest = stage_ledger.digest_of(
+        data_hash,
+        context.model,
+        asdict(rules),
+        FORMAT,
+        SIGNALS,
+    )
     last_record = stage_ledger.last_completion(context.store, STAGE)
+
     if last_record is not None and last_record.digest == digest:
-        return {**last_record.report, **_skip("nothing that a ranker learns from has changed")}
-    exam_questions = [
-        question for question in read_exam(context.home) if question.kind not in QUOTATIONS
-    ]
+        return {
+            **last_record.report,
+            **_skip("nothing that a ranker learns from has changed"),
+        }
+
+    exam_questions = []
+    for question in read_exam(context.home):
+        if question.kind not in QUOTATIONS:
+            exam_questions.append(question)
+
     question_count = sum(question.is_answerable for question in exam_questions) + len(labelled)
     if question_count < LEAST_QUESTIONS:
         return _skip(_shortage(question_count))
+
     with closing(view):
         labelled_questions = place_questions(view, labelled)
         require_contracts([check_exam(labelled_questions)])
         turns = record_turns(
-            view, context.open_tools(), [*exam_questions, *labelled_questions], context.progress
+            view,
+            context.open_tools(),
+            [*exam_questions, *labelled_questions],
+            context.progress,
         )
         question_count = sum(turn.question.is_answerable for turn in turns)
+
         if question_count < LEAST_QUESTIONS:
             return _skip(_shortage(question_count))
-        fit = fit_ranker(context, view, turns, replace(rules, device=context.device), data_hash)
+
+        fit = fit_ranker(
+            context,
+            view,
+            turns,
+            replace(rules, device=context.device),
+            data_hash,
+        )
+
     files = [path_of(context.home)]
     if questions is not None:
         files.append(questions)
+
     report = _register(context, fit, files, as_of)
     with context.store.bulk(["build_stages"]) as inside:
-        stage_ledger.record(inside, STAGE, digest, "", as_of, report)
+        stage_ledger.record(
+            inside,
+            STAGE,
+            digest,
+            "",
+            as_of,
+            report,
+        )
+
     return report
 
 
@@ -162,7 +205,12 @@ class _Recorder(Judge):
         self.vector = np.asarray(vector, np.float32)
         return self
 
-    def adjust(self, nodes: Sequence[int], worth: Floats, columns: Callable[[], Columns]) -> Floats:
+    def adjust(
+        self,
+        nodes: Sequence[int],
+        worth: Floats,
+        columns: Callable[[], Columns],
+    ) -> Floats:
         self.rankings.append((np.array(nodes, np.int64), worth, columns()))
         return worth
 
@@ -182,6 +230,7 @@ def record_turns(
     """
     recorder = _Recorder()
     recording = replace(tools, judge=recorder.open)
+
     turns = []
     for number, question in enumerate(questions, 1):
         recorder.rankings.clear()
@@ -189,16 +238,33 @@ def record_turns(
         recorder.doubt = 0.0, None
         take_exam(view, recording, [question])
         progress("exam", number, len(questions))
+
         if not len(recorder.vector):
             continue
+
         for nodes, worth, columns in recorder.rankings[-1:]:
             node_ids = view.ids(nodes)
             gold = np.zeros((len(question.gold), len(nodes)), np.bool_)
             for row, part in enumerate(question.gold):
                 gold[row] = [node_id in part for node_id in node_ids]
+
             table = np.column_stack([columns[name] for name in COLUMNS])
-            choice = Choice(standard(worth), table, gold, question.weight)
-            turns.append(RecordedTurn(question, recorder.vector, nodes, choice, *recorder.doubt))
+            choice = Choice(
+                standard(worth),
+                table,
+                gold,
+                question.weight,
+            )
+            turns.append(
+                RecordedTurn(
+                    question,
+                    recorder.vector,
+                    nodes,
+                    choice,
+                    *recorder.doubt,
+                )
+            )
+
     return turns
 
 
@@ -236,20 +302,40 @@ def fit_ranker(
     itself.
     """
     serving = _serving(context)
-    answerable = [turn for turn in recorded if turn.question.is_answerable]
-    ranking = _fit_ranking(context, view, answerable, rules, serving)
+
+    answerable = []
+    for turn in recorded:
+        if turn.question.is_answerable:
+            answerable.append(turn)
+
+    ranking = _fit_ranking(
+        context,
+        view,
+        answerable,
+        rules,
+        serving,
+    )
     abstention = fit_abstention(recorded, serving)
-    parts = {"ranking": ranking, "abstention": abstention}
+    parts = {
+        "ranking": ranking,
+        "abstention": abstention,
+    }
     passed = [name for name, part in parts.items() if part.verdict["is_better"]]
-    arrays = {} if serving is None or not passed else dict(serving.arrays)
+
+    if serving is None or not passed:
+        arrays = {}
+    else:
+        arrays = dict(serving.arrays)
+
     for name in passed or parts:
         is_abstention = name == "abstention"
-        unchanged = {
-            layer: values
-            for layer, values in arrays.items()
-            if (layer == "abstain") is not is_abstention
-        }
+        unchanged = {}
+        for layer, values in arrays.items():
+            if (layer == "abstain") is not is_abstention:
+                unchanged[layer] = values
+
         arrays = {**unchanged, **parts[name].arrays}
+
     arrays.setdefault("line", np.zeros(len(COLUMNS), np.float32))
     signature = {
         "format": FORMAT,
@@ -265,9 +351,20 @@ def fit_ranker(
         "figures": {name: part.verdict["figures"] for name, part in parts.items()},
     }
     held_count = sum(turn.question.is_held for turn in answerable)
-    counts = {"questions": len(answerable) - held_count, "held": held_count}
-    figures = {**ranking.figures, **abstention.figures}
-    return Fit(RankerModel(signature, arrays), verdict, counts, figures)
+    counts = {
+        "questions": len(answerable) - held_count,
+        "held": held_count,
+    }
+    figures = {
+        **ranking.figures,
+        **abstention.figures,
+    }
+    return Fit(
+        RankerModel(signature, arrays),
+        verdict,
+        counts,
+        figures,
+    )
 
 
 def _fit_ranking(
@@ -284,14 +381,26 @@ def _fit_ranking(
     own_count = sum(turn.question.kind in _OWN for turn in turns)
     fits_states = own_count >= LEAST_OWN and find_spec("torch_geometric") is not None
     graph = None
+
     if fits_states or (serving is not None and serving.has_states):
         graph = graph_of(view, context.model)
+
     layers: Layers = {}
     choices = [turn.choice for turn in turns]
     if fits_states and graph is not None:
         require_contracts([check_graph(graph)])
-        layers, choices = fit_likeness(graph, turns, is_held, rules, context.progress)
-    line = fit_line([choices[row] for row in np.flatnonzero(~is_held).tolist()], len(COLUMNS))
+        layers, choices = fit_likeness(
+            graph,
+            turns,
+            is_held,
+            rules,
+            context.progress,
+        )
+
+    line = fit_line(
+        [choices[row] for row in np.flatnonzero(~is_held).tolist()],
+        len(COLUMNS),
+    )
     held_rows = np.flatnonzero(is_held).tolist()
     held_turns = [turns[row] for row in held_rows]
     gold = [turn.choice.parts for turn in held_turns]
@@ -300,32 +409,62 @@ def _fit_ranking(
         return quality([choice.ranking(weights) for choice in judged], gold)
 
     held_choices = [choices[row] for row in held_rows]
-    ours, shipped = measure(held_choices, line), measure(held_choices, 0.0 * line)
+    ours = measure(held_choices, line)
+    shipped = measure(held_choices, 0.0 * line)
     rivals = {"the shipped weights": shipped}
+
     if serving is not None:
         rival_choices = _with_likeness(serving, graph, held_turns)
         rivals["what serves"] = measure(rival_choices, serving.arrays["line"].astype(np.float64))
+
     verdict = decide(ours, rivals, list(map(_set_of, held_turns)))
-    return Part({**layers, "line": line.astype(np.float32)}, verdict, _means(ours, shipped))
+    return Part(
+        {
+            **layers,
+            "line": line.astype(np.float32),
+        },
+        verdict,
+        _means(ours, shipped),
+    )
 
 
-def fit_abstention(recorded: Sequence[RecordedTurn], serving: RankerModel | None) -> Part:
+def fit_abstention(
+    recorded: Sequence[RecordedTurn],
+    serving: RankerModel | None,
+) -> Part:
     """When not to answer, beside the shipped rule.
 
     It is fitted to questions whose answer was found and to those whose answer was hidden, and
     judged by how many of both it decides rightly. An answer that was there and not found teaches
     nothing: to abstain would be no mistake.
     """
-    usable_turns = [
-        turn
-        for turn in recorded
-        if turn.signals is not None and (turn.is_found or not turn.question.is_answerable)
-    ]
-    training_turns = [turn for turn in usable_turns if not turn.question.is_held]
-    held_turns = [turn for turn in usable_turns if turn.question.is_held]
+    usable_turns = []
+    for turn in recorded:
+        if turn.signals is not None and (turn.is_found or not turn.question.is_answerable):
+            usable_turns.append(turn)
+
+    training_turns = []
+    for turn in usable_turns:
+        if not turn.question.is_held:
+            training_turns.append(turn)
+
+    held_turns = []
+    for turn in usable_turns:
+        if turn.question.is_held:
+            held_turns.append(turn)
+
     if len({turn.question.is_answerable for turn in training_turns}) < 2:
         reason = "not fitted: too few questions"
-        return Part({}, {"is_better": False, "reason": reason, "figures": {}}, {})
+        return Part(
+            {},
+            {
+                "is_better": False,
+                "reason": reason,
+                "figures": {},
+            },
+            {},
+        )
+
     rule = fit_margin(*_margins(training_turns))
     margins, signals, is_answerable, _ = _margins(held_turns)
 
@@ -334,21 +473,33 @@ def fit_abstention(recorded: Sequence[RecordedTurn], serving: RankerModel | None
         right = ((margins + signals @ learned >= 0.0) == is_answerable).astype(np.float64)
         return {"quality": right, "decided": right}
 
-    ours, shipped = measure(rule), measure(0.0 * rule)
+    ours = measure(rule)
+    shipped = measure(0.0 * rule)
     rivals = {"the shipped rule": shipped}
+
     if serving is not None and "abstain" in serving.arrays:
         rivals["what serves"] = measure(serving.arrays["abstain"].astype(np.float64))
-    sets = [
-        f"{_set_of(turn)}, {'answerable' if turn.question.is_answerable else 'not answerable'}"
-        for turn in held_turns
-    ]
+
+    sets = []
+    for turn in held_turns:
+        sets.append(
+            f"{_set_of(turn)}, {'answerable' if turn.question.is_answerable else 'not answerable'}"
+        )
+
     verdict = decide(ours, rivals, sets)
-    return Part({"abstain": rule.astype(np.float32)}, verdict, _means(ours, shipped))
+    return Part(
+        {"abstain": rule.astype(np.float32)},
+        verdict,
+        _means(ours, shipped),
+    )
 
 
 def _margins(recorded: Sequence[RecordedTurn]) -> tuple[Floats, Floats, Flags, Flags]:
     """Shipped margins (n,), signals (n, signals), which have an answer, and which are of people."""
-    signals = np.array([turn.signals for turn in recorded], np.float64).reshape(-1, len(SIGNALS))
+    signals = np.array([turn.signals for turn in recorded], np.float64).reshape(
+        -1,
+        len(SIGNALS),
+    )
     is_answerable = np.array([turn.question.is_answerable for turn in recorded], np.bool_)
     is_own = np.array([turn.question.kind in _OWN for turn in recorded], np.bool_)
     return np.array([turn.margin for turn in recorded], np.float64), signals, is_answerable, is_own
@@ -363,11 +514,13 @@ def _means(ours: Quality, shipped: Quality) -> dict[str, float]:
     both = {name: ours[name] for name in ours} | {
         f"{name}_before": values for name, values in shipped.items()
     }
-    return {
-        name: round(float(values.mean()), 4)
-        for name, values in both.items()
-        if len(values) and not name.startswith("quality")
-    }
+
+    means = {}
+    for name, values in both.items():
+        if len(values) and not name.startswith("quality"):
+            means[name] = round(float(values.mean()), 4)
+
+    return means
 
 
 def fit_likeness(
@@ -385,9 +538,13 @@ def fit_likeness(
     """
     from models.ranker.fit import fit_states  # the door to torch
 
-    half = np.array([int(turn.question.key[16:24], 16) % 2 == 1 for turn in recorded], np.bool_)
+    half = np.array(
+        [int(turn.question.key[16:24], 16) % 2 == 1 for turn in recorded],
+        np.bool_,
+    )
     layers: Layers = {}
     choices = [turn.choice for turn in recorded]
+
     for is_seen, unseen in (
         (~is_held & half, ~is_held & ~half),
         (~is_held & ~half, ~is_held & half),
@@ -396,13 +553,22 @@ def fit_likeness(
         training_turns = [
             turn for turn, is_seen in zip(recorded, is_seen.tolist(), strict=True) if is_seen
         ]
-        layers, _ = fit_states(graph, list(_asked_nodes(training_turns)), rules, progress)
+        layers, _ = fit_states(
+            graph,
+            list(_asked_nodes(training_turns)),
+            rules,
+            progress,
+        )
         rows = np.flatnonzero(unseen).tolist()
         likened_choices = _with_likeness(
-            RankerModel({}, layers), graph, [recorded[row] for row in rows]
+            RankerModel({}, layers),
+            graph,
+            [recorded[row] for row in rows],
         )
+
         for row, choice in zip(rows, likened_choices, strict=True):
             choices[row] = choice
+
     return layers, choices
 
 
@@ -415,28 +581,46 @@ def _asked_nodes(recorded: Sequence[RecordedTurn]) -> Iterator[AskedNodes]:
 
 
 def _with_likeness(
-    model: RankerModel, graph: Graph | None, recorded: Sequence[RecordedTurn]
+    model: RankerModel,
+    graph: Graph | None,
+    recorded: Sequence[RecordedTurn],
 ) -> list[Choice]:
     """The choices with the column `state` of a model; as they are where it has no states."""
     if not model.has_states or graph is None:
         return [turn.choice for turn in recorded]
-    states, choices = node_states(model, graph.features, graph.starts, graph.targets), []
+
+    states = node_states(
+        model,
+        graph.features,
+        graph.starts,
+        graph.targets,
+    )
+    choices = []
     for turn in recorded:
         columns = turn.choice.columns.copy()
         likeness = states[turn.nodes].astype(np.float32) @ model.question_state(turn.vector)
         columns[:, COLUMNS.index("state")] = standard(likeness.astype(np.float64))
         choices.append(replace(turn.choice, columns=columns))
+
     return choices
 
 
 def _register(
-    context: BuildContext, fit: Fit, artifacts: Sequence[Path], as_of: datetime
+    context: BuildContext,
+    fit: Fit,
+    artifacts: Sequence[Path],
+    as_of: datetime,
 ) -> dict[str, Any]:
     """Log a fitted ranker, and promote it where the gate allows it."""
-    tracker, verdict, model = context.open_tracker(), fit.verdict, fit.model
+    tracker = context.open_tracker()
+    verdict = fit.verdict
+    model = fit.model
     line = dict(zip(COLUMNS, _rounded(model.arrays["line"]), strict=True))
     rule = dict(zip(SIGNALS, _rounded(model.arrays.get("abstain", ())), strict=False))
-    params: dict[str, Any] = {**fit.counts, "has_states": model.has_states}
+    params: dict[str, Any] = {
+        **fit.counts,
+        "has_states": model.has_states,
+    }
     params |= {f"line.{name}": weight for name, weight in line.items()}
     params |= {f"abstain.{name}": weight for name, weight in rule.items()}
     version = log_ranker(
@@ -448,8 +632,16 @@ def _register(
         verdict=verdict["reason"],
         gate=PASSED if verdict["is_better"] else REFUSED,
     )
+
     if verdict["is_better"]:
-        promote_ranker(context.store, context.home, tracker, version, as_of)
+        promote_ranker(
+            context.store,
+            context.home,
+            tracker,
+            version,
+            as_of,
+        )
+
     return {
         "skipped": False,
         "why": verdict["reason"],
@@ -472,8 +664,18 @@ def _rounded(weights: Iterable[float]) -> list[float]:
 def check_graph(graph: Graph) -> ContractResult:
     """Check what states are fitted to; nothing is raised for a broken rule."""
     is_finite = bool(np.isfinite(graph.features).all())
-    rows = pa.table({"_key": ["this graph"], "nodes": [len(graph)], "features_finite": [is_finite]})
-    return check_frames(RANKER, RANKER_CONTRACT, lambda: Frames({"graphs": rows}))
+    rows = pa.table(
+        {
+            "_key": ["this graph"],
+            "nodes": [len(graph)],
+            "features_finite": [is_finite],
+        }
+    )
+    return check_frames(
+        RANKER,
+        RANKER_CONTRACT,
+        lambda: Frames({"graphs": rows}),
+    )
 
 
 def _serving(context: BuildContext) -> RankerModel | None:
@@ -483,6 +685,7 @@ def _serving(context: BuildContext) -> RankerModel | None:
     champion_record = stage_ledger.last_completion(context.store, RANKER)
     if champion_record is None or not champion_record.generation:
         return None
+
     try:
         return ranker_files.load_ranker(context.home, champion_record.generation)
     except BadModel:
@@ -494,13 +697,25 @@ def _shortage(count: int) -> str:
 
 
 def _skip(why: str) -> dict[str, Any]:
-    return {"skipped": True, "is_champion": False, "why": why}
+    return {
+        "skipped": True,
+        "is_champion": False,
+        "why": why,
+    }
 
 
-def _train_at_night(context: BuildContext, ingest: Ingest, night: Night) -> dict[str, Any]:
+def _train_at_night(
+    context: BuildContext,
+    ingest: Ingest,
+    night: Night,
+) -> dict[str, Any]:
     if not night.learns:
         return _skip("somebody waits for this build; the next night trains")
-    return train(context, night.as_of, seconds_left=night.seconds_left())
+    return train(
+        context,
+        night.as_of,
+        seconds_left=night.seconds_left(),
+    )
 
 
 NIGHT_STAGE = NightStage(

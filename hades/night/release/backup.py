@@ -61,31 +61,70 @@ class Backup:
 
     def facts(self) -> JsonObject:
         """What the manifest says beside the list of files."""
-        facts = {"at": self.at, "hades": self.hades, "store": self.kind, "rows": self.rows}
-        return {**facts, "snapshots": list(self.snapshots)}
+        facts = {
+            "at": self.at,
+            "hades": self.hades,
+            "store": self.kind,
+            "rows": self.rows,
+        }
+        return {
+            **facts,
+            "snapshots": list(self.snapshots),
+        }
 
     def as_dict(self) -> JsonObject:
         """For people and scripts: everything but the list of files."""
-        totals = {"files": len(self.files), "bytes": self.bytes}
-        return {**self.facts(), "snapshot": self.snapshot, **totals}
+        totals = {
+            "files": len(self.files),
+            "bytes": self.bytes,
+        }
+        return {
+            **self.facts(),
+            "snapshot": self.snapshot,
+            **totals,
+        }
 
 
 def seal(
-    folder: Path, at: datetime, hades: str, kind: str, rows: Counts, snapshots: list[str]
+    folder: Path,
+    at: datetime,
+    hades: str,
+    kind: str,
+    rows: Counts,
+    snapshots: list[str],
 ) -> Backup:
     """Hash what the folder holds and write the manifest last: a folder without one is no backup."""
     files = {}
     for name, path in files_in(folder):
         files[name] = (path.stat().st_size, sha256_of(path))
-    backup = Backup(iso(at), hades, kind, dict(rows), tuple(snapshots), files)
+
+    backup = Backup(
+        iso(at),
+        hades,
+        kind,
+        dict(rows),
+        tuple(snapshots),
+        files,
+    )
     file_entries = {}
     for name, (size, digest) in files.items():
         file_entries[name] = {"bytes": size, "sha256": digest}
-    body = {"format": FORMAT, **backup.facts(), "files": file_entries}
+
+    body = {
+        "format": FORMAT,
+        **backup.facts(),
+        "files": file_entries,
+    }
     with (folder / MANIFEST).open("x", encoding="utf-8") as file:
-        json.dump(body, file, indent=1, sort_keys=True)
+        json.dump(
+            body,
+            file,
+            indent=1,
+            sort_keys=True,
+        )
         file.flush()
         os.fsync(file.fileno())
+
     return backup
 
 
@@ -100,15 +139,25 @@ def read(folder: Path) -> Backup:
         ) from None
     except (OSError, ValueError) as error:
         raise BackupError(f"{path} cannot be read ({error}); use another backup") from None
+
     if body.get("format") != FORMAT:
         raise BackupError(
             f"{path} has format {body.get('format')}, this version reads {FORMAT}; upgrade HADES"
         )
+
     files: dict[str, tuple[int, str]] = {}
     for name, entry in body["files"].items():
         files[name] = int(entry["bytes"]), str(entry["sha256"])
+
     at, hades, kind, rows = (body[name] for name in ("at", "hades", "store", "rows"))
-    return Backup(at, hades, kind, rows, tuple(body["snapshots"]), files)
+    return Backup(
+        at,
+        hades,
+        kind,
+        rows,
+        tuple(body["snapshots"]),
+        files,
+    )
 
 
 def verify(folder: Path) -> Backup:
@@ -117,15 +166,19 @@ def verify(folder: Path) -> Backup:
     """
     backup = read(folder)
     paths = dict(files_in(folder))
+
     if missing := sorted(set(backup.files) - set(paths)):
         raise BackupError(f"{folder} lacks {_some(missing)}; use another backup")
+
     if strange := sorted(set(paths) - set(backup.files)):
         raise BackupError(
             f"{folder} holds {_some(strange)}, which its manifest does not name; use another backup"
         )
+
     for name, (size, digest) in backup.files.items():
         if paths[name].stat().st_size != size or sha256_of(paths[name]) != digest:
             raise BackupError(f"{folder}: {name} is not what was written; use another backup")
+
     return backup
 
 
@@ -139,7 +192,11 @@ def files_in(folder: Path) -> Iterator[tuple[str, Path]]:
 
 
 def _some(names: list[str]) -> str:
-    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    if len(names) > 3:
+        more = f" and {len(names) - 3} more"
+    else:
+        more = ""
+
     return ", ".join(names[:3]) + more
 
 
@@ -181,26 +238,37 @@ def back_up(
     """
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise BackupError(f"{target} is there and not empty; name a new folder, or use --dated")
+
     if home.resolve() == target.resolve() or home.resolve() in target.resolve().parents:
         raise BackupError(
             f"{target} lies in {home}, which it is a backup of; name a folder elsewhere"
         )
+
     partial = target.with_name(f".{target.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
     # The graph may hold what not everybody on the machine may read.
     partial.mkdir(mode=0o700, parents=True)
     (partial / STORE).mkdir()
+
     try:
         snapshots = _copy_snapshots(home, partial / HOME / SNAPSHOTS)
         kind, rows = save_store(partial / STORE)
-        _copy_rest(home, partial / HOME, copy_file, LEFT_OUT if logs else LEFT_OUT | {LOGS})
+        _copy_rest(
+            home,
+            partial / HOME,
+            copy_file,
+            LEFT_OUT if logs else LEFT_OUT | {LOGS},
+        )
         backup = seal(partial, at, hades, kind, rows, snapshots)
+
         if target.exists():
             target.rmdir()
+
         partial.rename(target)
         sync(target.parent)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
+
     return backup
 
 
@@ -213,10 +281,12 @@ def retain(folder: Path, keep: int) -> list[str]:
     """Remove all but the newest finished dated backups; the names of those that went."""
     if keep < 1:
         raise BackupError(f"keep is {keep}; at least the newest backup must stay")
+
     finished = (path.parent.name for path in folder.glob(f"*/{MANIFEST}") if path.is_file())
     removed = sorted(filter(_DATED.fullmatch, finished))[:-keep]
     for name in removed:
         shutil.rmtree(folder / name)
+
     return removed
 
 
@@ -229,15 +299,29 @@ def _copy_snapshots(home: Path, into: Path) -> list[str]:
     root = pointer.root_of(home)
     if not root.is_dir():
         return []
+
     for _ in range(_TRIES):
         serving = pointer.read(root)
-        served = (serving.snapshot, *serving.before) if serving is not None else ()
-        names = [name for name in served if (root / name).is_dir()]
+        if serving is not None:
+            served = (serving.snapshot, *serving.before)
+        else:
+            served = ()
+
+        names = []
+        for name in served:
+            if (root / name).is_dir():
+                names.append(name)
+
         names += sorted(pointer.folders(root) - set(names))
-        copied = [name for name in names if _copy_snapshot(root / name, into)]
+        copied = []
+        for name in names:
+            if _copy_snapshot(root / name, into):
+                copied.append(name)
+
         if serving is None or serving.snapshot in copied:
             _copy_pointers(root, into, serving is not None)
             return copied
+
     raise BackupError(f"the snapshot that serves in {root} could not be copied; run `hades doctor`")
 
 
@@ -248,14 +332,18 @@ def _copy_snapshot(folder: Path, into: Path) -> bool:
     target = into / folder.name
     if target.is_dir():
         return True
+
     try:
         manifest.load(folder)
         shutil.copytree(
-            folder, target, ignore=lambda _, names: [name for name in names if VERIFIED in name]
+            folder,
+            target,
+            ignore=lambda _, names: [name for name in names if VERIFIED in name],
         )
     except (SnapshotError, FileNotFoundError, shutil.Error):
         shutil.rmtree(target, ignore_errors=True)
         return False
+
     return True
 
 
@@ -267,13 +355,19 @@ def _copy_pointers(root: Path, into: Path, served: bool) -> None:
     for name in (pointer.CURRENT, pointer.PREVIOUS):
         if served and (root / name).is_file():
             shutil.copy2(root / name, into / name)
+
     for name, snapshot in pointer.pins(root).items():
         if (into / snapshot).is_dir():
             (into / pointer.PINS).mkdir(exist_ok=True)
             shutil.copy2(root / pointer.PINS / name, into / pointer.PINS / name)
 
 
-def _copy_rest(home: Path, into: Path, copy_file: CopyFile, left_out: frozenset[str]) -> None:
+def _copy_rest(
+    home: Path,
+    into: Path,
+    copy_file: CopyFile,
+    left_out: frozenset[str],
+) -> None:
     """Registry, artifacts, reports and whatever else stands in the home; databases as of one
     moment.
     """
@@ -281,12 +375,16 @@ def _copy_rest(home: Path, into: Path, copy_file: CopyFile, left_out: frozenset[
         current = Path(folder)
         unwanted = left_out if current == home else frozenset()
         folders[:] = [name for name in folders if name[0] != "." and name not in unwanted]
+
         for name in files:
-            path, target = current / name, into / current.relative_to(home) / name
+            path = current / name
+            target = into / current.relative_to(home) / name
             # Locks, logs of databases and half-written files mean nothing in another place.
             is_passing = name.startswith(".") or ".lock" in name or name.endswith(_PASSING)
+
             if name in unwanted or is_passing or path.is_symlink():
                 continue
+
             target.parent.mkdir(parents=True, exist_ok=True)
             copy_file(path, target)
 
@@ -316,38 +414,64 @@ def restore(
     it, not removed. The cache stays: it is made from content. `load` makes the store hold the rows
     of the backup and no others.
     """
-    names = sorted(entry.name for entry in home.iterdir()) if home.is_dir() else []
+    if home.is_dir():
+        names = sorted(entry.name for entry in home.iterdir())
+    else:
+        names = []
+
     # What a restore replaces.
-    occupied = [name for name in names if name not in _KEPT_ENTRIES and not name.startswith(".")]
+    occupied = []
+    for name in names:
+        if name not in _KEPT_ENTRIES and not name.startswith("."):
+            occupied.append(name)
+
     if set(occupied) - {LOGS} and not force:  # `hades provision` writes its audit there
         raise BackupError(
             f"{home} is not empty ({', '.join(occupied[:4])}); restore into an empty HADES_HOME, "
             "or use --force, which sets what is there aside"
         )
+
     check(backup.kind, backup.rows)
     stage = home / _STAGE
     shutil.rmtree(stage, ignore_errors=True)
     make_private_folder(home)
     stage.mkdir(mode=OWNER_ONLY)
-    aside = home / f".before-restore.{at:%Y%m%dT%H%M%SZ}" if occupied else None
+
+    if occupied:
+        aside = home / f".before-restore.{at:%Y%m%dT%H%M%SZ}"
+    else:
+        aside = None
+
     try:
         if (source / HOME).is_dir():
-            shutil.copytree(source / HOME, stage, dirs_exist_ok=True)
+            shutil.copytree(
+                source / HOME,
+                stage,
+                dirs_exist_ok=True,
+            )
         _swap(home, stage, occupied, aside)
     finally:
         shutil.rmtree(stage, ignore_errors=True)
+
     load(backup.kind, source / STORE, backup.rows)
     return aside
 
 
-def _swap(home: Path, stage: Path, names: list[str], aside: Path | None) -> None:
+def _swap(
+    home: Path,
+    stage: Path,
+    names: list[str],
+    aside: Path | None,
+) -> None:
     """Put what is there aside and what was staged in its place, one entry after the other."""
     if aside is not None:
         aside.mkdir()
         for name in names:
             (home / name).rename(aside / name)
+
     for entry in sorted(stage.iterdir()):
         entry.rename(home / entry.name)
+
     sync(home)
 
 
@@ -362,17 +486,24 @@ def export_rows(store: RowStore, folder: Path) -> Counts:
     scan began.
     """
     folder.mkdir(parents=True, exist_ok=True)
+
     counts: dict[str, int] = {}
     for collection in COLLECTIONS:
         name = collection.name
         if not store.count(name):
             continue
+
         counts[name] = 0
         path = folder / f"{name}.parquet"
-        with pq.ParquetWriter(path, collection.schema, compression="zstd") as writer:
+        with pq.ParquetWriter(
+            path,
+            collection.schema,
+            compression="zstd",
+        ) as writer:
             for batch in store.scan(name, batch_rows=_GROUP_ROWS):
                 writer.write_batch(batch)
                 counts[name] += batch.num_rows
+
     return counts
 
 
@@ -385,6 +516,7 @@ def export_one_state(store: GraphStore, folder: Path) -> Counts:
     with store.reading() as rows:
         ledgers = read_ledgers(rows)
         counts = export_rows(rows, folder)
+
     with store.reading() as rows:
         if read_ledgers(rows) != ledgers:
             raise BackupError(
@@ -392,30 +524,49 @@ def export_one_state(store: GraphStore, folder: Path) -> Counts:
                 "run the backup again "
                 "when it is done"
             )
+
     return counts
 
 
-def import_rows(store: GraphStore, folder: Path, counts: Counts) -> Counts:
+def import_rows(
+    store: GraphStore,
+    folder: Path,
+    counts: Counts,
+) -> Counts:
     """Make the store hold exactly these rows; how many each collection has now.
 
     Nodes come before the edges that need them, and rows that the files do not have go edges first.
     Killed in the middle, doing it again ends at the same place.
     """
-    by_edge = sorted(COLLECTIONS, key=lambda collection: collection.edge is not None)
+    by_edge = sorted(
+        COLLECTIONS,
+        key=lambda collection: collection.edge is not None,
+    )
     for collection in by_edge:
         if collection.name in counts:
-            _import_file(store, collection, folder / f"{collection.name}.parquet")
+            _import_file(
+                store,
+                collection,
+                folder / f"{collection.name}.parquet",
+            )
+
     for name in (collection.name for collection in reversed(by_edge)):
         keys = set(scan_values(store, name, "_key"))
         if keys and name in counts:
             stored = pq.read_table(folder / f"{name}.parquet", columns=["_key"]).column("_key")
             keys.difference_update(stored.to_pylist())
+
         if keys:
             store.delete(name, keys=sorted(keys))
+
     return {name: rows for name, rows in store.counts().items() if rows}
 
 
-def _import_file(store: GraphStore, collection: Collection, path: Path) -> None:
+def _import_file(
+    store: GraphStore,
+    collection: Collection,
+    path: Path,
+) -> None:
     """Write the rows of a file: columns that are still declared; the store fills in those that
     came later.
     """
@@ -430,7 +581,11 @@ def _import_file(store: GraphStore, collection: Collection, path: Path) -> None:
 
 def read_ledgers(rows: RowStore) -> dict[str, list[dict[str, object]]]:
     """The rows that every ingest and every stage of a build writes last."""
-    return {name: list(scan_rows(rows, name)) for name in ("build_stages", "ingest_manifest")}
+    ledgers = {}
+    for name in ("build_stages", "ingest_manifest"):
+        ledgers[name] = list(scan_rows(rows, name))
+
+    return ledgers
 
 
 def unknown_collections(counts: Counts) -> list[str]:

@@ -36,19 +36,30 @@ def create_branch(home: Path, name: str, at: datetime) -> Path:
     """
     folder = home / BRANCHES / check_branch(name)
     snapshot = served(home)
+
     if folder.exists():
         raise BranchError(f"there is a branch {name}; `hades branch --drop {name}` removes it")
     if not snapshot:
         raise BranchError("nothing is published that a branch could begin at; run `hades build`")
+
     partial_folder = folder.with_name(f".{name}.partial")
     shutil.rmtree(partial_folder, ignore_errors=True)
     root = root_of(make_private_folder(partial_folder))
     link_snapshot(root_of(home) / snapshot, root)
     pointer.move(root, snapshot)
+
     for part in _LINKED:
         if (home / part).is_dir():
-            shutil.copytree(home / part, partial_folder / part, copy_function=_link)
-    about = {"created": iso(at), "snapshot": snapshot}
+            shutil.copytree(
+                home / part,
+                partial_folder / part,
+                copy_function=_link,
+            )
+
+    about = {
+        "created": iso(at),
+        "snapshot": snapshot,
+    }
     write_whole(partial_folder / _ABOUT, json.dumps(about))
     partial_folder.rename(folder)
     return folder
@@ -57,13 +68,23 @@ def create_branch(home: Path, name: str, at: datetime) -> Path:
 def document_states(store: RowStore) -> dict[str, str]:
     """What each document is, by key: its text and how it is cut into passages."""
     chunks: dict[str, list[str]] = {}
-    for row in scan_rows(store, "doc_chunks", columns=["_key", "document"]):
+    for row in scan_rows(
+        store,
+        "doc_chunks",
+        columns=["_key", "document"],
+    ):
         chunks.setdefault(row["document"], []).append(row["_key"])
+
     states = {}
-    for row in scan_rows(store, "documents", columns=["_key", "sha256"]):
+    for row in scan_rows(
+        store,
+        "documents",
+        columns=["_key", "sha256"],
+    ):
         keys = sorted(chunks.get(node_id("documents", row["_key"]), ()))
         text = " ".join([str(row["sha256"]), *keys])
         states[row["_key"]] = hashlib.sha256(text.encode()).hexdigest()[:32]
+
     return states
 
 
@@ -78,13 +99,19 @@ def link_snapshot(source: Path, root: Path) -> None:
     """
     root.mkdir(parents=True, exist_ok=True)
     target = root / source.name
+
     if target.is_dir():
         return
+
     half = root / f".linking-{source.name}"
     shutil.rmtree(half, ignore_errors=True)
     contents, _ = manifest.load(source)
     linked = {*contents.files, manifest.MANIFEST}
-    shutil.copytree(source, half, copy_function=partial(_link_some, linked))
+    shutil.copytree(
+        source,
+        half,
+        copy_function=partial(_link_some, linked),
+    )
     half.rename(target)
 
 
@@ -110,7 +137,11 @@ def list_branches(home: Path) -> list[JsonObject]:
 
 def _describe(folder: Path) -> JsonObject:
     about = json.loads((folder / _ABOUT).read_text("utf-8"))
-    sizes = [path.lstat() for path in folder.rglob("*") if path.is_file()]
+    sizes = []
+    for path in folder.rglob("*"):
+        if path.is_file():
+            sizes.append(path.lstat())
+
     own_bytes = sum(size.st_size for size in sizes if size.st_nlink == 1)
     return {
         "branch": folder.name,
@@ -126,6 +157,7 @@ def drop_branch(home: Path, name: str) -> None:
     """Remove a branch with all that was built there."""
     if name not in branches(home):
         raise BranchError(f"there is no branch {name}; `hades branch --list` shows them")
+
     leaving = home / BRANCHES / f".{name}.leaving"
     (home / BRANCHES / name).rename(leaving)
     shutil.rmtree(leaving)
@@ -137,11 +169,14 @@ def snapshot_of_branch(home: Path, name: str) -> str | None:
     """
     if name not in branches(home):
         return None
+
     folder = home / BRANCHES / name
     snapshot = served(folder)
     if not snapshot:
         raise SnapshotError(f"nothing serves in the branch {name}; run `hades build` there")
+
     root = root_of(home)
     with pointer.changing(root):
         link_snapshot(root_of(folder) / snapshot, root)
+
     return snapshot

@@ -46,7 +46,8 @@ def compare_snapshots(
     listed by document, entity or topic, `only` of those with this in their name.
     """
     changes = GraphChanges(old_view, new_view)
-    old_ids, new_ids = _ids(old_view), _ids(new_view)
+    old_ids = _ids(old_view)
+    new_ids = _ids(new_view)
     edges = _edges(old_view, old_ids).join(
         _edges(new_view, new_ids),
         list(_EDGE),
@@ -55,8 +56,16 @@ def compare_snapshots(
         right_suffix="_after",
     )
     standing: JsonObject = {}
+
     if questions and tools is not None:
-        standing = check_standing(questions, old_view, new_view, tools, shows_all=shows_all)
+        standing = check_standing(
+            questions,
+            old_view,
+            new_view,
+            tools,
+            shows_all=shows_all,
+        )
+
     return {
         "before": old_view.info.snapshot,
         "after": new_view.info.snapshot,
@@ -73,16 +82,20 @@ def compare_snapshots(
 
 
 def _both(
-    old_values: Mapping[str, Any], new_values: Mapping[str, Any], nothing: Any
+    old_values: Mapping[str, Any],
+    new_values: Mapping[str, Any],
+    nothing: Any,
 ) -> dict[str, JsonObject]:
     """What stands under each name in both graphs."""
     names = sorted({*old_values, *new_values})
+
     pairs = {}
     for name in names:
         pairs[name] = {
             "before": old_values.get(name, nothing),
             "after": new_values.get(name, nothing),
         }
+
     return pairs
 
 
@@ -90,7 +103,14 @@ def _ids(view: GraphView) -> list[str]:
     """The id of every node, by number."""
     total = sum(view.info.nodes.values())
     starts = range(0, total, _PAGE)
-    pages = (np.arange(start, min(start + _PAGE, total), dtype=np.int64) for start in starts)
+    pages = (
+        np.arange(
+            start,
+            min(start + _PAGE, total),
+            dtype=np.int64,
+        )
+        for start in starts
+    )
     return list(chain.from_iterable(map(view.ids, pages)))
 
 
@@ -101,24 +121,43 @@ def _documents(changes: GraphChanges) -> JsonObject:
         for key, change in changes.documents.items():
             if change == kind:
                 names.append(changes.names[key])
-        documents[kind] = {"count": len(names), "names": sorted(names)[:MAX_NAMED]}
+
+        documents[kind] = {
+            "count": len(names),
+            "names": sorted(names)[:MAX_NAMED],
+        }
+
     return documents
 
 
 def _nodes(
-    old_view: GraphView, new_view: GraphView, old_ids: Sequence[str], new_ids: Sequence[str]
+    old_view: GraphView,
+    new_view: GraphView,
+    old_ids: Sequence[str],
+    new_ids: Sequence[str],
 ) -> JsonObject:
-    added_ids, removed_ids = set(new_ids).difference(old_ids), set(old_ids).difference(new_ids)
+    added_ids = set(new_ids).difference(old_ids)
+    removed_ids = set(old_ids).difference(new_ids)
+
     changes = {}
     for kind, sizes in _both(old_view.info.nodes, new_view.info.nodes, 0).items():
-        added = [node_id for node_id in added_ids if node_id.startswith(f"{kind}/")]
-        removed = [node_id for node_id in removed_ids if node_id.startswith(f"{kind}/")]
+        added = []
+        for node_id in added_ids:
+            if node_id.startswith(f"{kind}/"):
+                added.append(node_id)
+
+        removed = []
+        for node_id in removed_ids:
+            if node_id.startswith(f"{kind}/"):
+                removed.append(node_id)
+
         changes[kind] = sizes | {
             "added": len(added),
             "removed": len(removed),
             "added_names": _most_mentioned(new_view, added),
             "removed_names": _most_mentioned(old_view, removed),
         }
+
     return changes
 
 
@@ -133,7 +172,10 @@ def _names(view: GraphView, ids: Sequence[str]) -> list[str]:
 
 def _most_mentioned(view: GraphView, ids: Sequence[str]) -> list[str]:
     """The names of at most `MAX_NAMED` of these nodes, those that most texts mention first."""
-    best = sorted(_facts(view, ids), key=lambda node: (-node.frequency, node.name, node.id))
+    best = sorted(
+        _facts(view, ids),
+        key=lambda node: (-node.frequency, node.name, node.id),
+    )
     return list(dict.fromkeys(map(_name, best)))[:MAX_NAMED]
 
 
@@ -143,7 +185,8 @@ def _name(node: NodeFacts) -> str:
 
 def _edges(view: GraphView, ids: list[str]) -> pa.Table:
     """Edges by their ends and type; of several between the same ends the heaviest counts."""
-    out, node_ids = view.adjacency().out, pa.array(ids, pa.string())
+    out = view.adjacency().out
+    node_ids = pa.array(ids, pa.string())
     source = np.repeat(np.arange(len(out.starts) - 1), np.diff(out.starts))
     types = pa.array(view.type_names, pa.string())
     rows = pa.table(
@@ -163,11 +206,20 @@ def _relations(edges: pa.Table) -> dict[str, dict[str, int]]:
     counts = edges.group_by("type").aggregate(
         [("type", "count"), ("weight_before", "count"), ("weight_after", "count")]
     )
+
     relations = {}
     for row in counts.sort_by("type").to_pylist():
-        old, new = row["weight_before_count"], row["weight_after_count"]
-        added, removed = row["type_count"] - old, row["type_count"] - new
-        relations[row["type"]] = {"before": old, "after": new, "added": added, "removed": removed}
+        old = row["weight_before_count"]
+        new = row["weight_after_count"]
+        added = row["type_count"] - old
+        removed = row["type_count"] - new
+        relations[row["type"]] = {
+            "before": old,
+            "after": new,
+            "added": added,
+            "removed": removed,
+        }
+
     return relations
 
 
@@ -182,10 +234,22 @@ def _weights(new_view: GraphView, edges: pa.Table) -> JsonObject:
     most = moved_edges.sort_by(order).slice(0, MAX_NAMED).to_pylist()
     sources = _names(new_view, [row["source"] for row in most])
     targets = _names(new_view, [row["target"] for row in most])
+
     shown = []
     for row, source, target in zip(most, sources, targets, strict=True):
-        weights = {name: round(row[f"weight_{name}"], 4) for name in ("before", "after")}
-        shown.append({"from": source, "to": target, "type": row["type"], **weights})
+        weights = {}
+        for name in ("before", "after"):
+            weights[name] = round(row[f"weight_{name}"], 4)
+
+        shown.append(
+            {
+                "from": source,
+                "to": target,
+                "type": row["type"],
+                **weights,
+            }
+        )
+
     spread = {}
     for kind in pc.unique(moved_edges["type"]).to_pylist():
         of_kind = edges.filter(pc.equal(edges["type"], kind))
@@ -193,6 +257,7 @@ def _weights(new_view: GraphView, edges: pa.Table) -> JsonObject:
             "before": _histogram(of_kind["weight_before"]),
             "after": _histogram(of_kind["weight_after"]),
         }
+
     return {
         "moved": moved_edges.num_rows,
         "most": shown,
@@ -201,7 +266,11 @@ def _weights(new_view: GraphView, edges: pa.Table) -> JsonObject:
 
 
 def _histogram(weights: pa.ChunkedArray) -> list[int]:
-    counts, _ = np.histogram(weights.drop_null().to_numpy(), _BINS, (0.0, 1.0))
+    counts, _ = np.histogram(
+        weights.drop_null().to_numpy(),
+        _BINS,
+        (0.0, 1.0),
+    )
     return [int(count) for count in counts]
 
 
@@ -217,10 +286,12 @@ class _Topics:
     def read(cls, view: GraphView, ids: Sequence[str]) -> _Topics:
         entities = kind_numbers(view.info.nodes, Kind.ENTITY.value)
         pairs = zip(entities.tolist(), view.clusters_of(entities).tolist(), strict=True)
+
         of_entity = {}
         for entity, topic in pairs:
             if topic >= 0:
                 of_entity[ids[entity]] = ids[topic]
+
         topics = sorted(set(of_entity.values()))
         names = dict(zip(topics, _names(view, topics), strict=True))
         return cls(of_entity, names, Counter(of_entity.values()))
@@ -229,7 +300,13 @@ class _Topics:
         """The topics that the other graph does not have, the largest first."""
         keys = self.sizes.keys() - rival.sizes.keys()
         ordered = sorted(keys, key=lambda topic: (-self.sizes[topic], topic))
-        return [{"name": self.names[key], "entities": self.sizes[key]} for key in ordered]
+        return [
+            {
+                "name": self.names[key],
+                "entities": self.sizes[key],
+            }
+            for key in ordered
+        ]
 
 
 def _topics(old: _Topics, new: _Topics) -> JsonObject:
@@ -239,12 +316,24 @@ def _topics(old: _Topics, new: _Topics) -> JsonObject:
     entities = old.of_entity.keys() & new.of_entity.keys()
     shared = Counter((old.of_entity[entity], new.of_entity[entity]) for entity in entities)
     flows = []
+
     moved = 0
     for source, target in sorted(shared, key=lambda pair: (-shared[pair], pair)):
-        stays, count = source == target, shared[source, target]
+        stays = source == target
+        count = shared[source, target]
         moved += 0 if stays else count
-        names = {"from": old.names[source], "to": new.names[target]}
-        flows.append({**names, "entities": count, "stays": stays})
+        names = {
+            "from": old.names[source],
+            "to": new.names[target],
+        }
+        flows.append(
+            {
+                **names,
+                "entities": count,
+                "stays": stays,
+            }
+        )
+
     return {
         "before": len(old.sizes),
         "after": len(new.sizes),
@@ -256,16 +345,28 @@ def _topics(old: _Topics, new: _Topics) -> JsonObject:
     }
 
 
-def _merged(old: _Topics, new: _Topics, shared: Counter[tuple[str, str]]) -> list[JsonObject]:
+def _merged(
+    old: _Topics,
+    new: _Topics,
+    shared: Counter[tuple[str, str]],
+) -> list[JsonObject]:
     """Topics that several former ones go on in: each gave most of its members."""
     goes_on: dict[str, list[str]] = {}
     for (source, target), count in sorted(shared.items()):
         if source != target and count >= _SUCCEEDS * old.sizes[source]:
             goes_on.setdefault(target, []).append(source)
+
     merged = []
     for target, sources in sorted(goes_on.items()):
         if len(sources) + (target in old.sizes) > 1:
             names = [old.names[source] for source in sources]
             entities = sum(shared[source, target] for source in sources)
-            merged.append({"into": new.names[target], "topics": names, "entities": entities})
+            merged.append(
+                {
+                    "into": new.names[target],
+                    "topics": names,
+                    "entities": entities,
+                }
+            )
+
     return merged

@@ -42,31 +42,48 @@ class MergeReport:
 
 
 def merge_branch(
-    home: GraphStore, branch: RowStore, folder: Path, take: Side | None = None
+    home: GraphStore,
+    branch: RowStore,
+    folder: Path,
+    take: Side | None = None,
 ) -> MergeReport:
     """Copy the rows of every document that the branch changed, in one transaction; a document that
     the home changed differently is a conflict, unless it is said whose counts.
     """
     base: States = json.loads((folder / BASE).read_text("utf-8"))
-    ours, theirs = document_states(home), document_states(branch)
+    ours = document_states(home)
+    theirs = document_states(branch)
     changed = _differing(base, theirs)
     both = sorted(key for key in changed & _differing(base, ours) if _differ(ours, theirs, key))
     names = {**_names(branch), **_names(home)}
+
     if both and take is None:
         shown = ", ".join(names[key] for key in both[:_SHOWN] if key in names)
         raise MergeConflict(
             f"{len(both)} documents were changed in the home and in the branch: {shown}; nothing "
             "was merged: give --take home or --take branch"
         )
+
     if take == "home":
         changed -= set(both)
+
     keys = sorted(key for key in changed if _differ(ours, theirs, key))
     with home.bulk(NAMES) as inside:
         if keys:
             take_out(inside, [key for key in keys if key in ours])
-            _copy_rows(inside, branch, [key for key in keys if key in theirs])
+            _copy_rows(
+                inside,
+                branch,
+                [key for key in keys if key in theirs],
+            )
             forget_derived(inside)
-    report = MergeReport([], [], [], [names[key] for key in both if key in names])
+
+    report = MergeReport(
+        [],
+        [],
+        [],
+        [names[key] for key in both if key in names],
+    )
     for key in keys:
         if key not in theirs:
             report.removed.append(names[key])
@@ -74,6 +91,7 @@ def merge_branch(
             report.changed.append(names[key])
         else:
             report.added.append(names[key])
+
     return report
 
 
@@ -82,6 +100,7 @@ def _differing(old: States, new: States) -> set[str]:
     for key in old.keys() | new.keys():
         if _differ(old, new, key):
             differing.add(key)
+
     return differing
 
 
@@ -90,16 +109,32 @@ def _differ(old: States, new: States, key: str) -> bool:
 
 
 def _names(store: RowStore) -> dict[str, str]:
-    rows = scan_rows(store, "documents", columns=["_key", "origin"])
+    rows = scan_rows(
+        store,
+        "documents",
+        columns=["_key", "origin"],
+    )
     return {row["_key"]: row["origin"] for row in rows}
 
 
-def _copy_rows(home: RowStore, branch: RowStore, keys: Sequence[str]) -> None:
+def _copy_rows(
+    home: RowStore,
+    branch: RowStore,
+    keys: Sequence[str],
+) -> None:
     """The documents with all rows that belong to them, and the corpora that they came from."""
     for name in ("documents", "ingest_manifest"):
         home.upsert(name, branch.get(name, keys))
-    where = [Term("document", "in", [node_id("documents", key) for key in keys])]
+
+    where = [
+        Term(
+            "document",
+            "in",
+            [node_id("documents", key) for key in keys],
+        )
+    ]
     for name in OWNED_BY_DOCUMENT:
         home.upsert(name, branch.scan(name, where=where))
+
     for name in ("sources", "extractions"):
         home.upsert(name, branch.scan(name))

@@ -31,7 +31,12 @@ class _Statement(NamedTuple):
     text: str
 
 
-def compare_said(changes: GraphChanges, edges: pa.Table, by: By, only: str) -> JsonObject:
+def compare_said(
+    changes: GraphChanges,
+    edges: pa.Table,
+    by: By,
+    only: str,
+) -> JsonObject:
     """What the new graph says that the old one did not, and what it says no longer.
 
     `edges` are those of both graphs, joined. `only` limits it to documents, entities or topics with
@@ -40,8 +45,23 @@ def compare_said(changes: GraphChanges, edges: pa.Table, by: By, only: str) -> J
     if by == "document":
         no_longer, now = map(_sentences, changes.passages)
     else:
-        now = list(_relations(changes.after, edges, "weight_before", by))
-        no_longer = list(_relations(changes.before, edges, "weight_after", by))
+        now = list(
+            _relations(
+                changes.after,
+                edges,
+                "weight_before",
+                by,
+            )
+        )
+        no_longer = list(
+            _relations(
+                changes.before,
+                edges,
+                "weight_after",
+                by,
+            )
+        )
+
     both = set(now).intersection(no_longer)  # a passage was cut otherwise and says the same
     return {
         "by": by,
@@ -50,17 +70,32 @@ def compare_said(changes: GraphChanges, edges: pa.Table, by: By, only: str) -> J
     }
 
 
-def _grouped(statements: Iterable[_Statement], both: set[_Statement], only: str) -> JsonObject:
+def _grouped(
+    statements: Iterable[_Statement],
+    both: set[_Statement],
+    only: str,
+) -> JsonObject:
     """The statements that only one graph makes below what they are of, that with the most first."""
     groups: dict[str, list[str]] = {}
     for statement in statements:
         if statement not in both and only.casefold() in statement.group.casefold():
             groups.setdefault(statement.group, []).append(statement.text)
+
     shown = []
     for name in sorted(groups, key=lambda name: (-len(groups[name]), name))[:GROUPS]:
         texts = groups[name]
-        shown.append({"name": name, "count": len(texts), "statements": texts[:STATEMENTS]})
-    return {"count": len(set(chain.from_iterable(groups.values()))), "groups": shown}
+        shown.append(
+            {
+                "name": name,
+                "count": len(texts),
+                "statements": texts[:STATEMENTS],
+            }
+        )
+
+    return {
+        "count": len(set(chain.from_iterable(groups.values()))),
+        "groups": shown,
+    }
 
 
 def _sentences(passages: Sequence[Passage]) -> list[_Statement]:
@@ -70,15 +105,22 @@ def _sentences(passages: Sequence[Passage]) -> list[_Statement]:
         for start, end in sentences(passage.text):
             line = _in_a_line(passage.text[start:end])
             statements[_Statement(passage.document, line)] = None
+
     return list(statements)
 
 
-def _relations(view: GraphView, edges: pa.Table, lacking: str, by: By) -> Iterable[_Statement]:
+def _relations(
+    view: GraphView,
+    edges: pa.Table,
+    lacking: str,
+    by: By,
+) -> Iterable[_Statement]:
     """The relations between entities that only this graph has, below both of their ends or below
     the topic of the first.
     """
     between = pc.and_(
-        pc.starts_with(edges["source"], "entities/"), pc.starts_with(edges["target"], "entities/")
+        pc.starts_with(edges["source"], "entities/"),
+        pc.starts_with(edges["target"], "entities/"),
     )
     own_edges = edges.filter(pc.and_(between, pc.is_null(edges[lacking])))
     own_edges = own_edges.sort_by([(name, "ascending") for name in ("source", "target", "type")])
@@ -86,6 +128,7 @@ def _relations(view: GraphView, edges: pa.Table, lacking: str, by: By) -> Iterab
     names = _names_of(view, {*sources, *targets})
     topics = _topics_of(view, sources) if by == "topic" else []
     kinds = own_edges["type"].to_pylist()
+
     for number, (source, kind, target) in enumerate(zip(sources, kinds, targets, strict=True)):
         ends = names[source], names[target]
         text = f"{ends[0]} —{kind}→ {ends[1]}"
@@ -100,13 +143,23 @@ def _names_of(view: GraphView, ids: Collection[str]) -> dict[str, str]:
 
 def _topics_of(view: GraphView, ids: Sequence[str]) -> list[str]:
     """The name of the topic of each entity."""
-    topics = view.clusters_of(view.number(ids)) if ids else np.zeros(0, np.int64)
+    if ids:
+        topics = view.clusters_of(view.number(ids))
+    else:
+        topics = np.zeros(0, np.int64)
+
     known = sorted(set(topics[topics >= 0].tolist()))
-    facts = view.nodes(np.array(known, dtype=np.int64)) if known else []
+    if known:
+        facts = view.nodes(np.array(known, dtype=np.int64))
+    else:
+        facts = []
+
     names = dict(zip(known, (node.name for node in facts), strict=True))
     return [names.get(topic, _NO_TOPIC) for topic in topics.tolist()]
 
 
 def _in_a_line(text: str) -> str:
     line = " ".join(text.split())
-    return line if len(line) <= _EXCERPT else f"{line[: _EXCERPT - 1].rstrip()}…"
+    if len(line) <= _EXCERPT:
+        return line
+    return f"{line[: _EXCERPT - 1].rstrip()}…"

@@ -71,23 +71,36 @@ def find_hierarchy(
     """
     labels, noise, is_core = _find_topics(material, outline, rules)
     real = int(labels.max(initial=NONE)) + 1
-    middles = topics.centroids(material.vectors, np.where(is_core, labels, NONE), real)
+    middles = topics.centroids(
+        material.vectors,
+        np.where(is_core, labels, NONE),
+        real,
+    )
+
     if outline is not None:
         middles[: len(outline.topics)] = outline.centroids
+
     unplaced = int(np.any(labels == NONE))  # one more topic, for those without any
     labels = np.where(labels == NONE, real, labels)
     middles = np.vstack([middles, np.zeros((unplaced, middles.shape[1]), np.float32)])
 
     previous_topics: dict[str, str] = {}
+
     above_before: dict[str, str] = {}
     for key, topic in zip(material.keys, material.topic, strict=True):
         if topic is not None and topic in previous and topic != BUCKET:
             previous_topics[key] = topic
             if previous[topic]["parent"]:
                 above_before[key] = previous[topic]["parent"]
+
     share = rules.match_share
     members = _members(material, labels, real)
-    keys = match_keys(L1, members, previous_topics, match_share=share)
+    keys = match_keys(
+        L1,
+        members,
+        previous_topics,
+        match_share=share,
+    )
     described = [] if outline is None else outline.topics
     groups = _group_topics(middles[:real], described, rules)
     count = int(groups.max(initial=NONE)) + 1
@@ -95,7 +108,11 @@ def find_hierarchy(
     members = _members(material, parents[labels], count)
     above = match_keys(L2, members, above_before, match_share=share) + [BUCKET_ABOVE] * unplaced
     sizes = np.bincount(labels, minlength=len(middles))[:, None]
-    above_middles = topics.centroids((middles * sizes).astype(np.float32), parents, len(above))
+    above_middles = topics.centroids(
+        (middles * sizes).astype(np.float32),
+        parents,
+        len(above),
+    )
     return Hierarchy(
         labels=labels,
         noise=noise,
@@ -116,7 +133,9 @@ _FANOUT_SCALE = 1.5  # topics below a super-topic: this times the square root of
 
 
 def _group_topics(
-    middles: Vectors, described: Sequence[OutlineTopic], rules: HierarchyRules
+    middles: Vectors,
+    described: Sequence[OutlineTopic],
+    rules: HierarchyRules,
 ) -> Labels:
     """The super-topic of each topic: by meaning and by folder, change logs by themselves."""
     labels = np.zeros(len(middles), np.int64)
@@ -124,54 +143,88 @@ def _group_topics(
     is_log[: len(described)] = [topic.is_change_log for topic in described]
     folders = sorted({topic.folder for topic in described})
     apart = np.zeros((len(middles), len(folders)), np.float32)
+
     for row, topic in enumerate(described):
         apart[row, folders.index(topic.folder)] = _FOLDER_APART / 2**0.5
+
     points = np.hstack([middles, apart])[~is_log]
     # A small hierarchy has several super-topics as well.
     fanout = min(rules.max_fanout, max(3.0, _FANOUT_SCALE * len(points) ** 0.5))
-    groups = topics.cut_tree(points, np.ones(len(points)), fanout)
+    groups = topics.cut_tree(
+        points,
+        np.ones(len(points)),
+        fanout,
+    )
     labels[~is_log] = topics.join_single(groups, points, rules.max_fanout)
     labels[is_log] = labels.max(initial=NONE) + 1 if len(points) else 0
     return topics.dense_labels(labels)
 
 
 def _find_topics(
-    material: Material, outline: Outline | None, rules: HierarchyRules
+    material: Material,
+    outline: Outline | None,
+    rules: HierarchyRules,
 ) -> tuple[Labels, Flags, Flags]:
     """Every entity's topic (-1: nothing speaks for any), whether density called it noise, and who
     made the topics.
 
     Pages of a folder have the topics of its outline; other texts are clustered.
     """
-    labels = np.full(len(material), NONE, np.int64) if outline is None else outline.labels.copy()
+    if outline is None:
+        labels = np.full(len(material), NONE, np.int64)
+    else:
+        labels = outline.labels.copy()
+
     noise = np.zeros(len(material), bool)
-    waiting = labels == NONE if outline is None else (labels == NONE) & ~outline.is_page
+    if outline is None:
+        waiting = labels == NONE
+    else:
+        waiting = (labels == NONE) & ~outline.is_page
+
     core = core_rows(material, waiting, rules)
     if len(core):
         clusters, noise[core] = _cluster(material, core, rules)
         labels[core] = clusters + int(labels.max(initial=NONE)) + 1
+
     is_core = labels != NONE
     if is_core.any():
         labels = _place_others(material, labels, rules)
+
     return labels, noise, is_core
 
 
-def _cluster(material: Material, core: np.ndarray, rules: HierarchyRules) -> tuple[Labels, Flags]:
+def _cluster(
+    material: Material,
+    core: np.ndarray,
+    rules: HierarchyRules,
+) -> tuple[Labels, Flags]:
     """Topics of the core and who is noise: density and structure, reconciled."""
     vectors = material.vectors[core]
     nearest = topics.nearest_graph(vectors, rules.neighbours)
     smooth = topics.reduce(
-        vectors, nearest, dimension=rules.reduced_dimension, steps=rules.diffusion_steps
+        vectors,
+        nearest,
+        dimension=rules.reduced_dimension,
+        steps=rules.diffusion_steps,
     )
-    smallest, resolution = rules.min_cluster_size, max(1.0, len(core) ** 0.5 / rules.topic_scale)
+    smallest = rules.min_cluster_size
+    resolution = max(1.0, len(core) ** 0.5 / rules.topic_scale)
     density = topics.density_labels(
-        smooth, min_cluster_size=smallest, min_samples=rules.min_samples
+        smooth,
+        min_cluster_size=smallest,
+        min_samples=rules.min_samples,
     )
     graph = joint_graph(material, core, nearest, rules)
     partitions = [(density, 1.0)]
+
     for run in range(rules.structure_runs):
-        structure = topics.communities(graph, resolution=resolution, seed=rules.seed + run)
+        structure = topics.communities(
+            graph,
+            resolution=resolution,
+            seed=rules.seed + run,
+        )
         partitions.append((structure, 1.0 / rules.structure_runs))
+
     agreed = topics.consensus_labels(
         graph,
         partitions,
@@ -179,28 +232,62 @@ def _cluster(material: Material, core: np.ndarray, rules: HierarchyRules) -> tup
         resolution=resolution,
         seed=rules.seed,
     )
-    large = topics.without_small(agreed, graph, vectors, smallest)
+    large = topics.without_small(
+        agreed,
+        graph,
+        vectors,
+        smallest,
+    )
     return topics.dense_labels(large), density == NONE
 
 
-def _place_others(material: Material, labels: Labels, rules: HierarchyRules) -> Labels:
+def _place_others(
+    material: Material,
+    labels: Labels,
+    rules: HierarchyRules,
+) -> Labels:
     """Everyone else by the votes of neighbours and by their vectors, trusted as far as they say
     something.
 
     A text beyond the core is also joined to the clustered texts nearest to it: they tell its topic
     better than a centroid does.
     """
-    trust = np.where(material.of_name, rules.name_trust, rules.text_trust).astype(np.float32)
+    trust = np.where(
+        material.of_name,
+        rules.name_trust,
+        rules.text_trust,
+    ).astype(np.float32)
     trust[material.of_name & material.is_person] = rules.person_trust
     waiting = labels == NONE
-    texts, clustered = np.flatnonzero(waiting & material.of_document), np.flatnonzero(~waiting)
-    near = topics.nearest_graph(material.vectors, rules.neighbours, texts, clustered)
+    texts = np.flatnonzero(waiting & material.of_document)
+    clustered = np.flatnonzero(~waiting)
+    near = topics.nearest_graph(
+        material.vectors,
+        rules.neighbours,
+        texts,
+        clustered,
+    )
     graph = (material.edges + np.float32(rules.nearness_votes) * near).tocsr()
-    middles = topics.centroids(material.vectors, labels, int(labels.max()) + 1)
-    return topics.place(graph, material.vectors, trust, labels, middles)
+    middles = topics.centroids(
+        material.vectors,
+        labels,
+        int(labels.max()) + 1,
+    )
+    return topics.place(
+        graph,
+        material.vectors,
+        trust,
+        labels,
+        middles,
+    )
 
 
-def joint_graph(material: Material, core: np.ndarray, near: Graph, rules: HierarchyRules) -> Graph:
+def joint_graph(
+    material: Material,
+    core: np.ndarray,
+    near: Graph,
+    rules: HierarchyRules,
+) -> Graph:
     """The core joined by meaning and by structure: nearest neighbours, relations, and neighbours
     that two share.
     """
@@ -209,17 +296,26 @@ def joint_graph(material: Material, core: np.ndarray, near: Graph, rules: Hierar
     return graph
 
 
-def _members(material: Material, labels: Labels, groups: int) -> list[list[str]]:
+def _members(
+    material: Material,
+    labels: Labels,
+    groups: int,
+) -> list[list[str]]:
     """Keys of the entities of each of the first groups, sorted."""
     members: list[list[str]] = [[] for _ in range(groups)]
     for key, label in zip(material.keys, labels.tolist(), strict=True):
         if label < groups:
             members[label].append(key)
+
     return members
 
 
 def match_keys(
-    kind: str, members: Sequence[Sequence[str]], previous: dict[str, str], *, match_share: float
+    kind: str,
+    members: Sequence[Sequence[str]],
+    previous: dict[str, str],
+    *,
+    match_share: float,
 ) -> list[str]:
     """A key for each topic, given its members (sorted) and the topic each member was in before.
 
@@ -229,6 +325,7 @@ def match_keys(
     """
     old_sizes = Counter(previous.values())
     born = [content_key(kind, *group) for group in members]
+
     pairs = []
     for number, group in enumerate(members):
         former_topics = Counter(filter(None, map(previous.get, group)))
@@ -236,25 +333,36 @@ def match_keys(
             union = len(group) + old_sizes[old] - shared
             if shared >= match_share * union:
                 pairs.append((-shared, old, born[number], number))
+
     matched: dict[int, str] = {}
     used: set[str] = set()
     for _, old, _, number in sorted(pairs):
         if number not in matched and old not in used:
             matched[number] = old
             used.add(old)
+
     for number, group in enumerate(members):
         if number not in matched:
             matched[number] = _free_key(kind, group, born[number], used)
+
     return [matched[number] for number in range(len(members))]
 
 
-def _free_key(kind: str, group: Sequence[str], born: str, used: set[str]) -> str:
+def _free_key(
+    kind: str,
+    group: Sequence[str],
+    born: str,
+    used: set[str],
+) -> str:
     """The key of the members, told apart from an older topic that was born of the same ones and has
     moved on.
     """
-    key, attempt = born, 1
+    key = born
+    attempt = 1
+
     while key in used:
         attempt += 1
         key = content_key(kind, *group, f"again {attempt}")
+
     used.add(key)
     return key

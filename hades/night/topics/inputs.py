@@ -111,7 +111,11 @@ def read_material(store: RowStore, model: str) -> Material:
     )
 
 
-def core_rows(material: Material, waiting: Flags, rules: HierarchyRules) -> np.ndarray:
+def core_rows(
+    material: Material,
+    waiting: Flags,
+    rules: HierarchyRules,
+) -> np.ndarray:
     """Whom to cluster, of those that are `waiting` for a topic: who stands for a text, or has none
     within two hops.
 
@@ -124,17 +128,21 @@ def core_rows(material: Material, waiting: Flags, rules: HierarchyRules) -> np.n
         reached = texts | ~waiting
         for _ in range(2):
             reached = reached | (material.edges @ reached.astype(np.float32) > 0)
+
         joined = np.diff(material.edges.indptr) > 0
         is_apart = material.has_vector & ~reached & joined
         chosen = np.flatnonzero(waiting & (texts | is_apart))
     else:
         chosen = np.flatnonzero(material.has_vector)
+
     if len(chosen) > rules.core_limit:
         digests: dict[int, bytes] = {}
         for row in chosen.tolist():
             digests[row] = blake2b(material.keys[row].encode(), digest_size=8).digest()
+
         drawn = sorted(digests, key=digests.__getitem__)[: rules.core_limit]
         chosen = np.sort(np.array(drawn, np.int64))
+
     return chosen
 
 
@@ -145,7 +153,12 @@ def _relations(store: RowStore, keys: pa.Array) -> Graph:
     tails, heads = place_ends(table, ids("entities", keys))
     strength = pc.fill_null(table.column("strength"), 1.0).to_numpy()
     has_ends = (tails >= 0) & (heads >= 0)
-    return symmetric_graph(tails[has_ends], heads[has_ends], strength[has_ends], len(keys))
+    return symmetric_graph(
+        tails[has_ends],
+        heads[has_ends],
+        strength[has_ends],
+        len(keys),
+    )
 
 
 def _is(entities: pa.Table, name: str, value: str) -> Flags:
@@ -203,7 +216,10 @@ class _Section:
 
 
 def read_outline(
-    store: RowStore, material: Material, model: str, rules: HierarchyRules
+    store: RowStore,
+    material: Material,
+    model: str,
+    rules: HierarchyRules,
 ) -> Outline | None:
     """The topics of the pages and modules of folders; None where no folder was ingested.
 
@@ -213,15 +229,23 @@ def read_outline(
     other page mentions.
     """
     pages = read_columns(
-        store, "documents", ["_key", "origin", "title"], [Term("source", "in", _FOLDERS)]
+        store,
+        "documents",
+        ["_key", "origin", "title"],
+        [Term("source", "in", _FOLDERS)],
     )
     documents = ids("documents", column(pages, "_key"))
     chunks = read_columns(store, "doc_chunks", _CHUNK)
     chunks = chunks.filter(pc.is_in(chunks.column("document"), value_set=documents))
     chunks = chunks.sort_by([("document", "ascending"), ("chunk_index", "ascending")])
+
     if not chunks.num_rows:
         return None
-    folders = [PurePosixPath(origin).parent for origin in pages.column("origin").to_pylist()]
+
+    folders = []
+    for origin in pages.column("origin").to_pylist():
+        folders.append(PurePosixPath(origin).parent)
+
     is_absolute = {folder.is_absolute() for folder in folders}
     root = commonpath(folders) if len(is_absolute) == 1 else ""
     relative = [str(folder.relative_to(root)) for folder in folders]
@@ -232,18 +256,35 @@ def read_outline(
     vectors = vectors_of(chunks, model)
     groups = _join_sections(sections, vectors, size)
     of_chunk = np.full(chunks.num_rows, NONE, np.int64)
+
     for number, group in enumerate(groups):
         for section in group:
             of_chunk[list(section.rows)] = number
+
     of_page = dict(_labels_of_pages(chunks, titles, of_chunk))
-    page = np.array([of_page.get(name.casefold(), NONE) for name in material.names], np.int64)
+    page = np.array(
+        [of_page.get(name.casefold(), NONE) for name in material.names],
+        np.int64,
+    )
     page[material.of_name] = NONE
     is_log = np.array([group[0].is_change_log for group in groups], bool)
-    labels, number_of = _labels_of_entities(store, material, chunks, of_chunk, page, is_log, rules)
+    labels, number_of = _labels_of_entities(
+        store,
+        material,
+        chunks,
+        of_chunk,
+        page,
+        is_log,
+        rules,
+    )
     common = _common_folder(sections)
     used = [group for number, group in enumerate(groups) if number_of[number] != NONE]
     described = [_describe(group, chunks, common) for group in used]
-    middles = centroids(vectors, number_of[of_chunk], len(described))
+    middles = centroids(
+        vectors,
+        number_of[of_chunk],
+        len(described),
+    )
     return Outline(labels, page != NONE, middles, described)
 
 
@@ -265,25 +306,45 @@ class _PageChunk(NamedTuple):
 
 
 def _sections(
-    chunks: pa.Table, folder_of: Mapping[str, str], titles: Mapping[str, str], size: int
+    chunks: pa.Table,
+    folder_of: Mapping[str, str],
+    titles: Mapping[str, str],
+    size: int,
 ) -> Iterator[_Section]:
     columns = (chunks.column(name).to_pylist() for name in ("document", "headings", "symbol"))
     pages = map(_PageChunk, *columns, range(chunks.num_rows))
     for document, page in groupby(pages, key=lambda chunk: chunk.document):
         page_chunks = list(page)
         opening = page_chunks[0].row
-        title, folder = _title(titles[document], page_chunks[0]), folder_of[document]
+        title = _title(titles[document], page_chunks[0])
+        folder = folder_of[document]
         is_change_log = _is_change_log([chunk.headings for chunk in page_chunks])
+
         if is_change_log or len(page_chunks) <= 2 * size:
             page_rows = tuple(chunk.row for chunk in page_chunks)
-            yield _Section(title, folder, (), page_rows, opening, is_change_log)
+            yield _Section(
+                title,
+                folder,
+                (),
+                page_rows,
+                opening,
+                is_change_log,
+            )
             continue
+
         parts = []
         for heading, part_chunks in groupby(page_chunks, key=_heading):
             parts.append((heading, [chunk.row for chunk in part_chunks]))
+
         for run in _runs(parts, size):
             run_rows = tuple(chain.from_iterable(part_rows for _, part_rows in run))
-            yield _Section(title, folder, _largest(run), run_rows, opening)
+            yield _Section(
+                title,
+                folder,
+                _largest(run),
+                run_rows,
+                opening,
+            )
 
 
 # A heading that is a version or a day and nothing else: "Version 3.1.0", "[1.2.0] - 2023-01-01".
@@ -291,7 +352,8 @@ def _sections(
 _DAY = r"(?:\d{4}-\d\d-\d\d|\w{3,9}\.? \d{1,2},? \d{4}|\d{1,2} \w{3,9} \d{4}|unreleased)"
 _VERSION = r"(?:[A-Za-z][\w-]* )?v?\[?\d+(?:\.\d+)+[-.+]?(?:[a-z]+\.?\d*)?\]?"
 _LOGGED = re.compile(
-    rf"(?:{_VERSION}|\[?{_DAY}\]?)(?:[\s,:(\u2013\u2014-]+{_DAY}\)?)?", re.IGNORECASE
+    rf"(?:{_VERSION}|\[?{_DAY}\]?)(?:[\s,:(\u2013\u2014-]+{_DAY}\)?)?",
+    re.IGNORECASE,
 )
 _FEWEST_VERSIONS = 4  # headings of a change log
 
@@ -300,7 +362,10 @@ def _is_change_log(headings: Sequence[Sequence[str]]) -> bool:
     """Whether most chunks of a page stand below headings that name versions or days, several of
     them.
     """
-    logged = [next(filter(_LOGGED.fullmatch, reversed(path)), "") for path in headings]
+    logged = []
+    for path in headings:
+        logged.append(next(filter(_LOGGED.fullmatch, reversed(path)), ""))
+
     versions = set(filter(None, logged))
     return len(versions) >= _FEWEST_VERSIONS and 2 * sum(map(bool, logged)) > len(logged)
 
@@ -311,7 +376,11 @@ def _title(title: str, opening: _PageChunk) -> str:
     """
     headings = opening.headings
     is_alone = not opening.symbol and len(headings) == 1
-    return headings[0] if is_alone and headings[0].replace(".", "/") in title else title
+
+    if is_alone and headings[0].replace(".", "/") in title:
+        return headings[0]
+
+    return title
 
 
 def _heading(chunk: _PageChunk) -> str:
@@ -331,9 +400,11 @@ def _runs(parts: Sequence[_Part], size: int) -> list[list[_Part]]:
         if sum(len(rows) for _, rows in runs[-1]) >= size:
             runs.append([])
         runs[-1].append(part)
+
     if len(runs) > 1 and 2 * sum(len(rows) for _, rows in runs[-1]) < size:
         last_run = runs.pop()
         runs[-1] += last_run
+
     return runs
 
 
@@ -342,13 +413,16 @@ def _largest(run: Sequence[_Part]) -> tuple[str, ...]:
     lengths = Counter[str]()
     for heading, rows in run:
         lengths[heading] += len(rows)
+
     del lengths[""]
     chosen = {heading for heading, _ in lengths.most_common(NAMED)}
     return tuple(heading for heading in lengths if heading in chosen)
 
 
 def _join_sections(
-    sections: Sequence[_Section], vectors: Vectors, size: int
+    sections: Sequence[_Section],
+    vectors: Vectors,
+    size: int,
 ) -> list[list[_Section]]:
     """Parts of long pages alone; short pages of a folder joined by meaning, of a small folder with
     its parent's; change logs together.
@@ -356,31 +430,41 @@ def _join_sections(
     logs = [section for section in sections if section.is_change_log]
     sections = [section for section in sections if not section.is_change_log]
     groups = [[section] for section in sections if section.headings or len(section.rows) >= size]
+
     if logs:
         groups.append(logs)
+
     folders: dict[str, list[_Section]] = defaultdict(list)
     for section in sections:
         if not section.headings and len(section.rows) < size:
             folders[section.folder].append(section)
+
     for folder in sorted(folders, key=lambda folder: (-folder.count("/"), folder)):
         if folder != ROOT and 2 * sum(len(section.rows) for section in folders[folder]) < size:
             folders.setdefault(str(PurePosixPath(folder).parent), []).extend(folders.pop(folder))
+
     for _, folder_sections in sorted(folders.items()):
         weights = np.array([len(section.rows) for section in folder_sections])
         owner = np.full(len(vectors), NONE, np.int64)
         for number, section in enumerate(folder_sections):
             owner[list(section.rows)] = number
+
         middles = centroids(vectors, owner, len(folder_sections))
         labels = cut_tree(middles, weights, size + size // 2)
+
         joined: dict[int, list[_Section]] = defaultdict(list)
         for label, section in zip(labels.tolist(), folder_sections, strict=True):
             joined[label].append(section)
+
         groups += [joined[label] for label in sorted(joined)]
+
     return groups
 
 
 def _labels_of_pages(
-    chunks: pa.Table, titles: Mapping[str, str], of_chunk: Labels
+    chunks: pa.Table,
+    titles: Mapping[str, str],
+    of_chunk: Labels,
 ) -> Iterator[tuple[str, int]]:
     """The names a page goes by, and the topic of most of it."""
     documents, headings = (chunks.column(name).to_pylist() for name in ("document", "headings"))
@@ -406,30 +490,46 @@ def _labels_of_entities(
     A topic that is left with fewer members than `fine_cluster_size` gives them to the others that
     mention them.
     """
-    mentions = read_columns(store, "mentions", ["_from", "_to", "count", "retracted_at"])
+    mentions = read_columns(
+        store,
+        "mentions",
+        ["_from", "_to", "count", "retracted_at"],
+    )
     mentions = mentions.filter(pc.is_null(mentions.column("retracted_at")))
-    row = places_of(column(mentions, "_from"), ids("doc_chunks", column(chunks, "_key")))
+    row = places_of(
+        column(mentions, "_from"),
+        ids("doc_chunks", column(chunks, "_key")),
+    )
     entity = places_of(
-        column(mentions, "_to"), ids("entities", pa.array(material.keys, pa.string()))
+        column(mentions, "_to"),
+        ids("entities", pa.array(material.keys, pa.string())),
     )
     has_ends = (row >= 0) & (entity >= 0)
     count = pc.fill_null(mentions.column("count"), 1).to_numpy()[has_ends].astype(np.float32)
     groups = int(of_chunk.max()) + 1
     votes = np.zeros((len(material), groups), np.float32)
-    np.add.at(votes, (entity[has_ends], of_chunk[row[has_ends]]), count)
+    np.add.at(
+        votes,
+        (entity[has_ends], of_chunk[row[has_ends]]),
+        count,
+    )
     votes[:, is_log] *= _VOTE_OF_CHANGE_LOG
     is_page = page != NONE
     votes[is_page, page[is_page]] = np.inf  # a page is where it stands, whoever else names it
     open_topics = np.ones(groups, bool)
+
     while True:
         allowed = np.where(open_topics, votes, 0)
         is_named = allowed.max(axis=1, initial=0) > 0
         labels = np.where(is_named, allowed.argmax(axis=1), NONE).astype(np.int64)
         sizes = np.bincount(labels[labels != NONE], minlength=groups)
         small = open_topics & (sizes < rules.fine_cluster_size)
+
         if not small.any() or open_topics.sum() == 1:
             break
+
         open_topics[np.flatnonzero(small)[np.argmin(sizes[small])]] = False
+
     used = np.flatnonzero(np.bincount(labels[labels != NONE], minlength=groups))
     number_of = np.full(groups + 1, NONE, np.int64)
     number_of[used] = np.arange(len(used))
@@ -444,33 +544,55 @@ def _common_folder(sections: Sequence[_Section]) -> str:
     for section in sections:
         place = PurePosixPath(section.folder)
         counts.update(map(str, (place, *place.parents)))
+
     holding = []
     for folder, count in counts.items():
         if 2 * count > len(sections):
             holding.append(folder)
+
     deepest = max(holding, key=lambda folder: (folder != ROOT, folder.count("/")))
     return "" if deepest == ROOT else deepest
 
 
-def _describe(group: Sequence[_Section], chunks: pa.Table, common: str) -> OutlineTopic:
+def _describe(
+    group: Sequence[_Section],
+    chunks: pa.Table,
+    common: str,
+) -> OutlineTopic:
     """What a reader would call a topic, and what tells of it: its page and headings, or its folder
     and largest pages.
     """
-    largest = sorted(group, key=lambda section: (-len(section.rows), section.page))
+    largest = sorted(
+        group,
+        key=lambda section: (-len(section.rows), section.page),
+    )
     folder, most = Counter(section.folder for section in group).most_common(1)[0]
+
     if 2 * most <= len(group) or folder in (ROOT, common):
         folder = ""
+
     folder = folder.removeprefix(f"{common}/")
     titles = "; ".join(dict.fromkeys(section.page for section in largest[:NAMED]))
     name = titles
+
     if group[0].is_change_log:
-        name = "Release notes" if len(group) > 1 or _LOGGED.fullmatch(titles) else titles
+        if len(group) > 1 or _LOGGED.fullmatch(titles):
+            name = "Release notes"
+        else:
+            name = titles
     elif len(group) == 1:
         name = ": ".join(filter(None, [titles, "; ".join(group[0].headings)]))
     elif folder and not titles.startswith(folder.replace("/", ".")):
         name = f"{folder}: {titles}"
+
     keys = column(chunks, "_key")
     rows = list(chain.from_iterable(section.rows[:_OPENING_CHUNKS] for section in largest))
     rows += [section.opening for section in largest]
     openings = tuple(keys[row].as_py() for row in dict.fromkeys(rows))
-    return OutlineTopic(name, folder, largest[0].page, openings, group[0].is_change_log)
+    return OutlineTopic(
+        name,
+        folder,
+        largest[0].page,
+        openings,
+        group[0].is_change_log,
+    )

@@ -57,18 +57,31 @@ def read_previous(store: RowStore) -> dict[str, JsonObject]:
     """The clusters of the last build by key; empty before the first."""
     clusters = {}
     for row in scan_rows(store, "clusters"):
-        clusters[row["_key"]] = {**row, "metadata": orjson.loads(row["metadata"])}
+        clusters[row["_key"]] = {
+            **row,
+            "metadata": orjson.loads(row["metadata"]),
+        }
+
     return clusters
 
 
 def moves_between(material: Material, hierarchy: Hierarchy) -> list[Move]:
     """Every entity whose topic is another than before, by key."""
-    current_topics = [hierarchy.topics[label] for label in hierarchy.labels.tolist()]
-    places = zip(material.keys, current_topics, material.topic, strict=True)
+    current_topics = []
+    for label in hierarchy.labels.tolist():
+        current_topics.append(hierarchy.topics[label])
+
+    places = zip(
+        material.keys,
+        current_topics,
+        material.topic,
+        strict=True,
+    )
     moves = []
     for key, topic, previous in places:
         if topic != previous:
             moves.append(Move(key, topic, previous))
+
     return moves
 
 
@@ -78,19 +91,26 @@ def gone_by_topic(material: Material, previous: Previous) -> Counter[str]:
     for key, row in previous.items():
         if row["level"] == 1:
             gone[key] = row["size"] + row["metadata"].get(LOST, 0)
+
     gone -= Counter(filter(None, material.topic))
     return gone
 
 
-def moving_topics(hierarchy: Hierarchy, moves: Sequence[Move], gone: Counter[str]) -> Rows:
+def moving_topics(
+    hierarchy: Hierarchy,
+    moves: Sequence[Move],
+    gone: Counter[str],
+) -> Rows:
     """Topics that gained or lost members, most changed first, then by key."""
     gained = Counter(move.topic for move in moves)
     lost = gone + Counter(move.former_topic for move in moves if move.former_topic)
     sizes = dict(zip(hierarchy.topics, hierarchy.sizes().tolist(), strict=True))
+
     shares: dict[str, float] = {}
     for key in gained.keys() | lost.keys():
         members = sizes.get(key, 0) + lost[key]
         shares[key] = round((gained[key] + lost[key]) / members, 4)
+
     ordered = sorted(shares, key=lambda key: (-shares[key], key))
     return [{"cluster": key, "share": shares[key]} for key in ordered]
 
@@ -102,10 +122,15 @@ def topic_drift(hierarchy: Hierarchy, previous: Previous) -> np.ndarray:
     drift = np.zeros(len(hierarchy.topics))
     for number, key in enumerate(hierarchy.topics):
         centroid = hierarchy.centroids[number]
-        former = previous[key]["centroid"] if key in previous else None
+        if key in previous:
+            former = previous[key]["centroid"]
+        else:
+            former = None
+
         if former is not None and len(former) == len(centroid) and centroid.any():
             cosine = float(centroid @ np.asarray(former, np.float32))
             drift[number] = max(0.0, 1.0 - cosine)
+
     return drift.round(6)
 
 
@@ -122,25 +147,64 @@ def make_rows(
     both by key.
     """
     sizes = hierarchy.sizes()
-    above_sizes = np.bincount(hierarchy.parents, sizes, len(hierarchy.above))
+    above_sizes = np.bincount(
+        hierarchy.parents,
+        sizes,
+        len(hierarchy.above),
+    )
     parents = [hierarchy.above[parent] for parent in hierarchy.parents.tolist()]
-    settings = {name: getattr(rules, name) for name in ("min_cluster_size", "min_samples", "seed")}
-    describe = partial(_cluster, model=model, centroid_version=hierarchy.centroid_version(model))
+
+    settings = {}
+    for name in ("min_cluster_size", "min_samples", "seed"):
+        settings[name] = getattr(rules, name)
+
+    describe = partial(
+        _cluster,
+        model=model,
+        centroid_version=hierarchy.centroid_version(model),
+    )
     params = ClusterParams(algo=ALGORITHM, **settings)
     params_above = ClusterParams(algo=AGGLOMERATION, **settings)
+
     clusters = []
     for number, wording in enumerate(topics):
         facts = hierarchy.topics[number], wording, hierarchy.centroids[number], sizes[number]
-        places = {"parent": parents[number], "drift": float(drift[number])}
-        clusters.append(describe(*facts, level=1, cluster_params=params, **places))
+        places = {
+            "parent": parents[number],
+            "drift": float(drift[number]),
+        }
+        clusters.append(
+            describe(
+                *facts,
+                level=1,
+                cluster_params=params,
+                **places,
+            )
+        )
+
     for number, wording in enumerate(above):
-        centroid, size = hierarchy.above_centroids[number], above_sizes[number]
+        centroid = hierarchy.above_centroids[number]
+        size = above_sizes[number]
         facts = hierarchy.above[number], wording, centroid, size
-        clusters.append(describe(*facts, level=2, cluster_params=params_above))
+        clusters.append(
+            describe(
+                *facts,
+                level=2,
+                cluster_params=params_above,
+            )
+        )
+
     edges = _member_edges(material, hierarchy)
     joints = _cosines(hierarchy.centroids, hierarchy.above_centroids[hierarchy.parents])
     for edge in zip(hierarchy.topics, parents, joints, strict=True):
-        edges.append(_edge("clusters", ClusterEdgeType.SUBTOPIC_OF, *edge))
+        edges.append(
+            _edge(
+                "clusters",
+                ClusterEdgeType.SUBTOPIC_OF,
+                *edge,
+            )
+        )
+
     return sorted(clusters, key=lambda cluster: cluster.key), sorted(edges)
 
 
@@ -148,12 +212,30 @@ def _member_edges(material: Material, hierarchy: Hierarchy) -> list[EdgeRow]:
     """The edge from each entity to its topic."""
     if not hierarchy.topics:
         return []
+
     cosines = _cosines(material.vectors, hierarchy.centroids[hierarchy.labels])
-    members = zip(material.keys, hierarchy.labels, cosines, hierarchy.noise.tolist(), strict=True)
+    members = zip(
+        material.keys,
+        hierarchy.labels,
+        cosines,
+        hierarchy.noise.tolist(),
+        strict=True,
+    )
+
     edges = []
     for key, label, cosine, is_noise in members:
         topic = hierarchy.topics[label]
-        edges.append(_edge("entities", ClusterEdgeType.PART_OF, key, topic, cosine, is_noise))
+        edges.append(
+            _edge(
+                "entities",
+                ClusterEdgeType.PART_OF,
+                key,
+                topic,
+                cosine,
+                is_noise,
+            )
+        )
+
     return edges
 
 
@@ -182,7 +264,8 @@ def _edge(
     weight: float,
     noise: bool = False,
 ) -> EdgeRow:
-    tail, head = node_id(collection, key), node_id("clusters", cluster)
+    tail = node_id(collection, key)
+    head = node_id("clusters", cluster)
     return edge_key(tail, str(kind), head), tail, head, str(kind), weight, noise
 
 
@@ -191,6 +274,7 @@ def generation_of(clusters: Sequence[Cluster], edges: Sequence[EdgeRow]) -> str:
     digest = hashlib.sha256()
     for cluster in clusters:
         digest.update(cluster.model_dump_json().encode())
+
     digest.update(orjson.dumps([(key, weight, noise) for key, _, _, _, weight, noise in edges]))
     return digest.hexdigest()[:25]
 
@@ -210,21 +294,43 @@ def write_rows(
     """
     store.upsert("clusters", to_table(Cluster, clusters))
     store.upsert("cluster_edges", _table("cluster_edges", EDGE_COLUMNS, edges))
-    store.patch("entities", _table("entities", ("_key", "cluster_id", "prev_cluster_id"), moves))
-    _delete_others(store, "cluster_edges", {edge[0] for edge in edges})
-    _delete_others(store, "clusters", {cluster.key for cluster in clusters})
+    store.patch(
+        "entities",
+        _table(
+            "entities",
+            ("_key", "cluster_id", "prev_cluster_id"),
+            moves,
+        ),
+    )
+    _delete_others(
+        store,
+        "cluster_edges",
+        {edge[0] for edge in edges},
+    )
+    _delete_others(
+        store,
+        "clusters",
+        {cluster.key for cluster in clusters},
+    )
     noted = set(scan_values(store, JOURNAL, "entity"))
+
     if gone := sorted(noted - present):  # an entity that was forgotten leaves no trace here either
         store.delete(JOURNAL, where=[Term("entity", "in", gone)])
+
     entries = []
     for move in moves:
         reason = _MOVED if move.former_topic else _PLACED
         entries.append((content_key("m", move.entity, build), *move, build, at, reason))
+
     columns = ("_key", "entity", "cluster_id", "prev_cluster_id", "build", "at", "reason")
     store.upsert(JOURNAL, _table(JOURNAL, columns, entries))
 
 
-def _delete_others(store: RowStore, collection: str, keys: set[str]) -> None:
+def _delete_others(
+    store: RowStore,
+    collection: str,
+    keys: set[str],
+) -> None:
     stored = set(scan_values(store, collection, "_key"))
     if stale := sorted(stored - keys):
         store.delete(collection, keys=stale)
@@ -234,14 +340,25 @@ def _cosines(first: Vectors, right: Vectors) -> list[float]:
     """Cosine of each pair of rows, within [0, 1]; 0 where either is missing, so that it counts for
     nothing.
     """
-    cosines = np.clip(np.einsum("ij,ij->i", first, right), 0.0, 1.0)
+    cosines = np.clip(
+        np.einsum("ij,ij->i", first, right),
+        0.0,
+        1.0,
+    )
     rounded: list[float] = cosines.astype(np.float64).round(5).tolist()
     return rounded
 
 
-def _table(collection: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> pa.Table:
+def _table(
+    collection: str,
+    columns: Sequence[str],
+    rows: Sequence[Sequence[Any]],
+) -> pa.Table:
     schema = columns_schema(collection, columns)
-    return pa.Table.from_pylist([dict(zip(columns, row, strict=True)) for row in rows], schema)
+    return pa.Table.from_pylist(
+        [dict(zip(columns, row, strict=True)) for row in rows],
+        schema,
+    )
 
 
 BIGGEST = 10
@@ -275,41 +392,86 @@ def build_topics(
     builds that are not in both, `biggest` the largest by `name` and `size`. `drift` is how far
     centroids moved since the last build, the mean over topics by size.
     """
-    store, model, language_model = context.store, context.model, context.language_model
+    store = context.store
+    model = context.model
+    language_model = context.language_model
     writes = language_model.model if language_model else ""
     digest = stage_ledger.digest_of(
-        inputs or derivation(context), asdict(rules), model, writes, VERSION
+        inputs or derivation(context),
+        asdict(rules),
+        model,
+        writes,
+        VERSION,
     )
     last = stage_ledger.last_completion(store, stage_ledger.HIERARCHY)
+
     if last is not None and last.digest == digest and mode != "full":
         why = "nothing it depends on changed since the last build"
-        nothing = {**dict.fromkeys(_CHANGES, 0), "moving": [], "topics_kept": last.report["topics"]}
-        return {**last.report, **nothing, "mode": "skipped", "why": why}
-    material, previous = read_material(store, model), read_previous(store)
+        nothing = {
+            **dict.fromkeys(_CHANGES, 0),
+            "moving": [],
+            "topics_kept": last.report["topics"],
+        }
+        return {
+            **last.report,
+            **nothing,
+            "mode": "skipped",
+            "why": why,
+        }
+
+    material = read_material(store, model)
+    previous = read_previous(store)
     context.progress("hierarchy", 1, STEPS)
     hierarchy = find_hierarchy(
-        material, read_outline(store, material, model, rules), previous, rules
+        material,
+        read_outline(store, material, model, rules),
+        previous,
+        rules,
     )
     context.progress("hierarchy", 2, STEPS)
     writer = Writer(
-        store, material, hierarchy, previous, rules, model=model, language_model=language_model
+        store,
+        material,
+        hierarchy,
+        previous,
+        rules,
+        model=model,
+        language_model=language_model,
     )
     topics, above = describe_clusters(writer)
     context.progress("hierarchy", 3, STEPS)
     drift = topic_drift(hierarchy, previous)
     clusters, edges = make_rows(
-        material, hierarchy, topics, above, drift=drift, rules=rules, model=model
+        material,
+        hierarchy,
+        topics,
+        above,
+        drift=drift,
+        rules=rules,
+        model=model,
     )
     moves = moves_between(material, hierarchy)
-    why = "something it depends on changed" if last else "there is no earlier hierarchy"
+
+    if last:
+        why = "something it depends on changed"
+    else:
+        why = "there is no earlier hierarchy"
+
     if writer.left_out:
         why += "; summaries are quoted: too many calls for HADES_LLM_MAX_CALLS"
+
     report: JsonObject = {
         "mode": "full",
         "why": why,
         "build": stage_ledger.digest_of(digest, last.generation if last else "")[:25],
         "generation": generation_of(clusters, edges),
-        **_figures(material, hierarchy, previous, moves, drift),
+        **_figures(
+            material,
+            hierarchy,
+            previous,
+            moves,
+            drift,
+        ),
         "biggest": _list_biggest(hierarchy, topics),
         "summaries_written": len(writer.written),
         # quoted, because they are more than the model may be asked for
@@ -327,8 +489,14 @@ def build_topics(
             present=set(material.keys),
         )
         stage_ledger.record(
-            inside, stage_ledger.HIERARCHY, digest, report["generation"], as_of, report
+            inside,
+            stage_ledger.HIERARCHY,
+            digest,
+            report["generation"],
+            as_of,
+            report,
         )
+
     context.progress("hierarchy", 5, STEPS)
     return report
 
@@ -341,10 +509,20 @@ def _figures(
     drift: np.ndarray,
 ) -> JsonObject:
     """How many topics and entities there are, and how they differ from those of the last build."""
-    sizes, keys = hierarchy.sizes(), set(hierarchy.topics)
-    unplaced = int(sizes[hierarchy.topics.index(BUCKET)]) if BUCKET in keys else 0
+    sizes = hierarchy.sizes()
+    keys = set(hierarchy.topics)
+
+    if BUCKET in keys:
+        unplaced = int(sizes[hierarchy.topics.index(BUCKET)])
+    else:
+        unplaced = 0
+
     mean_drift = float((drift * sizes).sum() / max(1, sizes.sum()))
-    former_keys = {key for key, row in previous.items() if row["level"] == 1}
+    former_keys = set()
+    for key, row in previous.items():
+        if row["level"] == 1:
+            former_keys.add(key)
+
     gone = gone_by_topic(material, previous)
     moved = sum(move.former_topic is not None for move in moves)
     return {
@@ -368,7 +546,14 @@ def _list_biggest(hierarchy: Hierarchy, topics: Sequence[Wording]) -> Rows:
     rows = []
     sizes = hierarchy.sizes().tolist()
     for key, wording, size in zip(hierarchy.topics, topics, sizes, strict=True):
-        rows.append({"cluster": key, "name": wording.name, "size": size})
+        rows.append(
+            {
+                "cluster": key,
+                "name": wording.name,
+                "size": size,
+            }
+        )
+
     return sorted(rows, key=lambda row: (-row["size"], row["cluster"]))[:BIGGEST]
 
 
@@ -377,7 +562,9 @@ STAGE = NightStage(
     "build topics",
     # Once the time box is over topics are not built again without need.
     lambda context, ingest, night: build_topics(
-        context, night.as_of, "auto" if night.is_over else night.mode
+        context,
+        night.as_of,
+        "auto" if night.is_over else night.mode,
     ),
     lambda report: (
         f"{report['mode']}: {report['why']}; {report['topics']:,} topics, {report['moved']:,} moved"

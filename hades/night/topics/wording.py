@@ -98,44 +98,91 @@ def describe_clusters(writer: Writer) -> tuple[list[Wording], list[Wording]]:
     hierarchy = writer.hierarchy
     labels = _speakers(hierarchy)
     words = term_counts(words_of_names(writer.material))
-    terms = characteristic_terms(*words, labels, len(hierarchy.topics), TERMS)
+    terms = characteristic_terms(
+        *words,
+        labels,
+        len(hierarchy.topics),
+        TERMS,
+    )
     topics = _describe_topics(writer, labels, terms)
     above = []
+
     if hierarchy.above:
-        raised = np.where(labels == NONE, NONE, hierarchy.parents[labels])
-        terms = characteristic_terms(*words, raised, len(hierarchy.above), TERMS)
+        raised = np.where(
+            labels == NONE,
+            NONE,
+            hierarchy.parents[labels],
+        )
+        terms = characteristic_terms(
+            *words,
+            raised,
+            len(hierarchy.above),
+            TERMS,
+        )
         above = _describe_super_topics(writer, topics, terms)
-    wordings = _summarise(writer, [*hierarchy.topics, *hierarchy.above], [*topics, *above])
+
+    wordings = _summarise(
+        writer,
+        [*hierarchy.topics, *hierarchy.above],
+        [*topics, *above],
+    )
     return wordings[: len(topics)], wordings[len(topics) :]
 
 
 def _describe_topics(
-    writer: Writer, labels: Labels, terms: Sequence[dict[str, float]]
+    writer: Writer,
+    labels: Labels,
+    terms: Sequence[dict[str, float]],
 ) -> list[Wording]:
     """The name, terms and quotes of every topic."""
-    hierarchy, most = writer.hierarchy, writer.rules.summary_sentences
-    nearest = [_nearest(writer, labels, topic) for topic in range(len(hierarchy.topics))]
-    chunks, openings = _chunks_near(writer, nearest), _read_openings(writer)
+    hierarchy = writer.hierarchy
+    most = writer.rules.summary_sentences
+
+    nearest = []
+    for topic in range(len(hierarchy.topics)):
+        nearest.append(_nearest(writer, labels, topic))
+
+    chunks = _chunks_near(writer, nearest)
+    openings = _read_openings(writer)
+
     topics = []
     for number, key in enumerate(hierarchy.topics):
-        outlined = hierarchy.outline[number].name if number < len(hierarchy.outline) else ""
-        name = UNPLACED if key == BUCKET else outlined or topic_name(terms[number])
+        if number < len(hierarchy.outline):
+            outlined = hierarchy.outline[number].name
+        else:
+            outlined = ""
+
+        if key == BUCKET:
+            name = UNPLACED
+        else:
+            name = outlined or topic_name(terms[number])
+
         quotes = (
             _quotes(openings[number], {}, most)
             or _quotes(chunks[number], terms[number], most)
-            or _quotes(chunks[number], terms[number], most, _sentences)
+            or _quotes(
+                chunks[number],
+                terms[number],
+                most,
+                _sentences,
+            )
         )
         name = name or writer.material.names[nearest[number][0]]
         topics.append(Wording(name, tuple(terms[number]), quotes))
+
     return topics
 
 
 def _describe_super_topics(
-    writer: Writer, topics: Sequence[Wording], terms: Sequence[dict[str, float]]
+    writer: Writer,
+    topics: Sequence[Wording],
+    terms: Sequence[dict[str, float]],
 ) -> list[Wording]:
     """The name and terms of every super-topic, and a quote of each of its largest topics."""
     hierarchy = writer.hierarchy
-    sizes, above = hierarchy.sizes(), []
+    sizes = hierarchy.sizes()
+
+    above = []
     for number, name in enumerate(_names_above(hierarchy)):
         children = sorted(
             np.flatnonzero(hierarchy.parents == number).tolist(),
@@ -146,9 +193,11 @@ def _describe_super_topics(
             name = name_of_largest
         else:
             name = name or topic_name(terms[number]) or name_of_largest
+
         quotes = tuple(chain.from_iterable(topics[topic].quotes[:1] for topic in children))
         quotes = quotes[: writer.rules.summary_sentences]
         above.append(Wording(name, tuple(terms[number]), quotes))
+
     return above
 
 
@@ -156,20 +205,24 @@ def _names_above(hierarchy: Hierarchy) -> list[str]:
     """A name for each super-topic of pages, no two the same: the folder that only its topics share,
     else that folder and the largest pages of its largest topics. Empty where it has no pages.
     """
-    sizes, parents = hierarchy.sizes(), hierarchy.parents[: len(hierarchy.outline)]
+    sizes = hierarchy.sizes()
+    parents = hierarchy.parents[: len(hierarchy.outline)]
     folders = [_shared_folder(hierarchy, number) for number in range(len(hierarchy.above))]
     used: set[str] = set()
+
     names: list[str] = []
     for number, folder in enumerate(folders):
         if folder and folders.count(folder) == 1:
             names.append(folder)
             continue
+
         children = np.flatnonzero(parents == number).tolist()
         largest = sorted(children, key=lambda topic: (-sizes[topic], topic))
         pages = dict.fromkeys(hierarchy.outline[topic].page for topic in largest)
         chosen = [page for page in pages if page not in used][:NAMED]
         used.update(chosen)
         names.append(": ".join(filter(None, [folder, "; ".join(chosen)])))
+
     return names
 
 
@@ -187,11 +240,20 @@ def _read_openings(writer: Writer) -> list[list[Chunk]]:
     """
     openings = [topic.openings for topic in writer.hierarchy.outline]
     keys = sorted(set(chain.from_iterable(openings)))
-    chunks = writer.store.get("doc_chunks", keys, columns=_QUOTED).to_pylist()
+    chunks = writer.store.get(
+        "doc_chunks",
+        keys,
+        columns=_QUOTED,
+    ).to_pylist()
     rows = {row["_key"]: row for row in chunks}
-    of_topics: list[list[Chunk]] = [[] for _ in writer.hierarchy.topics]
+
+    of_topics: list[list[Chunk]] = []
+    for _ in writer.hierarchy.topics:
+        of_topics.append([])
+
     for chunks_of_topic, opening_keys in zip(of_topics, openings, strict=False):
         chunks_of_topic += [rows[key] for key in opening_keys if key in rows]
+
     return of_topics
 
 
@@ -203,6 +265,7 @@ def words_of_names(material: Material) -> list[str]:
         is_special = symbol.startswith("__") and symbol.endswith("__")  # every class has these
         words = split_identifier(symbol.strip("_")) or [symbol.strip("_").lower()]
         texts[row] = "" if is_special else " ".join(words)
+
     return texts
 
 
@@ -210,10 +273,18 @@ def _speakers(hierarchy: Hierarchy) -> Labels:
     """Labels of the entities that name a topic: its core, or everyone where it has none."""
     has_core = np.zeros(len(hierarchy.topics), bool)
     has_core[hierarchy.labels[hierarchy.is_core]] = True
-    return np.where(hierarchy.is_core | ~has_core[hierarchy.labels], hierarchy.labels, NONE)
+    return np.where(
+        hierarchy.is_core | ~has_core[hierarchy.labels],
+        hierarchy.labels,
+        NONE,
+    )
 
 
-def _nearest(writer: Writer, labels: Labels, topic: int) -> list[int]:
+def _nearest(
+    writer: Writer,
+    labels: Labels,
+    topic: int,
+) -> list[int]:
     """The members nearest to the centroid, nearest first, then by key."""
     rows = np.flatnonzero(labels == topic)
     cosine = np.round(writer.material.vectors[rows] @ writer.hierarchy.centroids[topic], 5)
@@ -222,26 +293,40 @@ def _nearest(writer: Writer, labels: Labels, topic: int) -> list[int]:
     return nearest
 
 
-def _chunks_near(writer: Writer, nearest: Sequence[Sequence[int]]) -> list[list[Chunk]]:
+def _chunks_near(
+    writer: Writer,
+    nearest: Sequence[Sequence[int]],
+) -> list[list[Chunk]]:
     """For each topic the chunks that name its nearest members, best first by the cosine to the
     centroid.
     """
     keys_of = writer.material.keys
     rows = sorted(set(chain.from_iterable(nearest)))
-    naming = _chunks_naming(writer.store, sorted(f"entities/{keys_of[row]}" for row in rows))
+    naming = _chunks_naming(
+        writer.store,
+        sorted(f"entities/{keys_of[row]}" for row in rows),
+    )
     columns = [*_QUOTED, "embedding", "embedding_model"]
     keys = sorted(set(chain.from_iterable(naming.values())))
-    stored = writer.store.get("doc_chunks", keys, columns=columns).to_pylist()
+    stored = writer.store.get(
+        "doc_chunks",
+        keys,
+        columns=columns,
+    ).to_pylist()
     chunks = {chunk["_key"]: chunk for chunk in stored}
+
     of_topics = []
     for centroid, members in zip(writer.hierarchy.centroids, nearest, strict=True):
         entity_ids = [f"entities/{keys_of[row]}" for row in members]
         near = set(chain.from_iterable(naming.get(entity, ()) for entity in entity_ids))
+
         similarity: dict[str, float] = {}
         for key in near & chunks.keys():
             similarity[key] = _similarity(chunks[key], centroid, writer.model)
+
         best = sorted(similarity, key=lambda key: (-similarity[key], key))
         of_topics.append([chunks[key] for key in best])
+
     return of_topics
 
 
@@ -249,18 +334,37 @@ def _chunks_naming(store: RowStore, entity_ids: Sequence[str]) -> dict[str, list
     """The keys of the chunks that name each entity most often."""
     naming: dict[str, list[str]] = {}
     for start in range(0, len(entity_ids), ASKED_AT_ONCE):
-        where = [Term("_to", "in", entity_ids[start : start + ASKED_AT_ONCE])]
-        edges = scan_rows(store, "mentions", where=where, columns=["_from", "_to", "count"])
+        where = [
+            Term(
+                "_to",
+                "in",
+                entity_ids[start : start + ASKED_AT_ONCE],
+            )
+        ]
+        edges = scan_rows(
+            store,
+            "mentions",
+            where=where,
+            columns=["_from", "_to", "count"],
+        )
         # not by weight: this night has not weighed them yet, and the former night's would make
         # quotes differ from those of a first build
-        for edge in sorted(edges, key=lambda row: (-(row["count"] or 0), row["_key"])):
+        for edge in sorted(
+            edges,
+            key=lambda row: (-(row["count"] or 0), row["_key"]),
+        ):
             chunks = naming.setdefault(edge["_to"], [])
             if len(chunks) < CHUNKS_OF_MEMBER:
                 chunks.append(edge["_from"].partition("/")[2])
+
     return naming
 
 
-def _similarity(chunk: Chunk, centroid: np.ndarray, model: str) -> float:
+def _similarity(
+    chunk: Chunk,
+    centroid: np.ndarray,
+    model: str,
+) -> float:
     if chunk["embedding_model"] != model or chunk["embedding"] is None:
         return 0.0  # a vector of another model says nothing
     return round(float(np.dot(np.asarray(chunk["embedding"], np.float32), centroid)), 5)
@@ -275,7 +379,10 @@ def _clear_sentences(row: Chunk) -> list[Span]:
 def _sentences(row: Chunk) -> list[Span]:
     """The sentences of a chunk; of code those of its documentation."""
     is_code = row["kind"] in CODE_KINDS
-    return list(documentation_sentences(row["text"])) if is_code else _prose(row["text"])
+    if is_code:
+        return list(documentation_sentences(row["text"]))
+
+    return _prose(row["text"])
 
 
 def _quotes(
@@ -290,12 +397,22 @@ def _quotes(
         span = best_sentence(row["text"], spans_of(row), terms)
         if span is None or row["document"] in quotes:
             continue
-        start, text = row["span"][0], row["text"][slice(*span)]
+
+        start = row["span"][0]
+        text = row["text"][slice(*span)]
         place = (start + span[0], start + span[1])
-        quote = Quote(text, row["document"], place, row["_key"], row["sha256"])
+        quote = Quote(
+            text,
+            row["document"],
+            place,
+            row["_key"],
+            row["sha256"],
+        )
         quotes[row["document"]] = quote
+
         if len(quotes) == limit:
             break
+
     return tuple(quotes.values())
 
 
@@ -308,36 +425,53 @@ def _prose(text: str) -> list[Span]:
     return list(sentences(blanked)) or list(sentences(text))
 
 
-def _summarise(writer: Writer, keys: Sequence[str], wordings: Sequence[Wording]) -> list[Wording]:
+def _summarise(
+    writer: Writer,
+    keys: Sequence[str],
+    wordings: Sequence[Wording],
+) -> list[Wording]:
     """The words of the quotes, without markup; a language model says them its own way, once for the
     same quotes.
     """
     summarised = list(map(_quote_summary, wordings))
     model = writer.language_model
+
     if model is None:
         return summarised
+
     most = writer.rules.summary_tokens
     prompts: dict[int, tuple[str, str]] = {}
     for place, (key, wording) in enumerate(zip(keys, summarised, strict=True)):
-        texts, former = [quote.text for quote in wording.quotes], writer.previous.get(key)
+        texts = [quote.text for quote in wording.quotes]
+        former = writer.previous.get(key)
         source = digest_of(model.model, wording.name, texts, most)
+
         if former is not None and former["metadata"]["written_from"] == source:
             summarised[place] = replace(
-                wording, summary=former["summary"], written_by=model.model, written_from=source
+                wording,
+                summary=former["summary"],
+                written_by=model.model,
+                written_from=source,
             )
         elif wording.summary:
             prompts[place] = (source, summary_prompt(wording.name, wording.terms, texts))
+
     tokens = sum(len(prompt) // 3 + most for _, prompt in prompts.values())
     if not model.allows(len(prompts), tokens):
         writer.left_out.extend(keys[place] for place in prompts)
         return summarised
+
     for place, (source, prompt) in prompts.items():
         writer.written.append(keys[place])
         answer = model.complete(prompt, max_tokens=most).text.strip()
         if answer:
             summarised[place] = replace(
-                summarised[place], summary=answer, written_by=model.model, written_from=source
+                summarised[place],
+                summary=answer,
+                written_by=model.model,
+                written_from=source,
             )
+
     return summarised
 
 
@@ -347,7 +481,11 @@ def _quote_summary(wording: Wording) -> Wording:
     return replace(wording, summary=" ".join(texts))
 
 
-def summary_prompt(name: str, terms: Sequence[str], quotes: Sequence[str]) -> str:
+def summary_prompt(
+    name: str,
+    terms: Sequence[str],
+    quotes: Sequence[str],
+) -> str:
     """What a language model is asked about a topic."""
     lines = "\n".join(f"- {quote}" for quote in quotes)
     return (

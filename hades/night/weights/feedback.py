@@ -88,10 +88,12 @@ def read_turns(store: RowStore, rules: LearningSettings) -> list[JudgedTurn]:
     for row in _judge(store):
         if row["query"] == FORGOTTEN:
             continue
+
         shown = ShownResults.model_validate_json(row["results"])
         feedback = Feedback.model_validate_json(row["feedback"])
         is_test = is_held_out(row["query"], rules.held_out)
         turns.append(JudgedTurn(row["_key"], shown, feedback, is_test))
+
     return sorted(turns, key=lambda turn: (turn.feedback.at, turn.key))
 
 
@@ -108,7 +110,9 @@ def choices_of(
     over.
     """
     place: dict[int, int] = {}  # of each edge that a result has, by its row
-    starts, members = [0], list[int]()
+    starts = [0]
+    members = list[int]()
+
     pairs: list[tuple[int, int, int, float, bool]] = []
     for number, turn in enumerate(turns):
         for shown, best, worst in _judged_lists(turn, mentions):
@@ -116,23 +120,36 @@ def choices_of(
             preferences = list(_preferences(list(rows_by_rank), best, worst, power))
             if not preferences:
                 continue
+
             result = {rank: len(starts) - 1 + at for at, rank in enumerate(rows_by_rank)}
             for preferred, less_liked, weight, lifts in preferences:
                 share = weight / len(less_liked)
                 for rank in less_liked:
                     pairs.append((number, result[preferred], result[rank], share, lifts))
+
             for rows in rows_by_rank.values():
                 members += [place.setdefault(row, len(place)) for row in rows]
                 starts.append(len(members))
+
     columns = list(zip(*pairs, strict=True)) or [()] * len(_PAIR_TYPES)
     typed = zip(columns, _PAIR_TYPES, strict=True)
-    arrays: list[Any] = [np.array(column, kind) for column, kind in typed]
+
+    arrays: list[Any] = []
+    for column, kind in typed:
+        arrays.append(np.array(column, kind))
+
     results = Results(np.array(starts, np.int64), np.array(members, np.int64))
     edges = np.fromiter(place, np.int64, len(place))
     is_held_out = np.array([turn.is_held_out for turn in turns], np.bool_)
     learned = Pairs(*arrays)
     turn_count = len({pair[0] for pair in pairs})
-    return Choices(edges, results, learned, is_held_out[learned.turn], turn_count)
+    return Choices(
+        edges,
+        results,
+        learned,
+        is_held_out[learned.turn],
+        turn_count,
+    )
 
 
 _PAIR_TYPES = (np.int64, np.int64, np.int64, np.float64, np.bool_)
@@ -140,19 +157,26 @@ ShownEdges = Sequence[tuple[int, Sequence[str]]]  # the rank of each result, and
 
 
 def _judged_lists(
-    turn: JudgedTurn, mentions: Mapping[str, Sequence[str]]
+    turn: JudgedTurn,
+    mentions: Mapping[str, Sequence[str]],
 ) -> Iterator[tuple[ShownEdges, Collection[int], Collection[int]]]:
     """What a turn showed, list by list, with the ranks that were liked and disliked."""
-    liked, disliked = turn.feedback.good, turn.feedback.bad
+    liked = turn.feedback.good
+    disliked = turn.feedback.bad
     paths = [(path.rank, path.edges) for path in turn.shown.paths]
     yield paths, liked.paths, disliked.paths
+
     passages: list[tuple[int, Sequence[str]]] = []
     for passage in turn.shown.passages:
         passages.append((passage.rank, mentions.get(passage.id, ())))
+
     yield passages, liked.passages, disliked.passages
 
 
-def _rows_by_rank(shown: ShownEdges, row_of: Mapping[str, int]) -> dict[int, list[int]]:
+def _rows_by_rank(
+    shown: ShownEdges,
+    row_of: Mapping[str, int],
+) -> dict[int, list[int]]:
     """The rows of each shown result's edges that can learn, by rank; results without any are left
     out.
     """
@@ -160,6 +184,7 @@ def _rows_by_rank(shown: ShownEdges, row_of: Mapping[str, int]) -> dict[int, lis
     for rank, edge_ids in shown:
         if rows := [row_of[edge_id] for edge_id in dict.fromkeys(edge_ids) if edge_id in row_of]:
             rows_by_rank[rank] = rows
+
     return rows_by_rank
 
 
@@ -169,11 +194,18 @@ def mentions_in(store: RowStore, turns: Sequence[JudgedTurn]) -> dict[str, list[
     """
     shown = chain.from_iterable(turn.shown.passages for turn in turns)
     passages = sorted({passage.id for passage in shown} - {FORGOTTEN})
+
     edges_by_passage: dict[str, list[str]] = {}
     for start in range(0, len(passages), _ROWS):
         where = [Term("_from", "in", passages[start : start + _ROWS])]
-        for edge in scan_rows(store, "mentions", where=where, columns=["_from"]):
+        for edge in scan_rows(
+            store,
+            "mentions",
+            where=where,
+            columns=["_from"],
+        ):
             edges_by_passage.setdefault(edge["_from"], []).append(f"mentions/{edge['_key']}")
+
     return {node: sorted(edges) for node, edges in edges_by_passage.items()}
 
 
@@ -187,7 +219,10 @@ def is_held_out(question: str, share: float) -> bool:
 
 
 def _preferences(
-    ranks: Sequence[int], best: Collection[int], worst: Collection[int], power: float
+    ranks: Sequence[int],
+    best: Collection[int],
+    worst: Collection[int],
+    power: float,
 ) -> Iterator[tuple[int, list[int], float, bool]]:
     """A preferred rank, those it was preferred to, what that counts in all, and whether it lifts
     the preferred one.
@@ -195,14 +230,21 @@ def _preferences(
     good = [rank for rank in ranks if rank in best]
     bad = [rank for rank in ranks if rank in worst and rank not in best]
     unjudged = [rank for rank in ranks if rank not in best and rank not in worst]
+
     for rank in good:
         if bad:  # both were looked at: where they stood favours neither
             yield rank, bad, 1.0, True
+
         # Other good ones too: they are preferred as often in turn, and leaving such pairs out would
         # favour low ranks.
-        less_liked = [shown for shown in (*good, *unjudged) if shown != rank]
+        less_liked = []
+        for shown in (*good, *unjudged):
+            if shown != rank:
+                less_liked.append(shown)
+
         if less_liked:
             yield rank, less_liked, UNJUDGED * (min(rank, FARTHEST) / FARTHEST) ** power, True
+
     if bad and not good:
         for rank in unjudged:
             yield rank, bad, 1.0 / len(unjudged), False
@@ -210,7 +252,11 @@ def _preferences(
 
 def _judge(store: RowStore) -> Iterator[JsonObject]:
     """Rows that hold a judgement, in key order."""
-    rows = scan_rows(store, "query_logs", columns=["_key", "query", "results", "feedback"])
+    rows = scan_rows(
+        store,
+        "query_logs",
+        columns=["_key", "query", "results", "feedback"],
+    )
     return (row for row in rows if row["feedback"] not in (None, "", "{}"))
 
 
@@ -219,7 +265,13 @@ _NOTHING_JUDGED: Report = {
     "turns": 0,
     "pairs": 0,
     "moved": {},
-    "held_out": {"questions": 0, "before": 0.0, "after": 0.0, "difference": 0.0, "interval": None},
+    "held_out": {
+        "questions": 0,
+        "before": 0.0,
+        "after": 0.0,
+        "difference": 0.0,
+        "interval": None,
+    },
     "kept": False,
     "why": "nobody has judged an answer yet",
     "largest": [],
@@ -232,7 +284,9 @@ def tell(learned: Report) -> str:
         return ""
     if not learned["kept"]:
         return f"nothing learned from {learned['turns']:,} judged answers: {learned['why']}"
-    held_out, moved = learned["held_out"], sum(learned["moved"].values())
+
+    held_out = learned["held_out"]
+    moved = sum(learned["moved"].values())
     return (
         f"{learned['turns']:,} judged answers moved {moved:,} edges; "
         f"held-out choices ordered right {held_out['before']:.2f} before, "
@@ -271,9 +325,15 @@ def learn_from_use(
     if not turns:
         zeros = {name: np.zeros(len(weights)) for name, (_, weights) in edges.items()}
         return zeros, {"judged": judged, **_NOTHING_JUDGED}
+
     mentions = mentions_in(store, turns)
     row_of = _rows(edges, turns, mentions)
-    choices = choices_of(turns, mentions, row_of, rules.position_power)
+    choices = choices_of(
+        turns,
+        mentions,
+        row_of,
+        rules.position_power,
+    )
     weights = np.concatenate([weights for _, weights in edges.values()])[choices.edges]
     safe = weights.clip(_CERTAIN, 1.0 - _CERTAIN)
     prior = np.log(safe) - np.log1p(-safe)
@@ -291,8 +351,10 @@ def learn_from_use(
         choices.pairs.where(choices.is_test),
     )
     refusal = _refusal(comparison, offsets, rules)
+
     if refusal:
         offsets[:] = 0.0
+
     whole = _spread(edges, choices.edges, offsets)
     report = {
         "judged": judged,
@@ -325,21 +387,31 @@ def shift(weights: Floats, offsets: Floats) -> Floats:
     changes no bit.
     """
     raised = weights * np.exp(offsets)
-    moved: Floats = np.where(offsets == 0.0, weights, raised / (1.0 - weights + raised))
+    moved: Floats = np.where(
+        offsets == 0.0,
+        weights,
+        raised / (1.0 - weights + raised),
+    )
     return moved
 
 
-def _refusal(comparison: Comparison, offsets: Floats, rules: LearningSettings) -> str:
+def _refusal(
+    comparison: Comparison,
+    offsets: Floats,
+    rules: LearningSettings,
+) -> str:
     """Why what was learned is not used; empty when it is."""
     if not offsets.any():
         return (
             "no choice among results that differ in their edges was made on a question that teaches"
         )
+
     if comparison.turns < rules.least_held_out:
         return (
             f"{comparison.turns} judged questions were held out to test it, {rules.least_held_out} "
             "are needed"
         )
+
     if comparison.difference < 0.0:
         return (
             f"held-out choices are ordered right {comparison.before:.3f} without it and "
@@ -347,6 +419,7 @@ def _refusal(comparison: Comparison, offsets: Floats, rules: LearningSettings) -
             f"(difference {comparison.difference:+.3f}, 95% interval {comparison.low:+.3f} to "
             f"{comparison.high:+.3f})"
         )
+
     return ""
 
 
@@ -360,12 +433,24 @@ def _rows(
     edge_ids = set(chain.from_iterable(path.edges for path in paths))
     edge_ids.update(*mentions.values())
     columns = [ids(name, keys) for name, (keys, _) in edges.items()]
-    every = pa.chunked_array(chain.from_iterable(column.chunks for column in columns), pa.string())
-    rows = np.flatnonzero(pc.is_in(every, value_set=pa.array(sorted(edge_ids), pa.string())))
+    every = pa.chunked_array(
+        chain.from_iterable(column.chunks for column in columns),
+        pa.string(),
+    )
+    rows = np.flatnonzero(
+        pc.is_in(
+            every,
+            value_set=pa.array(sorted(edge_ids), pa.string()),
+        )
+    )
     return dict(zip(every.take(pa.array(rows)).to_pylist(), rows.tolist(), strict=True))
 
 
-def _spread(edges: WeighedEdges, rows: Longs, offsets: Floats) -> dict[str, Floats]:
+def _spread(
+    edges: WeighedEdges,
+    rows: Longs,
+    offsets: Floats,
+) -> dict[str, Floats]:
     """Offsets of some rows as a column of each collection."""
     ends = np.cumsum([len(keys) for keys, _ in edges.values()])
     whole = np.zeros(ends[-1])
@@ -374,17 +459,35 @@ def _spread(edges: WeighedEdges, rows: Longs, offsets: Floats) -> dict[str, Floa
 
 
 def _largest(
-    choices: Choices, row_of: Mapping[str, int], prior: Floats, offsets: Floats
+    choices: Choices,
+    row_of: Mapping[str, int],
+    prior: Floats,
+    offsets: Floats,
 ) -> list[JsonObject]:
     """The edges that moved most, then by id: the offset of the logit, and the weight before and
     after.
     """
-    name_of = {row: name for name, row in row_of.items()}
+    name_of = {}
+    for name, row in row_of.items():
+        name_of[row] = name
+
     edge_names = {at: name_of[int(choices.edges[at])] for at in np.flatnonzero(offsets).tolist()}
     prior_weights = 1.0 / (1.0 + np.exp(-prior))
-    figures = {"learned": offsets, "before": prior_weights, "after": shift(prior_weights, offsets)}
+    figures = {
+        "learned": offsets,
+        "before": prior_weights,
+        "after": shift(prior_weights, offsets),
+    }
+
     largest = []
-    for at in sorted(edge_names, key=lambda at: (-abs(offsets[at]), edge_names[at]))[:_LARGEST]:
-        rounded = {name: _round(values[at]) for name, values in figures.items()}
+    for at in sorted(
+        edge_names,
+        key=lambda at: (-abs(offsets[at]), edge_names[at]),
+    )[:_LARGEST]:
+        rounded = {}
+        for name, values in figures.items():
+            rounded[name] = _round(values[at])
+
         largest.append({"edge": edge_names[at], **rounded})
+
     return largest

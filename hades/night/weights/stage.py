@@ -75,32 +75,45 @@ def read_config(store: RowStore, path: PathSettings) -> list[WeightConfig]:
     The bias and the mark of the last weighing are left out: they are results. Boosts are those of
     the settings, because scoring a path at question time reads them there too.
     """
-    stored = {str(row["relation_type"]): row for row in scan_rows(store, "weight_config")}
+    stored = {}
+    for row in scan_rows(store, "weight_config"):
+        stored[str(row["relation_type"])] = row
+
     if strangers := sorted(set(stored) - set(TYPES)):
         raise WeightError(
             f"weight_config has a row for {', '.join(strangers)}, which is not a relation type "
             f"({', '.join(TYPES)}); correct or delete the row"
         )
-    last_record, defaults = (
-        stage_ledger.last_completion(store, stage_ledger.WEIGHTS),
-        default_rows(path),
-    )
-    written = defaults if last_record is None else last_record.report.get("defaults", defaults)
+
+    last_record = stage_ledger.last_completion(store, stage_ledger.WEIGHTS)
+    defaults = default_rows(path)
+    if last_record is None:
+        written = defaults
+    else:
+        written = last_record.report.get("defaults", defaults)
+
     rows = []
     for kind in TYPES:
         values = _own_values(stored.get(kind), written.get(kind, {}))
         rows.append(_row(kind, values, defaults[kind], path))
+
     return rows
 
 
-def complete_config(rows: Sequence[WeightConfig], path: PathSettings) -> list[WeightConfig]:
+def complete_config(
+    rows: Sequence[WeightConfig],
+    path: PathSettings,
+) -> list[WeightConfig]:
     """The row of every relation type, in the order of `TYPES`: these, and the default of a type
     that they lack.
     """
-    stored, defaults = {row.relation_type: row for row in rows}, default_rows(path)
+    stored = {row.relation_type: row for row in rows}
+    defaults = default_rows(path)
+
     config = []
     for kind in TYPES:
         config.append(stored.get(kind) or _row(kind, {}, defaults[kind], path))
+
     return config
 
 
@@ -118,6 +131,7 @@ def default_rows(path: PathSettings) -> dict[str, Values]:
             "tau_days": DEFAULT_TAU_DAYS[kind],
             "coefficients": dict(COEFFICIENTS),
         }
+
     return defaults
 
 
@@ -125,13 +139,26 @@ def _own_values(stored: Values | None, written: Values) -> Values:
     """What a person wrote into a stored row: all that is not as the last weighing wrote it."""
     if stored is None:
         return {}
+
     coefficients = orjson.loads(stored["coefficients"])
-    changed = _differing(coefficients, written.get("coefficients", {}), coefficients)
-    values = _differing(stored, written, ("type_prior", "tau_days"))
+    changed = _differing(
+        coefficients,
+        written.get("coefficients", {}),
+        coefficients,
+    )
+    values = _differing(
+        stored,
+        written,
+        ("type_prior", "tau_days"),
+    )
     return {**values, "coefficients": changed}
 
 
-def _differing(stored: Values, written: Values, names: Iterable[str]) -> JsonObject:
+def _differing(
+    stored: Values,
+    written: Values,
+    names: Iterable[str],
+) -> JsonObject:
     return {name: stored[name] for name in names if stored[name] != written.get(name)}
 
 
@@ -140,29 +167,57 @@ def store_config(store: RowStore) -> list[WeightConfig]:
     return from_rows(WeightConfig, scan_rows(store, "weight_config"))
 
 
-def _row(kind: str, stored: Values, default: Values, path: PathSettings) -> WeightConfig:
+def _row(
+    kind: str,
+    stored: Values,
+    default: Values,
+    path: PathSettings,
+) -> WeightConfig:
     values = {**default, **stored}
-    merged = {**default["coefficients"], **stored.get("coefficients", {})}
+    merged = {
+        **default["coefficients"],
+        **stored.get("coefficients", {}),
+    }
     if strangers := sorted(set(merged) - {*PARTS, BIAS}):
         raise WeightError(
             f"weight_config/{kind} gives a coefficient for {strangers[0]}; there are "
             f"{', '.join(PARTS)}"
         )
+
     coefficients = {}
     for part in PARTS:
         coefficients[part] = _json_number(_number(kind, part, merged[part], 0.0, _MAX))
-    prior = _number(kind, "type_prior", values["type_prior"], 0.0, 1.0)
+
+    prior = _number(
+        kind,
+        "type_prior",
+        values["type_prior"],
+        0.0,
+        1.0,
+    )
     return WeightConfig(
         key=kind,
         relation_type=kind,
         type_prior=round(prior, PART_DECIMALS),
-        tau_days=_number(kind, "tau_days", values["tau_days"], 1.0, _MAX),
+        tau_days=_number(
+            kind,
+            "tau_days",
+            values["tau_days"],
+            1.0,
+            _MAX,
+        ),
         relation_boost=path.relation_boost[RelationType(kind)],
         coefficients=coefficients,
     )
 
 
-def _number(kind: str, name: str, value: Any, low: float, high: float) -> float:
+def _number(
+    kind: str,
+    name: str,
+    value: Any,
+    low: float,
+    high: float,
+) -> float:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if is_number and low <= value <= high:
         return float(value)
@@ -199,7 +254,11 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 def read_edges(store: RowStore, collection: str) -> pa.Table:
     """What weighing reads and writes of every relation or mention, in key order."""
-    return read_columns(store, collection, _COLUMNS[collection])
+    return read_columns(
+        store,
+        collection,
+        _COLUMNS[collection],
+    )
 
 
 def type_codes(relations: pa.Table) -> Codes:
@@ -214,6 +273,7 @@ def type_codes(relations: pa.Table) -> Codes:
             f"relations/{key} is of type {kind!r}, which has no prior and no boost; the types are "
             f"{', '.join(TYPES)}"
         )
+
     codes: Codes = integers(type_places, 0).astype(np.uint8)
     return codes
 
@@ -251,6 +311,7 @@ def by_type(weights: Floats, types: Codes) -> dict[str, dict[str, float]]:
         if len(of_type):
             mean = round(float(of_type.mean()), _DECIMALS)
             figures[kind] = {"count": len(of_type), "mean": mean}
+
     return figures
 
 
@@ -266,7 +327,11 @@ _MARK_DIGITS = 24
 _SIMILAR = TYPES.index(RelationType.SIMILAR_TO)
 
 
-def weigh(context: BuildContext, as_of: datetime, inputs: str = "") -> JsonObject:
+def weigh(
+    context: BuildContext,
+    as_of: datetime,
+    inputs: str = "",
+) -> JsonObject:
     """Weigh every relation and mention as of a week, unless nothing they depend on has changed; the
     report.
 
@@ -280,10 +345,20 @@ def weigh(context: BuildContext, as_of: datetime, inputs: str = "") -> JsonObjec
     values in `BINS` equal bins of [0, 1]: weights of relations and mentions, and each component.
     """
     started = time.perf_counter()
-    store, path, week = context.store, context.path, week_of(as_of)
-    config, judged = read_config(store, path), judge_digest(store)
-    digest = _digest_inputs(context, inputs or derivation(context), config, week, judged)
+    store = context.store
+    path = context.path
+    week = week_of(as_of)
+    config = read_config(store, path)
+    judged = judge_digest(store)
+    digest = _digest_inputs(
+        context,
+        inputs or derivation(context),
+        config,
+        week,
+        judged,
+    )
     last_record = stage_ledger.last_completion(store, stage_ledger.WEIGHTS)
+
     if last_record is not None and last_record.digest == digest:
         return {
             **last_record.report,
@@ -292,6 +367,7 @@ def weigh(context: BuildContext, as_of: datetime, inputs: str = "") -> JsonObjec
             "skipped": True,
             "why": "nothing that weights depend on has changed",
         }
+
     graph = measure_graph(context, config, week)
     context.progress("weights", 1, 3)
     sums = graph.sums(config)
@@ -302,7 +378,12 @@ def weigh(context: BuildContext, as_of: datetime, inputs: str = "") -> JsonObjec
         "mentions": (graph.mentions.column("_key"), graph.mention_weights),
     }
     # The bias is that of the parts, so one edge's lesson moves no other.
-    offsets, learned = learn_from_use(store, priors, context.learning, judged)
+    offsets, learned = learn_from_use(
+        store,
+        priors,
+        context.learning,
+        judged,
+    )
     rows = graph.rows(config, bias, path.eps, offsets)
     context.progress("weights", 2, 3)
     changes = {
@@ -324,18 +405,35 @@ def weigh(context: BuildContext, as_of: datetime, inputs: str = "") -> JsonObjec
         "skipped": False,
         "why": "",
     }
-    mark = {"snapshot": generation[:_MARK_DIGITS], "updated": week}
+    mark = {
+        "snapshot": generation[:_MARK_DIGITS],
+        "updated": week,
+    }
+
     weighed = []
     for row in config:
         coefficients = row.coefficients | {BIAS: _json_number(bias)}
         weighed.append(row.model_copy(update={"coefficients": coefficients, **mark}))
-    write_weights(store, changes, weighed, digest, generation, week, report)
+
+    write_weights(
+        store,
+        changes,
+        weighed,
+        digest,
+        generation,
+        week,
+        report,
+    )
     context.progress("weights", 3, 3)
     return report
 
 
 def _digest_inputs(
-    context: BuildContext, inputs: str, config: Sequence[WeightConfig], week: datetime, judged: str
+    context: BuildContext,
+    inputs: str,
+    config: Sequence[WeightConfig],
+    week: datetime,
+    judged: str,
 ) -> str:
     """One hash over everything that weights depend on."""
     rules = {
@@ -345,7 +443,15 @@ def _digest_inputs(
         "learning": context.learning.model_dump(exclude={"explore", "explore_seed"}),
     }
     rows = [row.model_dump() for row in config]
-    return stage_ledger.digest_of(inputs, rules, rows, iso(week), context.model, judged, VERSION)
+    return stage_ledger.digest_of(
+        inputs,
+        rules,
+        rows,
+        iso(week),
+        context.model,
+        judged,
+        VERSION,
+    )
 
 
 @dataclass(frozen=True)
@@ -368,6 +474,7 @@ class MeasuredGraph:
         counts = {}
         for part in PARTS:
             counts[part] = _singles([row.coefficients[part] for row in config])
+
         return weights.logits(self.parts, self.types, counts)
 
     def rows(
@@ -383,7 +490,11 @@ class MeasuredGraph:
         lessons = offsets["relations"].astype(np.float32)
         weighed = weights.squash(self.sums(config) + lessons, bias)
         boosts = _singles([row.relation_boost for row in config])
-        components = [pa.array(_decimals(values)) for values in self.parts.values()]
+
+        components = []
+        for values in self.parts.values():
+            components.append(pa.array(_decimals(values)))
+
         costs = weights.costs(weighed, self.types, boosts, eps)
         relations = {
             "_key": self.relations.column("_key"),
@@ -398,7 +509,10 @@ class MeasuredGraph:
             "weight": shift(self.mention_weights, offsets["mentions"]),
             "learned": _lessons(offsets["mentions"]),
         }
-        return {"relations": pa.table(relations), "mentions": pa.table(mentions)}
+        return {
+            "relations": pa.table(relations),
+            "mentions": pa.table(mentions),
+        }
 
     def no_lessons(self) -> dict[str, Floats]:
         """The offsets of weights that nobody's judgements moved."""
@@ -413,9 +527,11 @@ class MeasuredGraph:
         quantiles = np.quantile(stored["relations"], QUANTILES) if len(self.types) else ()
         spread = zip(QUANTILES, quantiles, strict=False)
         values = stored | {name: _decimals(part) for name, part in self.parts.items()}
+
         histograms = {}
         for name, shares in values.items():
             histograms[name] = np.histogram(shares, BINS, (0.0, 1.0))[0].tolist()
+
         return {
             "rows": {name: len(weighed) for name, weighed in stored.items()},
             "quantiles": {f"{share:g}": round(float(at), _DECIMALS) for share, at in spread},
@@ -437,13 +553,28 @@ def measure_graph(
     entities = read_columns(context.store, "entities", columns)
     relations = read_edges(context.store, "relations")
     mentions = read_edges(context.store, "mentions")
-    entity_ids, types = ids("entities", column(entities, "_key")), type_codes(relations)
+    entity_ids = ids("entities", column(entities, "_key"))
+    types = type_codes(relations)
     vectors = vectors_of(entities, context.model)
     sim, parts, counted = _weight_parts(
-        relations, types, entity_ids, vectors, config, week, neutral
+        relations,
+        types,
+        entity_ids,
+        vectors,
+        config,
+        week,
+        neutral,
     )
     mention_weights = _weigh_mentions(mentions, entities, entity_ids)
-    return MeasuredGraph(relations, mentions, types, sim, parts, counted, mention_weights)
+    return MeasuredGraph(
+        relations,
+        mentions,
+        types,
+        sim,
+        parts,
+        counted,
+        mention_weights,
+    )
 
 
 def _lessons(offsets: Floats) -> pa.Array:
@@ -451,11 +582,22 @@ def _lessons(offsets: Floats) -> pa.Array:
     return pa.array(offsets, mask=offsets == 0.0)
 
 
-def _weigh_mentions(mentions: pa.Table, entities: pa.Table, entity_ids: pa.Array) -> Floats:
+def _weigh_mentions(
+    mentions: pa.Table,
+    entities: pa.Table,
+    entity_ids: pa.Array,
+) -> Floats:
     """The weight of each mention; `known` are the ids of the entities."""
-    metadata = [orjson.loads(text or "{}") for text in entities.column("metadata").to_pylist()]
+    metadata = []
+    for text in entities.column("metadata").to_pylist():
+        metadata.append(orjson.loads(text or "{}"))
+
     is_term_entity = np.array([row.get("origin") == ["term"] for row in metadata], np.bool_)
-    is_term = at(is_term_entity, places_of(mentions.column("_to"), entity_ids), False)
+    is_term = at(
+        is_term_entity,
+        places_of(mentions.column("_to"), entity_ids),
+        False,
+    )
     counts = integers(mentions.column("count"), 0)
     # What the title or the source itself mentions is counted, but stands nowhere in the text.
     in_title = counts > integers(pc.list_value_length(mentions.column("positions")), 0)
@@ -476,9 +618,20 @@ def write_weights(
     """
     with store.bulk(COLLECTIONS) as inside:
         for name, rows in changes.items():
-            inside.patch(name, iter(rows.combine_chunks().to_batches(max_chunksize=_BATCH_ROWS)))
+            inside.patch(
+                name,
+                iter(rows.combine_chunks().to_batches(max_chunksize=_BATCH_ROWS)),
+            )
+
         inside.upsert("weight_config", to_table(WeightConfig, config))
-        stage_ledger.record(inside, stage_ledger.WEIGHTS, digest, generation, as_of, report)
+        stage_ledger.record(
+            inside,
+            stage_ledger.WEIGHTS,
+            digest,
+            generation,
+            as_of,
+            report,
+        )
 
 
 def week_of(as_of: datetime) -> datetime:
@@ -489,7 +642,13 @@ def week_of(as_of: datetime) -> datetime:
         raise WeightError(
             f"as_of is {as_of.isoformat()}, which has no time zone; give an aware datetime"
         )
-    day = as_of.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+
+    day = as_of.astimezone(UTC).replace(
+        hour=0,
+        minute=0,
+        second=0,
+        microsecond=0,
+    )
     return day - timedelta(days=day.weekday())
 
 
@@ -499,6 +658,7 @@ def generation_of_rows(rows: Mapping[str, pa.Table]) -> str:
     for table in rows.values():
         digest.update("\n".join(table.column("_key").to_pylist()).encode())
         digest.update(numbers(table.column("weight")).astype("<f8").tobytes())
+
     return digest.hexdigest()
 
 
@@ -521,18 +681,35 @@ def _weight_parts(
     # A similar pair was found by its cosine, which is its strength.
     measured = (types == _SIMILAR) & ~np.isnan(strength)
     cosines = weights.similarity(vectors, *place_ends(relations, entities))
-    sim = np.where(measured, weights.rounded(strength), cosines)
+    sim = np.where(
+        measured,
+        weights.rounded(strength),
+        cosines,
+    )
     count = integers(relations.column("evidence_count"), 0)
     rated_strength = np.where(types == _SIMILAR, np.nan, strength).astype(np.float32)
     age, dated = ages(relations, day)
     tau_days = np.array([row.tau_days for row in config])
-    fresh = np.where(dated, weights.freshness(age, types, tau_days), np.float32(np.nan))
+    fresh = np.where(
+        dated,
+        weights.freshness(age, types, tau_days),
+        np.float32(np.nan),
+    )
+
     if neutral is None:
-        neutral = {"sim": weights.neutral_of(sim), "freshness": weights.neutral_of(fresh)}
+        neutral = {
+            "sim": weights.neutral_of(sim),
+            "freshness": weights.neutral_of(fresh),
+        }
+
     parts = {
         "sim": weights.fill(sim, neutral["sim"]),
         "type_prior": _singles([row.type_prior for row in config]).take(types),
-        "evidence": weights.support(count, rated_strength, EVIDENCE_FULL),
+        "evidence": weights.support(
+            count,
+            rated_strength,
+            EVIDENCE_FULL,
+        ),
         "freshness": weights.fill(fresh, neutral["freshness"]),
     }
     return sim, parts, neutral
@@ -550,9 +727,12 @@ def changed_rows(stored: pa.Table, new: pa.Table) -> pa.Table:
     new_numbers = new.drop_columns(["_key"]).flatten()
     stored_numbers = stored.select(new.drop_columns(["_key"]).column_names).flatten()
     differs = np.zeros(new.num_rows, np.bool_)
+
     for name in new_numbers.column_names:
-        old_values, new_values = numbers(stored_numbers[name]), numbers(new_numbers[name])
+        old_values = numbers(stored_numbers[name])
+        new_values = numbers(new_numbers[name])
         differs |= (old_values != new_values) & ~(np.isnan(old_values) & np.isnan(new_values))
+
     return new.filter(pa.array(differs))
 
 

@@ -115,7 +115,9 @@ class ChangeQuestion:
     @property
     def hint(self) -> str:
         """Letters that a text about the subject has."""
-        return self.main[:-1] if len(self.main) > _SHORT else self.main
+        if len(self.main) > _SHORT:
+            return self.main[:-1]
+        return self.main
 
 
 def read_change_question(text: str, asked_at: datetime) -> ChangeQuestion | None:
@@ -125,24 +127,51 @@ def read_change_question(text: str, asked_at: datetime) -> ChangeQuestion | None
     if since_when := _SINCE_WHEN.match(text):
         statement = since_when["statement"].strip(" ?.")
         return ChangeQuestion(statement, None, asked_at, statement)
+
     plain = text
     for spoken, written in _SPOKEN_TIMES:
         plain = spoken.sub(written, plain)
+
     match = next(filter(None, (form.search(plain) for form in _FORMS)), None)
     mentions = times_in(plain, asked_at)
     if match is None or not mentions:
         return None
-    time = next((mention for mention in reversed(mentions) if mention.is_scope), mentions[-1])
+
+    time = next(
+        (mention for mention in reversed(mentions) if mention.is_scope),
+        mentions[-1],
+    )
     end = min(time.end or asked_at, asked_at)
     is_past = time.start is None or time.start < end
+
     if not is_past or ("rest" in match.groupdict() and _trim(plain[time.to :])):
         return None
-    verb = re.search(r"\b(?:added|(removed|deleted))\b", match[0], re.IGNORECASE)
-    kind = "" if verb is None else "removed" if verb[1] else "added"
-    return ChangeQuestion(_subject(plain, match, time), time.start, end, kind=kind)
+
+    verb = re.search(
+        r"\b(?:added|(removed|deleted))\b",
+        match[0],
+        re.IGNORECASE,
+    )
+    if verb is None:
+        kind = ""
+    elif verb[1]:
+        kind = "removed"
+    else:
+        kind = "added"
+
+    return ChangeQuestion(
+        _subject(plain, match, time),
+        time.start,
+        end,
+        kind=kind,
+    )
 
 
-def _subject(text: str, match: re.Match[str], time: DateMention) -> str:
+def _subject(
+    text: str,
+    match: re.Match[str],
+    time: DateMention,
+) -> str:
     """The subject without the time that stands in it or behind it."""
     begin, stop = match.span("subject")
     before = text[begin : max(begin, min(stop, time.at))]
@@ -166,10 +195,12 @@ def find_changes(
     """
     if search is None:
         return None
+
     with view.turn.stage("changes") as stage:
         kept_since = search.kept_since(question.start)
         if kept_since is None or question.end <= kept_since:
             return None
+
         holders = _find_holders(view, question.subject)
         counts = {word: len(numbers) for word, numbers in holders.items()}
         main = min(filter(counts.get, counts), key=lambda word: counts[word], default="")
@@ -178,19 +209,31 @@ def find_changes(
         kept.read(search, stage)
         statements = kept.statements()
         sees_memory = view.only is None or view.only.is_open
+
         if memory is not None and sees_memory and not question.statement:
             remembered = _memory_changes(memory, question)
             statements += remembered[: view.turn.grant_reads(len(remembered))]
+
         if question.kind:
             statements = [stated for stated in statements if stated.change == question.kind]
+
         statements.sort(
-            key=lambda stated: (question.fit(stated), stated.at, stated.document), reverse=True
+            key=lambda stated: (question.fit(stated), stated.at, stated.document),
+            reverse=True,
         )
-        mentions = len(reduce(np.intersect1d, holders.values())) if holders else 0
+        if holders:
+            mentions = len(reduce(np.intersect1d, holders.values()))
+        else:
+            mentions = 0
+
         stage.given = len(statements)
         stage.coverage = float(bool(statements))
         return _report(
-            question, kept_since, statements, mentions, is_cut=stage.capped or stage.early_stop
+            question,
+            kept_since,
+            statements,
+            mentions,
+            is_cut=stage.capped or stage.early_stop,
         )
 
 
@@ -200,7 +243,10 @@ class _PageChanges:
     """
 
     def __init__(
-        self, view: MeteredView, question: ChangeQuestion, shown: Sequence[CitedPassage]
+        self,
+        view: MeteredView,
+        question: ChangeQuestion,
+        shown: Sequence[CitedPassage],
     ) -> None:
         self._view, self._question = view, question
         self._shown: dict[str, list[tuple[str, str]]] = {}  # texts and headings of found passages
@@ -208,6 +254,7 @@ class _PageChanges:
             headings = " ".join((passage.title, *passage.headings))
             text = " ".join(passage.text.split())
             self._shown.setdefault(passage.document, []).append((text, headings))
+
         self._about: dict[tuple[str, str], bool] = {}
         self._gone: Sentences = {}
         self._came: Sentences = {}
@@ -223,19 +270,24 @@ class _PageChanges:
             may_tell=self._may_tell,
             goes_on=lambda: not turn.expired(),
         )
+
         for _, moment in groupby(changes, key=attrgetter("at")):
             gone: Sentences = {}
             came: Sentences = {}
             for change in moment:
                 if turn.expired():
                     return
+
                 stage.taken += 1
                 texts = (*change.gone, *change.came)
                 is_about = any(self._is_about(text, change.name) for text in texts)
+
                 if is_about and not turn.grant_reads(1):
                     return
+
                 gone |= {_key(sentence): (sentence, change) for sentence in change.gone}
                 came |= {_key(sentence): (sentence, change) for sentence in change.came}
+
             self._take(gone, came)
 
     def _may_tell(self, name: str, text: str) -> bool:
@@ -249,13 +301,20 @@ class _PageChanges:
             _, former = gone.pop(key)
             sentence, change = came.pop(key)
             self._names[former.name] = change.name
+
             if key in self._came:
                 _, first = self._came[key]
-                place = replace(first, name=change.name, document=change.document)
+                place = replace(
+                    first,
+                    name=change.name,
+                    document=change.document,
+                )
                 self._came[key] = sentence, place
+
         for key, lost in gone.items():
             if self._came.pop(key, None) is None:
                 self._gone[key] = lost
+
         for key, got in came.items():
             if self._gone.pop(key, None) is None:
                 self._came[key] = got
@@ -266,20 +325,30 @@ class _PageChanges:
         """
         gone = self._visible(self._gone)
         came = self._visible(self._came)
+
         if self._question.statement:
             return self._first_statement(gone, came)
+
         stated = []
         for key, (sentence, change) in list(came.items()):
             if self._is_about(sentence, change.name):
                 former = self._most_alike(sentence, change.name, gone)
-                stated.append(_state(change, sentence, gone.pop(former) if former else None))
+                stated.append(
+                    _state(
+                        change,
+                        sentence,
+                        gone.pop(former) if former else None,
+                    )
+                )
                 del came[key]
+
         for sentence, change in gone.values():
             if self._is_about(sentence, change.name):
                 name = self._names.get(change.name, change.name)
                 later = self._most_alike(sentence, name, came)
                 now, got = came.pop(later) if later else ("", change)
                 stated.append(_state(got, now, (sentence, change)))
+
         return stated
 
     def _visible(self, sentences: Sentences) -> Sentences:
@@ -288,6 +357,7 @@ class _PageChanges:
         """
         if self._view.only is None or self._view.only.is_open:
             return dict(sentences)
+
         ids = sorted({change.document for _, change in sentences.values()})
         outside = self._view.outside_documents(ids)
         return {key: pair for key, pair in sentences.items() if pair[1].document not in outside}
@@ -300,10 +370,18 @@ class _PageChanges:
             key=lambda pair: (len(sought & _stems(pair[0])), pair[1].at),
             default=None,
         )
+
         if best is None or 3 * len(sought & _stems(f"{best[0]} {best[1].name}")) < 2 * len(sought):
             return []
+
         former = self._most_alike(best[0], best[1].name, gone)
-        return [_state(best[1], best[0], gone[former] if former else None)]
+        return [
+            _state(
+                best[1],
+                best[0],
+                gone[former] if former else None,
+            )
+        ]
 
     def _is_about(self, sentence: str, name: str) -> bool:
         """Whether a sentence is, or its page, or the headings that a found passage has."""
@@ -314,10 +392,13 @@ class _PageChanges:
                 is_statement
                 and self._may_tell(name, sentence)
                 and self._question.is_about(
-                    sentence, _plain_name(name), *self._headings(sentence, name)
+                    sentence,
+                    _plain_name(name),
+                    *self._headings(sentence, name),
                 )
             )
             self._about[name, sentence] = known
+
         return known
 
     def _headings(self, sentence: str, name: str) -> list[str]:
@@ -325,19 +406,33 @@ class _PageChanges:
             return []  # rows of tables stand under many headings
         return [headings for text, headings in self._shown.get(name, ()) if sentence in text]
 
-    def _most_alike(self, sentence: str, name: str, others: Sentences) -> str | None:
+    def _most_alike(
+        self,
+        sentence: str,
+        name: str,
+        others: Sentences,
+    ) -> str | None:
         """The key of the sentence of the same page that is another version of this one."""
-        best, key = _ALIKE, None
+        best = _ALIKE
+        key = None
         own_words = words(sentence)
-        matcher = SequenceMatcher(None, b=own_words, autojunk=False)
+        matcher = SequenceMatcher(
+            None,
+            b=own_words,
+            autojunk=False,
+        )
+
         for other_key, (other, change) in others.items():
             if self._names.get(change.name, change.name) != name or self._view.turn.expired():
                 continue
+
             matcher.set_seq1(words(other))
             if matcher.real_quick_ratio() >= best and matcher.quick_ratio() >= best:
                 share = matcher.ratio()
                 if share >= best:
-                    best, key = share, other_key
+                    best = share
+                    key = other_key
+
         return key
 
 
@@ -349,10 +444,20 @@ def _key(sentence: str) -> str:
     return " ".join(sentence.casefold().translate(_NO_MARKS).split())
 
 
-def _state(change: TextChange, now: str, former: tuple[str, TextChange] | None) -> StatedChange:
+def _state(
+    change: TextChange,
+    now: str,
+    former: tuple[str, TextChange] | None,
+) -> StatedChange:
     """A statement with the state of the page that holds it, and the one that held what it was."""
     before, lost = former or ("", change)
-    kind = "removed" if not now else "changed" if before else "added"
+    if not now:
+        kind = "removed"
+    elif before:
+        kind = "changed"
+    else:
+        kind = "added"
+
     return StatedChange.model_validate(
         {
             "change": kind,
@@ -372,7 +477,11 @@ def _since(change: TextChange, sentence: str) -> str:
 
 
 def _until(change: TextChange, sentence: str) -> str:
-    marks = _marks(change.former_snapshot, change.commits.get(sentence, ""), "before ")
+    marks = _marks(
+        change.former_snapshot,
+        change.commits.get(sentence, ""),
+        "before ",
+    )
     return f"until {day(change.at)}{marks}"
 
 
@@ -382,16 +491,22 @@ def _marks(snapshot: str, commit: str, before: str = "") -> str:
     return f" ({', '.join(marks)})" if marks else ""
 
 
-def _memory_changes(memory: MemorySearch, question: ChangeQuestion) -> list[StatedChange]:
+def _memory_changes(
+    memory: MemorySearch,
+    question: ChangeQuestion,
+) -> list[StatedChange]:
     """The remembered topics about the subject that hold another state at the end of the time than
     at its beginning.
     """
     then, now = (_states(memory, question, moment) for moment in (question.start, question.end))
+
     stated = []
     for topic in sorted(then.keys() | now.keys()):
-        old, new = then.get(topic), now.get(topic)
+        old = then.get(topic)
+        new = now.get(topic)
         if new is None or (old is not None and old.id == new.id):
             continue
+
         before = "" if old is None else old.text
         stated.append(
             StatedChange(
@@ -405,26 +520,46 @@ def _memory_changes(memory: MemorySearch, question: ChangeQuestion) -> list[Stat
                 now_state=f"since {new.since} (memory {new.id})",
             )
         )
+
     return stated
 
 
 def _states(
-    memory: MemorySearch, question: ChangeQuestion, moment: datetime | None
+    memory: MemorySearch,
+    question: ChangeQuestion,
+    moment: datetime | None,
 ) -> dict[str, MemoryHit]:
     """The states of topics about the subject at a moment; none before everything."""
     if moment is None:
         return {}
-    hits = memory.search(question.subject, None, "", Mask(moment), _MEMORY)
-    return {hit.topic: hit for hit in hits if question.is_about(hit.text, hit.topic)}
+
+    hits = memory.search(
+        question.subject,
+        None,
+        "",
+        Mask(moment),
+        _MEMORY,
+    )
+    states = {}
+    for hit in hits:
+        if question.is_about(hit.text, hit.topic):
+            states[hit.topic] = hit
+
+    return states
 
 
 def _find_holders(view: MeteredView, subject: str) -> dict[str, Numbers]:
     """The passages that hold each word of the subject."""
-    return {
-        stem(word): view.lexical(word, kind=Kind.CHUNK, limit=_DEPTH).numbers
-        for word in content_words(subject)
-        if stem(word) not in _NO_SUBJECT
-    }
+    holders = {}
+    for word in content_words(subject):
+        if stem(word) not in _NO_SUBJECT:
+            holders[stem(word)] = view.lexical(
+                word,
+                kind=Kind.CHUNK,
+                limit=_DEPTH,
+            ).numbers
+
+    return holders
 
 
 def _report(
@@ -434,28 +569,42 @@ def _report(
     mentions: int,
     is_cut: bool,
 ) -> ChangeReport:
-    about = f" about {question.subject}" if question.subject else ""
-    start = "" if question.start is None else f" since {day(question.start)}"
-    mentioned = "1 passage mentions it" if mentions == 1 else f"{mentions} passages mention it"
+    if question.subject:
+        about = f" about {question.subject}"
+    else:
+        about = ""
+
+    if question.start is None:
+        start = ""
+    else:
+        start = f" since {day(question.start)}"
+
+    if mentions == 1:
+        mentioned = "1 passage mentions it"
+    else:
+        mentioned = f"{mentions} passages mention it"
+
     if question.statement and statements:
         sentence = "The statement came with this change."
     elif question.statement:
         sentence = f"No change that is kept brought this statement; {mentioned}."
     elif statements:
-        counts = [
-            f"{count} {kind}"
-            for kind in ("changed", "added", "removed")
-            if (count := sum(stated.change == kind for stated in statements))
-        ]
+        counts = []
+        for kind in ("changed", "added", "removed"):
+            if count := sum(stated.change == kind for stated in statements):
+                counts.append(f"{count} {kind}")
+
         sentence = f"What the documents say{about} changed{start}: {', '.join(counts)}."
     else:
         sentence = f"Nothing that the documents say{about} changed{start}; {mentioned}."
+
     if len(statements) > MAX_STATEMENTS:
         sentence += f" {MAX_STATEMENTS} are shown."
     if question.start is None or question.start < kept_since:
         sentence += f" Changes are known since {day(kept_since)}; what came before is not."
     if is_cut:
         sentence += " The plan's reads or time ran out before all changes were read."
+
     return ChangeReport(
         subject=question.subject,
         since=question.start,
@@ -474,16 +623,26 @@ def quote_changes(
     """The states as sources, and the sentences that cite them."""
     sources: list[AnswerSource] = []
     sentences = [AnswerSentence(text=report.sentence, quote=report.sentence)]
+
     for stated in report.statements:
         cited = len(sources)
         for text, state in ((stated.before, stated.before_state), (stated.now, stated.now_state)):
             if text:
                 sources.append(_source(len(sources) + 1, stated, text, state))
+
         numbers = tuple(range(cited + 1, len(sources) + 1))
-        text = _OUTCOME[stated.change].format(before=stated.before, now=stated.now)
-        sentences.append(
-            AnswerSentence(text=f"{stated.document}: {text}", citations=numbers, quote=text)
+        text = _OUTCOME[stated.change].format(
+            before=stated.before,
+            now=stated.now,
         )
+        sentences.append(
+            AnswerSentence(
+                text=f"{stated.document}: {text}",
+                citations=numbers,
+                quote=text,
+            )
+        )
+
     return tuple(sources), tuple(sentences)
 
 
@@ -494,7 +653,12 @@ _OUTCOME = {
 }
 
 
-def _source(number: int, stated: StatedChange, text: str, state: str) -> AnswerSource:
+def _source(
+    number: int,
+    stated: StatedChange,
+    text: str,
+    state: str,
+) -> AnswerSource:
     return AnswerSource(
         number=number,
         kind="state",

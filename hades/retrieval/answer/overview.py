@@ -37,14 +37,26 @@ def describe_corpus(store: GraphStore) -> dict[str, Any]:
     counts = store.counts()
     entities = [
         row
-        for row in scan_rows(store, "entities", columns=_ENTITY_COLUMNS)
+        for row in scan_rows(
+            store,
+            "entities",
+            columns=_ENTITY_COLUMNS,
+        )
         if _can_be_named(row["name"])
     ]
     entities.sort(key=lambda row: (-row["frequency"], row["name"]))
-    documents = list(scan_rows(store, "documents", columns=["source", "mime"]))
+    documents = list(
+        scan_rows(
+            store,
+            "documents",
+            columns=["source", "mime"],
+        )
+    )
     topics = _topics(store)
+
     for topic in topics:
         del topic["evidence"]
+
     names = [
         {
             "id": f"entities/{row['_key']}",
@@ -91,7 +103,9 @@ def summarise_corpus(
     """The largest topics with their counts, each with the sentence that stands for it as its
     source.
     """
-    sources, sentences = [], []
+    sources = []
+
+    sentences = []
     for number, topic in enumerate(_topics(store)[:MAX_QUESTIONS], 1):
         quote = topic["evidence"]
         sources.append(
@@ -107,12 +121,27 @@ def summarise_corpus(
                 markdown=quote["text"],
             )
         )
-        parts = f"{', '.join(topic['parts'])}: " if topic["parts"] else ""
+        if topic["parts"]:
+            parts = f"{', '.join(topic['parts'])}: "
+        else:
+            parts = ""
+
         sentence = (
             f"{parts}{topic['members']:,} names and passages in {', '.join(topic['documents'])}"
         )
-        quotation = {"heading": topic["name"], "kind": BlockKind.PARAGRAPH, "quote": quote["text"]}
-        sentences.append(AnswerSentence(text=sentence, citations=(number,), **quotation))
+        quotation = {
+            "heading": topic["name"],
+            "kind": BlockKind.PARAGRAPH,
+            "quote": quote["text"],
+        }
+        sentences.append(
+            AnswerSentence(
+                text=sentence,
+                citations=(number,),
+                **quotation,
+            )
+        )
+
     return tuple(sources), tuple(sentences)
 
 
@@ -129,39 +158,60 @@ def _topics(store: RowStore) -> list[dict[str, Any]]:
         for row in scan_rows(store, "clusters", columns=_TOPIC_COLUMNS)
         if row["level"] == 1 and row["name"]
     ]
+
     topics: dict[str, dict[str, Any]] = {}
-    for row in sorted(rows, key=lambda cluster: (-cluster["size"], cluster["name"])):
-        quotes = [
-            quote
-            for quote in orjson.loads(row["metadata"]).get("evidence", ())
-            if quote["doc"] in origins
-        ]
+    for row in sorted(
+        rows,
+        key=lambda cluster: (-cluster["size"], cluster["name"]),
+    ):
+        quotes = []
+        for quote in orjson.loads(row["metadata"]).get("evidence", ()):
+            if quote["doc"] in origins:
+                quotes.append(quote)
+
         if not quotes:
             continue
+
         name, _, parts = row["name"].partition(": ")
         topic = topics.setdefault(
             name,
-            {"name": name, "parts": [], "members": 0, "documents": [], "evidence": quotes[0]},
+            {
+                "name": name,
+                "parts": [],
+                "members": 0,
+                "documents": [],
+                "evidence": quotes[0],
+            },
         )
         topic["members"] += row["size"]
         added = {
             "parts": filter(None, parts.split("; ")),
             "documents": (origins[quote["doc"]] for quote in quotes),
         }
+
         for column, names in added.items():
             topic[column] = list(dict.fromkeys([*topic[column], *names]))[:_LISTED]
-    largest_first = sorted(topics.values(), key=lambda topic: (-topic["members"], topic["name"]))
-    return sorted(largest_first, key=lambda topic: tells_release((topic["name"], *topic["parts"])))
+
+    largest_first = sorted(
+        topics.values(),
+        key=lambda topic: (-topic["members"], topic["name"]),
+    )
+    return sorted(
+        largest_first,
+        key=lambda topic: tells_release((topic["name"], *topic["parts"])),
+    )
 
 
 _LISTED = 4  # parts and documents named of a topic
 _ORIGIN, _TOPIC_COLUMNS = ["_key", "origin"], ["level", "name", "size", "metadata"]
 _ENTITY_COLUMNS = ["_key", "name", "type", "summary", "frequency", "cluster_id", "vector_of"]
 _ASKING = re.compile(
-    r"(?:how|what|why|when|where|which|who|can|do|does|is|are|should)\b.{8,70}\?$", re.IGNORECASE
+    r"(?:how|what|why|when|where|which|who|can|do|does|is|are|should)\b.{8,70}\?$",
+    re.IGNORECASE,
 )
 _TASK = re.compile(
-    r"(?:how to )?([A-Z]?[a-z]+ing|how to [a-z]+)((?: [\w`.'/()-]+){1,7})$", re.IGNORECASE
+    r"(?:how to )?([A-Z]?[a-z]+ing|how to [a-z]+)((?: [\w`.'/()-]+){1,7})$",
+    re.IGNORECASE,
 )
 _NO_TASK = frozenset(
     (
@@ -188,15 +238,22 @@ def ask_headings(store: RowStore) -> list[str]:
     Sections that are too short to answer, and pages of versions and dates, are left out.
     """
     best: dict[str, tuple[int, str]] = {}
-    for row in scan_rows(store, "doc_chunks", columns=["document", "headings", "kind", "text"]):
+    for row in scan_rows(
+        store,
+        "doc_chunks",
+        columns=["document", "headings", "kind", "text"],
+    ):
         heading = (row["headings"] or [""])[-1].strip("`\"' ")
         size = len(row["text"].split())
         question = _heading_question(heading)
+
         if question and row["kind"] in ("", "prose", "passage") and _SHORTEST <= size <= _LONGEST:
             best[row["document"]] = max(best.get(row["document"], (0, "")), (size, question))
+
     longest = sorted(best.values(), key=lambda pair: (-pair[0], pair[1]))
     return _ask_for_tasks(
-        store, list(dict.fromkeys(question for _, question in longest))[:MAX_QUESTIONS]
+        store,
+        list(dict.fromkeys(question for _, question in longest))[:MAX_QUESTIONS],
     )
 
 
@@ -206,12 +263,15 @@ def _heading_question(heading: str) -> str:
     """
     if _ASKING.match(heading):
         return heading
+
     task = _TASK.match(heading)
     if task is None or task[1].casefold() in _NO_TASK:
         return ""
+
     plain = heading.replace("`", "")
     if plain.casefold().startswith("how to "):
         return f"How do I {plain[7:]}?"
+
     return f"How does {plain[0].lower()}{plain[1:]} work?"
 
 
@@ -227,6 +287,7 @@ def _ask_for_tasks(store: RowStore, questions: Sequence[str]) -> list[str]:
         stem = match[1]
         has_double = stem[-1:] == stem[-2:-1]
         verbs[stem] = {stem, f"{stem}e", stem[:-1] if has_double else stem}
+
     verb_counts: Counter[str] = Counter()
     if verbs:
         verb_pattern = re.compile(rf"\b({'|'.join(sorted(set().union(*verbs.values())))})\b")
@@ -235,22 +296,34 @@ def _ask_for_tasks(store: RowStore, questions: Sequence[str]) -> list[str]:
 
     def ask(match: re.Match[str]) -> str:
         verb = max(sorted(verbs[match[1]]), key=lambda verb: verb_counts[verb])
-        return f"How do I {verb} {match[2]}?" if verb_counts[verb] else match[0]
+        if verb_counts[verb]:
+            return f"How do I {verb} {match[2]}?"
+        return match[0]
 
     return [_WORKS.sub(ask, question) for question in questions]
 
 
-def example_questions(store: RowStore, entities: Sequence[dict[str, Any]]) -> list[str]:
+def example_questions(
+    store: RowStore,
+    entities: Sequence[dict[str, Any]],
+) -> list[str]:
     """One question about the most mentioned thing of each large topic, and one about two things
     that are joined.
     """
     by_topic: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for row in entities:
         by_topic[row["cluster_id"] or ""].append(row)
-    largest = sorted(by_topic.values(), key=lambda rows: (-len(rows), rows[0]["name"]))
+
+    largest = sorted(
+        by_topic.values(),
+        key=lambda rows: (-len(rows), rows[0]["name"]),
+    )
     # Things that a document is about come first: a question about them has an answer.
     best = [
-        sorted(rows, key=lambda row: (row["vector_of"] != "document", -row["frequency"]))
+        sorted(
+            rows,
+            key=lambda row: (row["vector_of"] != "document", -row["frequency"]),
+        )
         for rows in largest
     ]
     in_rounds = zip_longest(*(rows[:MAX_QUESTIONS] for rows in best))
@@ -259,16 +332,24 @@ def example_questions(store: RowStore, entities: Sequence[dict[str, Any]]) -> li
         _QUESTION_OF_TYPE.get(row["type"], _OTHERWISE).format(name=row["name"])
         for row in picked[: MAX_QUESTIONS - 1]
     ]
-    joined = _ask_relation(store, {f"entities/{row['_key']}": row["name"] for row in picked[:200]})
+    joined = _ask_relation(
+        store,
+        {f"entities/{row['_key']}": row["name"] for row in picked[:200]},
+    )
     return list(dict.fromkeys([*questions, *joined]))[:MAX_QUESTIONS]
 
 
 def _ask_relation(store: RowStore, names: dict[str, str]) -> list[str]:
     best: tuple[float, str] | None = None
-    for row in scan_rows(store, "relations", columns=["_from", "_to", "weight", "type"]):
+    for row in scan_rows(
+        store,
+        "relations",
+        columns=["_from", "_to", "weight", "type"],
+    ):
         if row["_from"] in names and row["_to"] in names and row["type"] != "coref":
             question = f"How is {names[row['_from']]} related to {names[row['_to']]}?"
             best = max(best or (0.0, ""), (row["weight"] or 0.0, question))
+
     return [best[1]] if best and best[1] else []
 
 
@@ -281,15 +362,29 @@ NEWEST = 50  # questions listed one by one
 _STAGE_COLUMNS = ("ms", "reads", "coverage", "dedupe_rate", "capped", "early_stop")
 
 
-def write_dashboard(store: RowStore, path: Path, since: datetime | None = None) -> dict[str, Any]:
+def write_dashboard(
+    store: RowStore,
+    path: Path,
+    since: datetime | None = None,
+) -> dict[str, Any]:
     """Write the page over `query_logs` and return its figures (B54); questions before `since` are
     left out.
     """
     queries = read_asked(store, since)
-    figures = {**summary(queries), "context": count_context(store, queries)}
+    figures = {
+        **summary(queries),
+        "context": count_context(store, queries),
+    }
     about = {str(reason): reason.about for reason in Reason}
-    timing = [Bar(name, stage["ms"] / 1000) for name, stage in figures["stages"].items()]
-    reasons = [(code, count, about.get(code, "")) for code, count in figures["reasons"].items()]
+
+    timing = []
+    for name, stage in figures["stages"].items():
+        timing.append(Bar(name, stage["ms"] / 1000))
+
+    reasons = []
+    for code, count in figures["reasons"].items():
+        reasons.append((code, count, about.get(code, "")))
+
     page.write(
         path,
         "queries.html",
@@ -305,7 +400,8 @@ def write_dashboard(store: RowStore, path: Path, since: datetime | None = None) 
 
 def _write_row(query: dict[str, Any]) -> tuple[Any, ...]:
     """A question as a row of the page."""
-    moment, ms = iso(query["at"])[:19], f"{query['ms']:.1f}"
+    moment = iso(query["at"])[:19]
+    ms = f"{query['ms']:.1f}"
     reasons = ", ".join(query["reasons"])
     return moment, query["query"], query["recipe"], ms, query["reads"], reasons
 
@@ -316,31 +412,65 @@ def read_asked(store: RowStore, since: datetime | None = None) -> list[dict[str,
     """
     where = [] if since is None else [Term("at", ">=", since)]
     columns = ["_key", "query", "recipe", "at", "reasons", "telemetry", "conveyance", "results"]
-    rows = list(scan_rows(store, "query_logs", where=where, columns=columns))
+    rows = list(
+        scan_rows(
+            store,
+            "query_logs",
+            where=where,
+            columns=columns,
+        )
+    )
+
     for row in rows:
         passages = orjson.loads(row["results"]).get("passages", ())
         row |= orjson.loads(row["telemetry"])
-        row |= {"conveyance": orjson.loads(row["conveyance"]), "reasons": row["reasons"] or ()}
+        row |= {
+            "conveyance": orjson.loads(row["conveyance"]),
+            "reasons": row["reasons"] or (),
+        }
         row["passages"] = [passage["id"].partition("/")[2] for passage in passages]
-    return sorted(rows, key=lambda row: (row["at"], row["_key"]), reverse=True)
+
+    return sorted(
+        rows,
+        key=lambda row: (row["at"], row["_key"]),
+        reverse=True,
+    )
 
 
-def count_context(store: RowStore, queries: Sequence[dict[str, Any]]) -> dict[str, int]:
+def count_context(
+    store: RowStore,
+    queries: Sequence[dict[str, Any]],
+) -> dict[str, int]:
     """Tokens of the prompts of these questions, and of the files that their passages come from,
     read whole.
     """
     document_of: dict[str, str] = {}
     tokens: Counter[str] = Counter()
+
     if any(query["passages"] for query in queries):
-        for row in scan_rows(store, "doc_chunks", columns=["_key", "document", "token_count"]):
+        for row in scan_rows(
+            store,
+            "doc_chunks",
+            columns=["_key", "document", "token_count"],
+        ):
             document_of[row["_key"]] = row["document"]
             tokens[row["document"]] += row["token_count"]
-    figures = {"returned_tokens": 0, "file_tokens": 0, "files": 0}
+
+    figures = {
+        "returned_tokens": 0,
+        "file_tokens": 0,
+        "files": 0,
+    }
     for query in queries:
-        documents = {document_of[key] for key in query["passages"] if key in document_of}
+        documents = set()
+        for key in query["passages"]:
+            if key in document_of:
+                documents.add(document_of[key])
+
         figures["returned_tokens"] += query.get("counters", {}).get("prompt_tokens", 0)
         figures["file_tokens"] += sum(tokens[document] for document in documents)
         figures["files"] += len(documents)
+
     return figures
 
 
@@ -348,13 +478,16 @@ def summary(queries: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """The figures of the page: latency, reads, reasons, stages, and W * R * H against T by
     recipe.
     """
-    stages, recipes = defaultdict(list), defaultdict(list)
+    stages = defaultdict(list)
+    recipes = defaultdict(list)
+
     reasons: Counter[str] = Counter()
     for query in queries:
         recipes[query["recipe"]].append(query)
         reasons.update(query["reasons"])
         for stage in query["stages"]:
             stages[stage["name"]].append(stage)
+
     return {
         "questions": len(queries),
         "ms": _spread([float(query["ms"]) for query in queries]),
@@ -369,14 +502,34 @@ def _mean_columns(rows: Sequence[dict[str, Any]]) -> dict[str, float]:
     means = {}
     for name in _STAGE_COLUMNS:
         means[name] = fmean(float(row[name]) for row in rows)
+
     return means
 
 
 def _spread(values: Sequence[float]) -> dict[str, float]:
     if not values:
-        return {"mean": 0.0, "p50": 0.0, "p95": 0.0, "max": 0.0}
-    cuts = quantiles(values, n=20, method="inclusive") if len(values) > 1 else [values[0]] * 19
-    return {"mean": fmean(values), "p50": cuts[9], "p95": cuts[18], "max": max(values)}
+        return {
+            "mean": 0.0,
+            "p50": 0.0,
+            "p95": 0.0,
+            "max": 0.0,
+        }
+
+    if len(values) > 1:
+        cuts = quantiles(
+            values,
+            n=20,
+            method="inclusive",
+        )
+    else:
+        cuts = [values[0]] * 19
+
+    return {
+        "mean": fmean(values),
+        "p50": cuts[9],
+        "p95": cuts[18],
+        "max": max(values),
+    }
 
 
 def _recipe(queries: Sequence[dict[str, Any]]) -> dict[str, float]:

@@ -56,13 +56,16 @@ def shorten(counter: TokenCounter, text: str, tokens: int) -> str:
     """
     if counter.count(text) <= tokens:
         return text
+
     for room in range(tokens - 1, 0, -1):
         prefix = counter.truncate(text, room)
         if not text[len(prefix) : len(prefix) + 1].isspace():
             prefix = prefix.rpartition(" ")[0] or prefix  # one long word is cut inside
+
         cut = prefix.rstrip(" ,;:.") + "…"
         if len(cut) > 1 and counter.count(cut) <= tokens:
             return cut
+
     return ""
 
 
@@ -72,10 +75,15 @@ def shares(demands: Sequence[int], room: int) -> list[int]:
     """
     grants = [0] * len(demands)
     remaining = max(0, room)
-    order = sorted(range(len(demands)), key=lambda place: (demands[place], place))
+    order = sorted(
+        range(len(demands)),
+        key=lambda place: (demands[place], place),
+    )
+
     for served, place in enumerate(order):
         grants[place] = min(demands[place], remaining // (len(order) - served))
         remaining -= grants[place]
+
     return grants
 
 
@@ -105,17 +113,32 @@ def path_text(
             f"a path of {len(nodes)} nodes has {len(nodes) - 1} edges with a direction each, not "
             f"{len(edges)}"
         )
+
     names = [plain(node.name) or node.id for node in nodes]
     relations = [plain(edge.label) or edge.type for edge in edges]
-    snippets = [plain(edge.snippet).replace('"', "'") for edge in edges]
+
+    snippets = []
+    for edge in edges:
+        snippets.append(plain(edge.snippet).replace('"', "'"))
+
     ids = counter.count(cite(node.id for node in nodes))
     room = max_tokens - counter.count(NUMBER) - (ids if ids <= max_tokens // 2 else 0)
     bare = _join(names, relations, [""] * len(edges), outbound)
+
     if (over := counter.count(bare) - room) > 0:
         words = _cut_words(counter, [*names, *relations], over)
-        return _join(words[: len(names)], words[len(names) :], [""] * len(edges), outbound)
+        return _join(
+            words[: len(names)],
+            words[len(names) :],
+            [""] * len(edges),
+            outbound,
+        )
+
     return _with_snippets(
-        counter, snippets, room, lambda cut: _join(names, relations, cut, outbound)
+        counter,
+        snippets,
+        room,
+        lambda cut: _join(names, relations, cut, outbound),
     )
 
 
@@ -126,10 +149,17 @@ def cite(ids: Iterable[str]) -> str:
     return f" ({', '.join(ids)})"
 
 
-def rationale(edges: Sequence[EdgeFacts], *, seed: str, origin: str, reliability: float) -> str:
+def rationale(
+    edges: Sequence[EdgeFacts],
+    *,
+    seed: str,
+    origin: str,
+    reliability: float,
+) -> str:
     """Why this path: where it began, how it was found, what carries it and where it is thinnest."""
     if not edges:
         return f"{seed} itself matches the question"
+
     hops = f"{len(edges)} hop" + ("s" if len(edges) > 1 else "")
     weakest = min(edges, key=lambda edge: (1.0 if edge.weight is None else edge.weight, edge.id))
     weight = 1.0 if weakest.weight is None else weakest.weight
@@ -150,6 +180,7 @@ def describe(path: Mapping[str, Any] | Path) -> str:
         return path.text
     if "text" in path:
         return str(path["text"])
+
     lines = [str(path.get("path", ""))]
     lines += [
         f"- {vertex.get('name') or 'Entity'}: {vertex['description']}"
@@ -163,8 +194,12 @@ def reliability_of(path: Mapping[str, Any] | Path) -> float:
     """The reliability a path carries; where it carries none, that of `calculate_path_score`."""
     if not isinstance(path, Mapping):
         return path.reliability
+
     reliability = path.get("reliability")
-    return calculate_path_score(path, None) if reliability is None else float(reliability or 0.0)
+    if reliability is None:
+        return calculate_path_score(path, None)
+
+    return float(reliability or 0.0)
 
 
 def _with_snippets(
@@ -180,16 +215,23 @@ def _with_snippets(
     with_marks = joined(["x" if snippet else "" for snippet in snippets])
     frame = counter.count(with_marks) - sum(map(bool, snippets))
     allowance = room - frame
+
     while allowance > 0:
         limits = zip(snippets, shares(lengths, allowance), strict=True)
         text = joined([shorten(counter, snippet, tokens) for snippet, tokens in limits])
         if (over := counter.count(text) - room) <= 0:
             return text
+
         allowance -= over
+
     return joined([""] * len(snippets))
 
 
-def _cut_words(counter: TokenCounter, words: Sequence[str], over: int) -> list[str]:
+def _cut_words(
+    counter: TokenCounter,
+    words: Sequence[str],
+    over: int,
+) -> list[str]:
     """Names and relations cut by a number of tokens, the longest first; each keeps at least one."""
     lengths = list(map(counter.count, words))
     allowances = shares(lengths, sum(lengths) - over)
@@ -206,10 +248,21 @@ def _join(
     outbound: Sequence[bool],
 ) -> str:
     parts = [names[0]]
-    for name, relation, snippet, out in zip(names[1:], relations, snippets, outbound, strict=True):
-        inside = f'{relation}; snippet: "{snippet}"' if snippet else relation
+    for name, relation, snippet, out in zip(
+        names[1:],
+        relations,
+        snippets,
+        outbound,
+        strict=True,
+    ):
+        if snippet:
+            inside = f'{relation}; snippet: "{snippet}"'
+        else:
+            inside = relation
+
         parts.append(f"--[{inside}]-->" if out else f"<--[{inside}]--")
         parts.append(name)
+
     return " ".join(parts)
 
 
@@ -235,5 +288,9 @@ class QuickCounts:
         ends, counts = self._tokenizer.word_ends(text, max(0, tokens) + 1)
         if counts and counts[-1] <= tokens:
             return text
+
         fitting = bisect_right(counts, tokens)
-        return text[: ends[fitting - 1]] if fitting else self._tokenizer.truncate(text, tokens)
+        if fitting:
+            return text[: ends[fitting - 1]]
+
+        return self._tokenizer.truncate(text, tokens)

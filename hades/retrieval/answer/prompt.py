@@ -59,6 +59,7 @@ class ContextWindowManager:
                 f"reserve_tokens is {reserve_tokens}; it must lie between 0 and max_tokens "
                 f"({max_tokens})"
             )
+
         self.max_tokens = max_tokens
         self.reserve_tokens = reserve_tokens
         self.available_tokens = max_tokens - reserve_tokens
@@ -81,13 +82,20 @@ class ContextWindowManager:
         level_name = priority.removesuffix("_priority")
         level = level_name if level_name in LEVELS else "medium"
         text = describe(path)
-        entry = WindowItem(text, self._counter.count(text + _BETWEEN), reliability_of(path))
+        entry = WindowItem(
+            text,
+            self._counter.count(text + _BETWEEN),
+            reliability_of(path),
+        )
         spare = self.available_tokens - self.current_token_count
         leaving = self._find_leaving(entry.tokens - spare, level)
+
         if leaving is None:
             return False
+
         for name, entries in self.context.items():
             self.context[name] = [path for path in entries if id(path) not in leaving]
+
         self.context[level].append(entry)
         return True
 
@@ -102,7 +110,10 @@ class ContextWindowManager:
 
         Models attend to both ends of a long context and lose its middle.
         """
-        high = sorted(self.context["high"], key=lambda entry: entry.reliability)
+        high = sorted(
+            self.context["high"],
+            key=lambda entry: entry.reliability,
+        )
         half = len(high) // 2
         entries = [*high[:half], *self.context["medium"], *self.context["low"], *high[half:]]
         return _BETWEEN.join(entry.text for entry in entries)
@@ -116,9 +127,15 @@ class ContextWindowManager:
         """
         full = self.get_formatted_context()
         summarize = getattr(model_processor, "summarize", None)
-        summary: str = self._shorten() if summarize is None else summarize(full)
+
+        if summarize is None:
+            summary: str = self._shorten()
+        else:
+            summary = summarize(full)
+
         if len(summary) > len(full) or self._counter.count(summary) > self._counter.count(full):
             return full
+
         return summary if summary.strip() else full
 
     def _shorten(self) -> str:
@@ -126,6 +143,7 @@ class ContextWindowManager:
         parts += [first_sentence(entry.text) for entry in self.context["medium"]]
         if number := len(self.context["low"]):
             parts.append(f"Additional {number} background context items available.")
+
         return _BETWEEN.join(parts)
 
     def _find_leaving(self, missing: int, level: str) -> set[int] | None:
@@ -137,8 +155,10 @@ class ContextWindowManager:
             for entry in sorted(self.context[name], key=lambda entry: entry.reliability):
                 if missing <= 0:
                     return leaving
+
                 leaving.add(id(entry))
                 missing -= entry.tokens
+
         return leaving if missing <= 0 else None
 
 
@@ -166,33 +186,61 @@ def format_path_prompt(
     else.
     """
     counter = tokenizer or CEILING
-    lines = {place: _with_ids(counter, path) for place, path in enumerate(paths, 1)}
-    fitting = {
-        place: line for place, line in lines.items() if counter.count(line) <= MAX_PATH_TOKENS
-    }
-    return fill(list(fitting.values()), short_summary(counter, hierarchy_summary), list(fitting))
+
+    lines = {}
+    for place, path in enumerate(paths, 1):
+        lines[place] = _with_ids(counter, path)
+
+    fitting = {}
+    for place, line in lines.items():
+        if counter.count(line) <= MAX_PATH_TOKENS:
+            fitting[place] = line
+
+    return fill(
+        list(fitting.values()),
+        short_summary(counter, hierarchy_summary),
+        list(fitting),
+    )
 
 
-def fill(lines: Sequence[str], summary: str, numbers: Sequence[int] | None = None) -> str:
+def fill(
+    lines: Sequence[str],
+    summary: str,
+    numbers: Sequence[int] | None = None,
+) -> str:
     """The template with these path lines and this summary; lines are numbered from 1 unless
     `numbers` are given.
     """
     places = numbers or range(1, len(lines) + 1)
     numbered = "\n".join(f"{number}) {line}" for number, line in zip(places, lines, strict=True))
-    return TEMPLATE.format(hierarchy=f" {summary}" if summary else "", paths=numbered)
+    return TEMPLATE.format(
+        hierarchy=f" {summary}" if summary else "",
+        paths=numbered,
+    )
 
 
-def short_summary(counter: TokenCounter, summary: str, tokens: int = MAX_HIERARCHY_TOKENS) -> str:
+def short_summary(
+    counter: TokenCounter,
+    summary: str,
+    tokens: int = MAX_HIERARCHY_TOKENS,
+) -> str:
     """The lines of a summary that fit, the first that does not fit cut."""
     fitting: list[str] = []
     for line in filter(None, (raw_line.strip() for raw_line in summary.splitlines())):
         if counter.count("\n".join([*fitting, line])) > tokens:
-            spare = tokens - counter.count("\n".join([*fitting, ""])) if fitting else tokens
+            if fitting:
+                spare = tokens - counter.count("\n".join([*fitting, ""]))
+            else:
+                spare = tokens
+
             cut = shorten(counter, line, spare)
             if cut and counter.count("\n".join([*fitting, cut])) <= tokens:
                 fitting.append(cut)
+
             break
+
         fitting.append(line)
+
     return "\n".join(fitting)
 
 
@@ -211,7 +259,13 @@ def format_paths_for_prompt(
     that alone exceeds it is a mistake of the caller and refused.
     """
     window = WindowSize(max_tokens, reserve_tokens)
-    return _fill_window(paths, (), query, window, tokenizer or CEILING).prompt
+    return _fill_window(
+        paths,
+        (),
+        query,
+        window,
+        tokenizer or CEILING,
+    ).prompt
 
 
 @dataclass(frozen=True)
@@ -234,18 +288,29 @@ def _fill_window(
     the best path first.
     """
     head = f"Query: {query}\n\nRelevant information:\n\n"
-    window = ContextWindowManager(size.max_tokens, size.reserve_tokens, counter)
+    window = ContextWindowManager(
+        size.max_tokens,
+        size.reserve_tokens,
+        counter,
+    )
+
     if not window.fits(head):
         raise ValueError(
             f"the query takes {counter.count(head)} of {window.available_tokens} tokens; shorten "
             "it or raise max_tokens"
         )
+
     window.add_path({"text": head}, "high")
     held_paths: list[Any] = []
     held_passages: list[CitedPassage] = []
     path_blocks: list[str] = []
     passage_blocks: list[str] = []
-    best_first = sorted(paths, key=reliability_of, reverse=True)
+    best_first = sorted(
+        paths,
+        key=reliability_of,
+        reverse=True,
+    )
+
     for path, passage in zip_longest(best_first, passages):
         if path is not None:
             block = _block(path, is_best=not path_blocks)
@@ -253,6 +318,7 @@ def _fill_window(
                 window.add_path({"text": block})
                 path_blocks.append(block)
                 held_paths.append(path)
+
         if passage is not None:
             line = _passage_line(counter, passage, 0).text
             block = f"Passage {len(paths) + passage.rank}: {line}\n"
@@ -260,8 +326,13 @@ def _fill_window(
                 window.add_path({"text": block})
                 passage_blocks.append(block)
                 held_passages.append(passage)
+
     blocks = (*reversed(passage_blocks), *reversed(path_blocks))
-    return _WindowPrompt(head + "\n".join(blocks), tuple(held_paths), tuple(held_passages))
+    return _WindowPrompt(
+        head + "\n".join(blocks),
+        tuple(held_paths),
+        tuple(held_passages),
+    )
 
 
 def _block(path: Mapping[str, Any] | Path, *, is_best: bool) -> str:
@@ -271,18 +342,31 @@ def _block(path: Mapping[str, Any] | Path, *, is_best: bool) -> str:
     return "\n".join(lines)
 
 
-def _with_ids(counter: TokenCounter, path: str | Mapping[str, Any] | Path, number: str = "") -> str:
+def _with_ids(
+    counter: TokenCounter,
+    path: str | Mapping[str, Any] | Path,
+    number: str = "",
+) -> str:
     """The path in one line, with the ids of its nodes where it has them and they fit beside it and
     its number.
     """
     if isinstance(path, str):
         return " ".join(path.split())
+
     line = " ".join(describe(path).split())
-    nodes: Any = path.get("nodes") if isinstance(path, Mapping) else path.nodes
+    if isinstance(path, Mapping):
+        nodes: Any = path.get("nodes")
+    else:
+        nodes = path.nodes
+
     if not nodes:
         return line
+
     full = line + cite(node["id"] if isinstance(node, Mapping) else node.id for node in nodes)
-    return full if counter.count(number + full) <= MAX_PATH_TOKENS else line
+    if counter.count(number + full) <= MAX_PATH_TOKENS:
+        return full
+
+    return line
 
 
 @dataclass(frozen=True)
@@ -321,29 +405,52 @@ def pack(
     frame = tokenizer.count(fill([], ""))
     room = prompt_tokens - frame
     offered = len(paths) + len(passages) + len(hierarchy)
+
     if room < 0:
-        nothing = {"prompt": 0, "hierarchy": 0, "paths": 0}
-        return PackedPrompt("", (), (), (), tokens=nothing, trimmed=offered)
-    topics, summary = _list_topics(tokenizer, hierarchy, min(MAX_HIERARCHY_TOKENS, room // 3))
+        nothing = {
+            "prompt": 0,
+            "hierarchy": 0,
+            "paths": 0,
+        }
+        return PackedPrompt(
+            "",
+            (),
+            (),
+            (),
+            tokens=nothing,
+            trimmed=offered,
+        )
+
+    topics, summary = _list_topics(
+        tokenizer,
+        hierarchy,
+        min(MAX_HIERARCHY_TOKENS, room // 3),
+    )
     if summary:
         room -= tokenizer.count(f" {summary}")
+
     window = ContextWindowManager(room, 0, tokenizer)
     lines: list[_Line] = []
     for line in _in_turns(tokenizer, paths, passages):
         if len(lines) == final_context:
             break
+
         numbered = NUMBER + line.text
         if tokenizer.count(numbered) <= MAX_PATH_TOKENS and window.fits(numbered):
             window.add_path({"text": numbered})
             lines.append(line)
+
     prompt = _render(lines, summary, len(paths))
     # Too long only where a tokenizer does not add up.
     while tokenizer.count(prompt) > prompt_tokens and (lines or summary):
         if lines:
             lines.pop()
         else:
-            topics, summary = (), ""
+            topics = ()
+            summary = ""
+
         prompt = _render(lines, summary, len(paths))
+
     body = "\n".join(line.text for line in _reading_order(lines))
     tokens = {
         "prompt": tokenizer.count(prompt),
@@ -372,7 +479,13 @@ def pack_window(
     """The same result with a prompt of the question and what of the passages and paths fits the
     window, the most reliable path last; empty where nothing was found.
     """
-    filled = _fill_window(paths, passages, query, window, tokenizer)
+    filled = _fill_window(
+        paths,
+        passages,
+        query,
+        window,
+        tokenizer,
+    )
     prompt = filled.prompt if paths or passages else ""
     tokens = tokenizer.count(prompt)
     return replace(
@@ -380,7 +493,11 @@ def pack_window(
         prompt=prompt,
         paths=filled.paths,
         passages=filled.passages,
-        tokens={"prompt": tokens, "hierarchy": 0, "paths": tokens},
+        tokens={
+            "prompt": tokens,
+            "hierarchy": 0,
+            "paths": tokens,
+        },
     )
 
 
@@ -397,7 +514,9 @@ class _Line:
 
 
 def _in_turns(
-    counter: TokenCounter, paths: Sequence[Path], passages: Sequence[CitedPassage]
+    counter: TokenCounter,
+    paths: Sequence[Path],
+    passages: Sequence[CitedPassage],
 ) -> Iterator[_Line]:
     """A path, a passage, a path, ..., each written when it is asked for."""
     for place, (path, passage) in enumerate(zip_longest(paths, passages)):
@@ -407,21 +526,45 @@ def _in_turns(
             yield _passage_line(counter, passage, place)
 
 
-def _passage_line(counter: TokenCounter, passage: CitedPassage, place: int) -> _Line:
+def _passage_line(
+    counter: TokenCounter,
+    passage: CitedPassage,
+    place: int,
+) -> _Line:
     """The passage as an edge from its title; its text is cut to what the line leaves it."""
-    title = shorten(counter, plain(passage.title), MAX_PATH_TOKENS // 4) or "document"
+    title = (
+        shorten(
+            counter,
+            plain(passage.title),
+            MAX_PATH_TOKENS // 4,
+        )
+        or "document"
+    )
     text = plain(passage.text.removeprefix(passage.title)).replace('"', "'")
-    opening, closing = f'{title} --[contains; snippet: "', f'"]--> {passage.id}'
-    snippet = shorten(counter, text, MAX_PATH_TOKENS - counter.count(NUMBER + opening + closing))
-    return _Line(opening + snippet + closing, False, place, is_cut=snippet != text)
+    opening = f'{title} --[contains; snippet: "'
+    closing = f'"]--> {passage.id}'
+    snippet = shorten(
+        counter,
+        text,
+        MAX_PATH_TOKENS - counter.count(NUMBER + opening + closing),
+    )
+    return _Line(
+        opening + snippet + closing,
+        False,
+        place,
+        is_cut=snippet != text,
+    )
 
 
 def _list_topics(
-    counter: TokenCounter, topics: Sequence[Topic], tokens: int
+    counter: TokenCounter,
+    topics: Sequence[Topic],
+    tokens: int,
 ) -> tuple[tuple[Topic, ...], str]:
     """The topics, super-topics first, a line each, as many as fit."""
     ordered = sorted(
-        (topic for topic in topics if topic.summary.strip()), key=lambda topic: -topic.level
+        (topic for topic in topics if topic.summary.strip()),
+        key=lambda topic: -topic.level,
     )
     lines = [("▸ " if topic.level < 2 else "") + plain(topic.summary) for topic in ordered]
     summary = short_summary(counter, "\n".join(lines), tokens)
@@ -432,16 +575,30 @@ def _reading_order(lines: Sequence[_Line]) -> list[_Line]:
     """Worst first; the best path, or without one the best passage, last."""
     order = list(reversed(lines))
     best = next((line for line in lines if line.is_path), None)
+
     if best is not None:
         order.remove(best)
         order.append(best)
+
     return order
 
 
-def _render(lines: Sequence[_Line], summary: str, paths: int) -> str:
+def _render(
+    lines: Sequence[_Line],
+    summary: str,
+    paths: int,
+) -> str:
     """The prompt: a path has its rank for a number; passages are numbered on from the last of all
     `paths`.
     """
     order = _reading_order(lines)
-    numbers = [line.place + 1 if line.is_path else paths + line.place + 1 for line in order]
-    return fill([line.text for line in order], summary, numbers)
+
+    numbers = []
+    for line in order:
+        numbers.append(line.place + 1 if line.is_path else paths + line.place + 1)
+
+    return fill(
+        [line.text for line in order],
+        summary,
+        numbers,
+    )

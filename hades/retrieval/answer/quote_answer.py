@@ -66,58 +66,91 @@ class _Statement:
 
 
 def quote_blocks(
-    question: str, sources: Sequence[AnswerSource], embedder: Embedder | None
+    question: str,
+    sources: Sequence[AnswerSource],
+    embedder: Embedder | None,
 ) -> tuple[AnswerSentence, ...]:
     """The blocks that answer, best source first and each source in reading order; empty when
     nothing fits.
     """
     pages: dict[int, _Page] = {}
+
     first: dict[tuple[str, ...], AnswerSource] = {}  # a section is as good as its best passage
     for source in sources:
         if source.kind == "passage":
-            section = (source.document, *source.headings) if source.headings else (source.id,)
+            if source.headings:
+                section = (source.document, *source.headings)
+            else:
+                section = (source.id,)
+
             pages[source.number] = _Page(source, first.setdefault(section, source))
+
     _lend_heads(pages.values())
     statements = list(chain.from_iterable(page.statements for page in pages.values()))[:_READ]
     if not statements:
         return ()
+
     fit = _Fit(question, statements, embedder)
     chosen = [statements[index] for index in _choose(fit)]
     if not chosen:
         return ()
+
     first_scores = fit.scores(()).tolist()
     scores: dict[int, dict[int, float]] = {}
     for statement, score in zip(statements, first_scores, strict=True):
         page_scores = scores.setdefault(statement.number, {})
         page_scores[statement.block] = max(score, page_scores.get(statement.block, score))
+
     best = pages[chosen[0].number]
     room = _Room(MAX_WORDS, MAX_CODE_LINES)
-    reserve = _OTHERS if {statement.number for statement in chosen[1:]} - {chosen[0].number} else 0
+    if {statement.number for statement in chosen[1:]} - {chosen[0].number}:
+        reserve = _OTHERS
+    else:
+        reserve = 0
+
     room.words -= reserve
     best.take(chosen, fit.question_roots, room)
-    best.fill(scores[best.source.number], fit.question_roots, room)
+    best.fill(
+        scores[best.source.number],
+        fit.question_roots,
+        room,
+    )
     room.words += reserve
     shown = [best]
     below = next((page for page in pages.values() if page.is_below(best)), None)
+
     if below and room.words > MAX_WORDS - _OTHERS:
-        below.fill(scores.get(below.source.number, {}), fit.question_roots, room)
+        below.fill(
+            scores.get(below.source.number, {}),
+            fit.question_roots,
+            room,
+        )
         shown.append(below)
+
     for statement in chosen[1:]:
         page = pages[statement.number]
         page.take([statement], fit.question_roots, room)
         shown += [page] if page.is_shown and page not in shown else []
+
     for statement in _rank_further(statements, first_scores):
         page = pages[statement.number]
         if page in shown or len(shown) < MAX_SECTIONS:
             page.add(statement, fit.question_roots, room)
             shown += [page] if page.is_shown and page not in shown else []
+
     marks = [statement.text for statement in chosen]
     default_of = frozenset[str]()
     if "default" in fit.question_roots and not _ASKS_OTHERWISE.match(question):
         default_of = fit.question_roots - _DEFAULT_ROOTS
+
     return tuple(
         chain.from_iterable(
-            page.sentences(marks, fit.question_roots, default_of) for page in _by_section(shown)
+            page.sentences(
+                marks,
+                fit.question_roots,
+                default_of,
+            )
+            for page in _by_section(shown)
         )
     )
 
@@ -131,6 +164,7 @@ def _lend_heads(pages: Collection[_Page]) -> None:
         for block in page.blocks:
             if block.head:
                 heads.setdefault((page.section, _columns(block.head)), block.head)
+
     for page in pages:
         for place, block in enumerate(page.blocks):
             head = heads.get((page.section, _columns(block.markdown)))
@@ -147,11 +181,13 @@ def _by_section(pages: Sequence[_Page]) -> list[_Page]:
     sections: dict[tuple[str, ...], list[_Page]] = {}
     for page in pages:
         sections.setdefault(page.section, []).append(page)
+
     return list(chain.from_iterable(sections.values()))
 
 
 def _rank_further(
-    statements: Sequence[_Statement], scores: Sequence[float]
+    statements: Sequence[_Statement],
+    scores: Sequence[float],
 ) -> Iterator[_Statement]:
     """The statements that fit well enough to be shown where there is room, best first."""
     least = _FURTHER * max(scores)
@@ -165,9 +201,14 @@ def quote_opening(sources: Sequence[AnswerSource]) -> tuple[AnswerSentence, ...]
     for source in sources:
         if source.kind == "passage":
             page = _Page(source, source)
-            page.fill({}, frozenset(), _Room(MAX_WORDS, MAX_CODE_LINES))
+            page.fill(
+                {},
+                frozenset(),
+                _Room(MAX_WORDS, MAX_CODE_LINES),
+            )
             if opening := tuple(page.sentences((), frozenset())):
                 return opening
+
     return ()
 
 
@@ -179,6 +220,7 @@ def _choose(fit: _Fit) -> list[int]:
     """
     chosen: list[int] = []
     enough = 0.0
+
     while len(chosen) < MAX_SENTENCES:
         scores = fit.scores([fit.statements[index] for index in chosen])
         best = int(np.argmax(scores))
@@ -186,7 +228,9 @@ def _choose(fit: _Fit) -> list[int]:
             break
         if not chosen:
             enough = _RELATIVE * float(scores[best])
+
         chosen.append(best)
+
     return chosen
 
 
@@ -222,13 +266,20 @@ class _Page:
         title = _roots(short_title(self.source.title))
         around = _roots(f"{self.source.title} {' '.join(self.source.headings)}")
         is_first = True
+
         for place, block in enumerate(self.blocks):
             is_prose = block.kind not in (BlockKind.ROW, BlockKind.CODE)
             is_rest = block.kind is BlockKind.CODE and self.source.begins_in_code and not place
             worth = _REST if is_rest else _BLOCK
+
             for text in _split(block):
-                if not _can_stand_alone(text, block, self.blocks[place + 1 :]):
+                if not _can_stand_alone(
+                    text,
+                    block,
+                    self.blocks[place + 1 :],
+                ):
                     continue
+
                 text_roots = _roots(text)
                 yield _Statement(
                     number=self.source.number,
@@ -258,12 +309,16 @@ class _Page:
         """Whether it goes on where a section that only opens it ends: as a section of that
         section.
         """
-        above, headings = opener.source.headings, self.source.headings
+        above = opener.source.headings
+        headings = self.source.headings
         is_part = len(headings) > len(above) and headings[: len(above)] == above
         return bool(above) and is_part and self.source.document == opener.source.document
 
     def take(
-        self, chosen: Sequence[_Statement], question_roots: frozenset[str], room: _Room
+        self,
+        chosen: Sequence[_Statement],
+        question_roots: frozenset[str],
+        room: _Room,
     ) -> None:
         """Show the blocks of the chosen statements with what belongs to them, as far as there is
         room.
@@ -271,18 +326,30 @@ class _Page:
         for statement in chosen:
             if statement.number != self.source.number or statement.block in self._shown:
                 continue
+
             for place in self._unit(statement.block):
                 self._show(self._cut([place], question_roots, room, statement), room)
 
-    def fill(self, scores: dict[int, float], question_roots: frozenset[str], room: _Room) -> None:
+    def fill(
+        self,
+        scores: dict[int, float],
+        question_roots: frozenset[str],
+        room: _Room,
+    ) -> None:
         """Show all of the page where it fits, else its blocks by how well they fit the question."""
         hidden = [place for place in range(len(self.blocks)) if place not in self._shown]
         if not room.holds([self.blocks[place] for place in hidden]):
             hidden.sort(key=lambda place: (-scores.get(place, -1.0), place))
+
         for place in hidden:
             self._show(self._cut(self._unit(place), question_roots, room), room)
 
-    def add(self, statement: _Statement, question_roots: frozenset[str], room: _Room) -> None:
+    def add(
+        self,
+        statement: _Statement,
+        question_roots: frozenset[str],
+        room: _Room,
+    ) -> None:
         """Show the block of a statement with what belongs to it, else alone where that says
         enough.
         """
@@ -292,6 +359,7 @@ class _Page:
             parts = self._cut(unit, question_roots, room, statement)
             if not room.holds(list(parts.values())) and not _announces(block):
                 parts = self._cut(unit[:1], question_roots, room, statement)
+
             self._show(parts, room)
 
     def _cut(
@@ -310,9 +378,15 @@ class _Page:
             if block.kind is BlockKind.CODE:
                 block = _cut_code(block, question_roots, room.lines)
             elif statement and place == statement.block and block.words > room.words:
-                block = _cut_prose(block, statement.text, min(_LONG, room.words))
+                block = _cut_prose(
+                    block,
+                    statement.text,
+                    min(_LONG, room.words),
+                )
+
             if place not in self._shown:
                 parts[place] = block
+
         return parts
 
     def _unit(self, place: int) -> list[int]:
@@ -322,15 +396,19 @@ class _Page:
         blocks = self.blocks
         begin = end = place
         last = len(blocks) - 1
+
         if blocks[place].kind is BlockKind.ITEM and _is_step(blocks[place]):
             while begin and blocks[begin - 1].kind is BlockKind.ITEM:
                 begin -= 1
+
             while end < last and blocks[end + 1].kind is BlockKind.ITEM:
                 end += 1
+
         if begin and (blocks[begin].kind is BlockKind.CODE or _announces(blocks[begin - 1])):
             begin -= blocks[begin - 1].kind is not BlockKind.CODE
         if end < last and _announces(blocks[end]):
             end += 1
+
         return sorted(range(begin, end + 1), key=lambda part: part != place)
 
     def _show(self, parts: dict[int, Block], room: _Room) -> None:
@@ -351,14 +429,17 @@ class _Page:
         """
         heading = " › ".join(self.source.headings) or self.source.title or self.source.document
         blocks = list(_outdent([self._cut_announcement(place) for place in sorted(self._shown)]))
+
         if default_of:
             around = _roots(f"{self.source.title} {' '.join(self.source.headings)}")
             blocks = [*_find_default(blocks, default_of, around), *blocks]
+
         for head, group in groupby(blocks, key=lambda block: block.head or id(block)):
             rows = list(group)
             if rows[0].kind is BlockKind.ROW:
                 hidden = sum(block.head == head for block in self.blocks) - len(rows)
                 rows = _finish_table(rows, hidden)
+
             yield AnswerSentence(
                 text=join_rows(rows),
                 citations=(self.source.number,),
@@ -375,10 +456,12 @@ class _Page:
         """
         block = self._shown[place]
         is_cut_off = block.kind is BlockKind.PARAGRAPH and place + 1 not in self._shown
+
         if is_cut_off and block.markdown.endswith(":"):
             sentences_before = _split(block)[:-1]
             if sentences_before:
                 return replace(block, markdown=f"{' '.join(sentences_before)} …")
+
         return block
 
 
@@ -393,6 +476,7 @@ def _outdent(blocks: Sequence[Block]) -> Iterator[Block]:
             margin = None
         elif margin is None or indent < margin:
             margin = indent
+
         yield replace(block, markdown=block.markdown[margin:]) if margin else block
 
 
@@ -407,18 +491,23 @@ def _shown_blocks(source: AnswerSource) -> Iterator[Block]:
             name = source.symbol or source.where
             text = f"`{name}`: {' '.join(documentation.split())}"
             yield Block(BlockKind.PARAGRAPH, text, documentation)
+
         return
+
     heading_texts = {source.title, *source.headings}
     for block in read_blocks(source.text, source.begins_in_code):
         if block.kind is BlockKind.HEADING or block.markdown in heading_texts:
             continue
+
         if block.kind is BlockKind.CODE and (options := list(_options(block))):
             yield from options
             continue
+
         first_line, _, below = block.source.partition("\n")
         # A word processor does not mark its headings.
         if below and " ".join(first_line.split()) in heading_texts:
             block = next(iter(read_blocks(below)), block)
+
         is_long = block.kind is BlockKind.ROW and len(block.markdown) > _LONGEST
         yield from _cells(block) if is_long and block.head else [block]
 
@@ -432,22 +521,35 @@ def _options(listing: Block) -> Iterator[Block]:
     opening, *lines, closing = listing.markdown.split("\n")
     matches = [_OPTION.fullmatch(line) for line in lines]
     starts = [place for place, match in enumerate(matches) if match]
+
     if len(starts) < _LEAST_OPTIONS:
         return
+
     usage = "\n".join(lines[: starts[0]])
     if usage.strip():
-        yield Block(BlockKind.CODE, "\n".join([opening, usage.strip("\n"), closing]), usage)
+        yield Block(
+            BlockKind.CODE,
+            "\n".join([opening, usage.strip("\n"), closing]),
+            usage,
+        )
+
     for start, end in zip(starts, [*starts[1:], len(lines)], strict=True):
         match = matches[start]
         assert match is not None
         parts = [match["says"] or ""]
+
         for line in lines[start + 1 : end]:
             if line.strip() and not line.startswith(f"{match['margin']} "):
                 break
             parts.append(line.strip())
+
         name = " ".join(match["name"].split())
         text = f"`{name}`: {' '.join(filter(None, parts))}".rstrip(": ")
-        yield Block(BlockKind.TERM, text, "\n".join(lines[start : start + len(parts)]))
+        yield Block(
+            BlockKind.TERM,
+            text,
+            "\n".join(lines[start : start + len(parts)]),
+        )
 
 
 def _cells(row: Block) -> Iterator[Block]:
@@ -469,14 +571,20 @@ def _split(block: Block) -> list[str]:
     """The sentences of a block, without the mark of a list; a row and code are one."""
     if block.kind in (BlockKind.ROW, BlockKind.CODE):
         return [block.markdown]
+
     text = _LIST_MARK.sub("", block.markdown)
     return [text[start:end] for start, end in sentences(text)]
 
 
-def _can_stand_alone(text: str, block: Block, following: Sequence[Block]) -> bool:
+def _can_stand_alone(
+    text: str,
+    block: Block,
+    following: Sequence[Block],
+) -> bool:
     """Whether a text is neither a scrap nor a page, holds words, and announces nothing but code."""
     if block.kind is BlockKind.CODE:
         return any(map(str.isalpha, text))
+
     is_announced = not text.endswith(":") or (
         block.kind is BlockKind.ITEM and following[:1] and following[0].lines
     )
@@ -491,19 +599,29 @@ def _is_step(block: Block) -> bool:
     return block.markdown.lstrip()[:1].isdigit()
 
 
-def _cut_code(block: Block, question_roots: frozenset[str], most: int) -> Block:
+def _cut_code(
+    block: Block,
+    question_roots: frozenset[str],
+    most: int,
+) -> Block:
     """At most `most` lines of code, around the line that holds most words of the question."""
     opening, *lines, closing = block.markdown.split("\n")
     if len(lines) <= most or most < _LEAST_LINES:
         return block
+
     best = _best_line(lines, question_roots)
-    first = 0 if best < most - 1 else min(best - 1, len(lines) - most + 1)
+    if best < most - 1:
+        first = 0
+    else:
+        first = min(best - 1, len(lines) - most + 1)
+
     last = first + most - (1 if first == 0 or first + most > len(lines) else 2)
     cut = lines[first:last]
     if first:
         cut.insert(0, "…")
     if last < len(lines):
         cut.append("…")
+
     return replace(block, markdown="\n".join([opening, *cut, closing]))
 
 
@@ -520,16 +638,23 @@ def _cut_prose(block: Block, statement: str, most: int) -> Block:
     parts = _split(block)
     begin = parts.index(statement)
     end = begin + 1
+
     while begin or end < len(parts):
-        wider = (begin, end + 1) if end < len(parts) else (begin - 1, end)
+        if end < len(parts):
+            wider = (begin, end + 1)
+        else:
+            wider = (begin - 1, end)
+
         if sum(len(part.split()) for part in parts[slice(*wider)]) > most:
             break
         begin, end = wider
+
     cut = parts[begin:end]
     if begin:
         cut.insert(0, "…")
     if end < len(parts):
         cut.append("…")
+
     return replace(block, markdown=" ".join(cut))
 
 
@@ -549,7 +674,9 @@ _DEFAULT_ROOTS = frozenset(map(root, ("default", "value", "setting", "number")))
 
 
 def _find_default(
-    blocks: Sequence[Block], things: frozenset[str], around: frozenset[str]
+    blocks: Sequence[Block],
+    things: frozenset[str],
+    around: frozenset[str],
 ) -> Iterator[Block]:
     """The value that a clause or a row names as the default of these things, in a line of its own;
     `around` are the words of the headings above.
@@ -558,17 +685,23 @@ def _find_default(
         for clause, value in _read_defaults(block):
             named = _roots(clause)
             if things & named and things <= named | around:
-                yield Block(BlockKind.TERM, f"**Default**: {value}", block.source)
+                yield Block(
+                    BlockKind.TERM,
+                    f"**Default**: {value}",
+                    block.source,
+                )
                 return
 
 
 def _read_defaults(block: Block) -> Iterator[tuple[str, str]]:
     """What a block says that there are defaults of, each with its value."""
     if block.kind is BlockKind.ROW:
-        columns, cells = _split_cells(block.head.partition("\n")[0]), _split_cells(block.markdown)
+        columns = _split_cells(block.head.partition("\n")[0])
+        cells = _split_cells(block.markdown)
         for column, cell in zip(columns, cells, strict=False):
             if column.casefold() == "default" and cell:
                 yield cells[0], cell
+
     for sentence in _split(block):
         begin = 0
         for match in _DEFAULT.finditer(sentence):
@@ -583,17 +716,23 @@ def _finish_table(rows: Sequence[Block], hidden: int) -> list[Block]:
     last = rows[-1]
     if last.head:
         mark = f"| … |{' |' * (len(_split_cells(last.head.partition(chr(10))[0])) - 2)}"
-        return [*rows, replace(last, markdown=mark)] if hidden else list(rows)
+        if hidden:
+            return [*rows, replace(last, markdown=mark)]
+        return list(rows)
+
     finished = []
     for row in rows:
         name, *cells = [cell for cell in _split_cells(row.markdown) if cell] or [row.markdown]
         text = f"{name}: {', '.join(cells)}" if cells else name
         finished.append(Block(BlockKind.TERM, text, row.source))
+
     return finished
 
 
 def _marks(
-    blocks: Sequence[Block], chosen: Sequence[str], question_roots: frozenset[str]
+    blocks: Sequence[Block],
+    chosen: Sequence[str],
+    question_roots: frozenset[str],
 ) -> Iterator[str]:
     """The chosen sentences that stand in the blocks, and of code the line that holds most words of
     the question.
@@ -612,16 +751,21 @@ class _Fit:
     """How well each statement fits the question, beside those that were chosen already."""
 
     def __init__(
-        self, question: str, statements: Sequence[_Statement], embedder: Embedder | None
+        self,
+        question: str,
+        statements: Sequence[_Statement],
+        embedder: Embedder | None,
     ) -> None:
         self.statements = statements
         question_words = content_words(question) or words(question)
         question_roots = list(dict.fromkeys(map(root, question_words)))
         self.question_roots = frozenset(question_roots)
+
         self._rarity: dict[str, float] = {}
         for word in question_roots:
             holders = sum(word in statement.roots for statement in statements)
             self._rarity[word] = float(np.log((len(statements) + 1) / (0.5 + holders)))
+
         self._worth = np.array([statement.worth for statement in statements])
         self._place = np.array(
             [
@@ -630,6 +774,7 @@ class _Fit:
             ]
         )
         self._near: Floats | None = None
+
         if embedder is not None:
             texts = [strip_marks(statement.text) for statement in statements]
             vectors = embedder.embed([question, *texts])
@@ -650,17 +795,28 @@ class _Fit:
         )
         is_new = np.array([_is_new(statement, chosen) for statement in self.statements])
         lexical = self._lexical(self.question_roots - chosen_roots)
+
         if self._near is None:
-            fit, is_fit = self._worth * (lexical + self._place), lexical > 0.0
+            fit = self._worth * (lexical + self._place)
+            is_fit = lexical > 0.0
         else:
             fit = self._worth * (0.5 * lexical + 0.5 * self._near + self._place)
             is_fit = (self._lexical(self.question_roots) > 0.0) | (self._near >= _NEAR)
-        return np.where((is_fit | leads) & is_new, fit + _NEXT * leads, -1.0)
+
+        return np.where(
+            (is_fit | leads) & is_new,
+            fit + _NEXT * leads,
+            -1.0,
+        )
 
     def _lexical(self, roots: frozenset[str]) -> Floats:
         """The share of these roots that each statement holds, rare ones counting more."""
         total = self._sum_rarity(roots) or 1.0
-        rarities = [self._sum_rarity(roots & statement.roots) for statement in self.statements]
+
+        rarities = []
+        for statement in self.statements:
+            rarities.append(self._sum_rarity(roots & statement.roots))
+
         return np.array([rarity / total for rarity in rarities])
 
     def _sum_rarity(self, roots: frozenset[str]) -> float:
@@ -677,6 +833,7 @@ def _roots(text: str) -> frozenset[str]:
     parts: list[str] = []
     for word in words(text):
         parts += [word, *word.split("_")]
+
     return frozenset(root(part) for part in parts if part)
 
 
@@ -687,4 +844,5 @@ def _is_new(statement: _Statement, chosen: Sequence[_Statement]) -> bool:
         shorter = min(len(statement.roots), len(picked.roots))
         if shared / max(1, shorter) >= _SAME:
             return False
+
     return True

@@ -69,9 +69,12 @@ def number_sources(retrieval: Retrieval, most: int) -> tuple[AnswerSource, ...]:
     passages = [_describe_passage(passage) for passage in retrieval.passages]
     paths = [_describe_path(path) for path in retrieval.paths]
     mixed: list[dict[str, object]] = []
+
     while (passages or paths) and len(mixed) < most:
         mixed += passages[:_PASSAGES_TO_A_PATH] + paths[:1]
-        passages, paths = passages[_PASSAGES_TO_A_PATH:], paths[1:]
+        passages = passages[_PASSAGES_TO_A_PATH:]
+        paths = paths[1:]
+
     return tuple(
         AnswerSource.model_validate({"number": number, **source})
         for number, source in enumerate(mixed[:most], 1)
@@ -125,7 +128,8 @@ def _write_source(source: AnswerSource) -> str:
 # else.
 MIN_SHARE = 0.6
 _CITATION = re.compile(
-    r"[ \t]*[\[【]\s*(?:source\s*)?(\d{1,4}(?:\s*[,;]\s*\d{1,4})*)\s*[\]】]", re.IGNORECASE
+    r"[ \t]*[\[【]\s*(?:source\s*)?(\d{1,4}(?:\s*[,;]\s*\d{1,4})*)\s*[\]】]",
+    re.IGNORECASE,
 )
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 _NAME = re.compile(r"(?<![.!?]\s)(?<!^)\b[^\W\d_a-z][\w'-]+")
@@ -148,6 +152,7 @@ def split_reply(text: str) -> Iterator[tuple[str, tuple[int, ...]]]:
         cited: list[int] = []
         for citation in _CITATION.finditer(piece):
             cited += map(int, _NUMBER.findall(citation.group(1)))
+
         bare = " ".join(_CITATION.sub("", piece).split())
         if any(character.isalnum() for character in bare):
             yield bare, tuple(dict.fromkeys(cited))
@@ -159,67 +164,112 @@ def close_length(text: str) -> int:
 
 
 def check_sentence(
-    text: str, cited: Sequence[int], sources: Sequence[AnswerSource], question: str
+    text: str,
+    cited: Sequence[int],
+    sources: Sequence[AnswerSource],
+    question: str,
 ) -> AnswerSentence:
     """The sentence with citations that resolve. Where it cites nothing, the source that states it
     is added.
     """
     by_number = {source.number: source for source in sources}
     known = tuple(number for number in cited if number in by_number)
+
     if text.strip().rstrip(".") == NO_ANSWER.rstrip("."):
         return AnswerSentence(text=text)
+
     if not known:
         best = max(sources, key=lambda source: _share(text, [source], question), default=None)
         if best is None or _problem(text, [best], question):
             unknown = f"it cites {', '.join(map(str, cited))}, which is no source of this turn"
             return AnswerSentence(
-                text=text, is_supported=False, problem=unknown if cited else "it cites no source"
+                text=text,
+                is_supported=False,
+                problem=unknown if cited else "it cites no source",
             )
+
         return AnswerSentence(text=text, citations=(best.number,))
-    problem = _problem(text, [by_number[number] for number in known], question)
-    return AnswerSentence(text=text, citations=known, is_supported=not problem, problem=problem)
 
-
-def _problem(text: str, sources: Sequence[AnswerSource], question: str) -> str:
-    """Why the sources do not support the sentence; empty where they do."""
-    source_text = " ".join(f"{source.title} {source.text}" for source in sources)
-    missing = [
-        number
-        for number in _NUMBER.findall(text)
-        if number not in _NUMBER.findall(f"{source_text} {question}")
-    ]
-    if missing:
-        return f"the cited source does not hold {', '.join(dict.fromkeys(missing))}"
-    known_roots = set(map(root, words(f"{source_text} {question}")))
-    strangers = [
-        name for name in _NAME.findall(text) if not known_roots.issuperset(map(root, words(name)))
-    ]
-    if strangers:
-        return f"the cited source does not name {', '.join(dict.fromkeys(strangers))}"
-    share = _share(text, sources, question)
-    if share < MIN_SHARE:
-        return f"{share:.0%} of its words stand in the cited source"
-    return ""
-
-
-def _share(text: str, sources: Sequence[AnswerSource], question: str) -> float:
-    return share_held(
-        text, " ".join(f"{source.title} {source.text}" for source in sources), question
+    problem = _problem(
+        text,
+        [by_number[number] for number in known],
+        question,
+    )
+    return AnswerSentence(
+        text=text,
+        citations=known,
+        is_supported=not problem,
+        problem=problem,
     )
 
 
-def share_held(text: str, source_text: str, question: str) -> float:
+def _problem(
+    text: str,
+    sources: Sequence[AnswerSource],
+    question: str,
+) -> str:
+    """Why the sources do not support the sentence; empty where they do."""
+    source_text = " ".join(f"{source.title} {source.text}" for source in sources)
+
+    missing = []
+    for number in _NUMBER.findall(text):
+        if number not in _NUMBER.findall(f"{source_text} {question}"):
+            missing.append(number)
+
+    if missing:
+        return f"the cited source does not hold {', '.join(dict.fromkeys(missing))}"
+
+    known_roots = set(map(root, words(f"{source_text} {question}")))
+    strangers = []
+    for name in _NAME.findall(text):
+        if not known_roots.issuperset(map(root, words(name))):
+            strangers.append(name)
+
+    if strangers:
+        return f"the cited source does not name {', '.join(dict.fromkeys(strangers))}"
+
+    share = _share(text, sources, question)
+    if share < MIN_SHARE:
+        return f"{share:.0%} of its words stand in the cited source"
+
+    return ""
+
+
+def _share(
+    text: str,
+    sources: Sequence[AnswerSource],
+    question: str,
+) -> float:
+    return share_held(
+        text,
+        " ".join(f"{source.title} {source.text}" for source in sources),
+        question,
+    )
+
+
+def share_held(
+    text: str,
+    source_text: str,
+    question: str,
+) -> float:
     """The share of a sentence's content words that a text holds; words of the question count for
     nothing.
     """
     question_roots = set(map(root, content_words(question)))
-    text_roots = [
-        word for word in dict.fromkeys(map(root, content_words(text))) if word not in question_roots
-    ]
+
+    text_roots = []
+    for word in dict.fromkeys(map(root, content_words(text))):
+        if word not in question_roots:
+            text_roots.append(word)
+
     if not text_roots:
         text_roots = list(dict.fromkeys(map(root, content_words(text))))
+
     source_roots = set(map(root, words(source_text)))
-    return sum(word in source_roots for word in text_roots) / len(text_roots) if text_roots else 0.0
+    if text_roots:
+        return sum(word in source_roots for word in text_roots) / len(text_roots)
+
+    return 0.0
 
 
 MAX_PLACES = 3
@@ -235,10 +285,12 @@ def name_places(sources: Sequence[AnswerSource]) -> tuple[AnswerSentence, ...]:
     passages = [source for source in sources if source.kind == "passage"]
     if not passages or not passages[0].code:
         return ()
+
     first: dict[tuple[str, str], AnswerSource] = {}
     for source in passages:
         if source.code:
             first.setdefault((source.document, source.symbol or source.where), source)
+
     return tuple(_describe(source) for source in list(first.values())[:MAX_PLACES])
 
 
@@ -261,6 +313,7 @@ def _documentation(text: str) -> str:
     match = _DOCUMENTATION.search(text)
     if match is None:
         return ""
+
     lines = (
         line.strip().lstrip("*").strip()
         for line in next(filter(None, match.groups())).strip().split("\n")
@@ -273,14 +326,21 @@ def _first_line(text: str) -> str:
     """The line that defines something, as it stands; the first line that is not blank where none
     does.
     """
-    lines = [line for line in text.split("\n") if line.strip()]
+    lines = []
+    for line in text.split("\n"):
+        if line.strip():
+            lines.append(line)
+
     return next(
-        (line for line in lines if not _ASIDE.match(line)), lines[0] if lines else ""
+        (line for line in lines if not _ASIDE.match(line)),
+        lines[0] if lines else "",
     ).strip()
 
 
 def _cut(text: str) -> str:
-    return text if len(text) <= _LONGEST else text[:_LONGEST].rsplit(" ", 1)[0] + "…"
+    if len(text) <= _LONGEST:
+        return text
+    return text[:_LONGEST].rsplit(" ", 1)[0] + "…"
 
 
 class AnswerBudgetError(HadesError, ValueError):
@@ -327,44 +387,77 @@ def stream_answer(
     """
     if retrieval.changes is not None and retrieval.changes.statements:
         prepared = quote_changes(retrieval.changes)
+
     if prepared[1] and not estimate_only:
         yield AnswerEvent("sources", prepared[0])
         yield AnswerEvent("cost", AnswerCost())
         yield from (AnswerEvent("sentence", sentence) for sentence in prepared[1])
         yield AnswerEvent("answer", _answer(retrieval, "extracted", *prepared))
         return
+
     sources = number_sources(retrieval, limits.sources)
     cost = AnswerCost()
     if model is not None:
-        sources, cost = _within_budget(retrieval.query, sources, tokenizer, limits)
+        sources, cost = _within_budget(
+            retrieval.query,
+            sources,
+            tokenizer,
+            limits,
+        )
+
     yield AnswerEvent("sources", sources)
     yield AnswerEvent("cost", cost)
     if estimate_only:
-        answer = _answer(retrieval, "estimate", sources, (), cost=cost, model=model)
+        answer = _answer(
+            retrieval,
+            "estimate",
+            sources,
+            (),
+            cost=cost,
+            model=model,
+        )
         yield AnswerEvent("answer", answer)
         return
+
     problem = ""
     if model is not None and sources and retrieval.is_answered:
         try:
             yield from _write(
-                retrieval, sources, cost, model=model, tokenizer=tokenizer, limits=limits
+                retrieval,
+                sources,
+                cost,
+                model=model,
+                tokenizer=tokenizer,
+                limits=limits,
             )
         except ProviderError as error:
             problem = str(error)
         else:
             return
+
     quoted = quote_sources(retrieval, sources, embedder)
     for sentence in quoted:
         yield AnswerEvent("sentence", sentence)
+
     mode = "extracted" if quoted else "no_answer"
     if not quoted and retrieval.absence is None and retrieval.is_answered and certify is not None:
         retrieval = retrieval.model_copy(update={"absence": certify()})
-    answer = _answer(retrieval, mode, sources, quoted, cost=cost, problem=problem)
+
+    answer = _answer(
+        retrieval,
+        mode,
+        sources,
+        quoted,
+        cost=cost,
+        problem=problem,
+    )
     yield AnswerEvent("answer", answer)
 
 
 def quote_sources(
-    retrieval: Retrieval, sources: Sequence[AnswerSource], embedder: Embedder | None
+    retrieval: Retrieval,
+    sources: Sequence[AnswerSource],
+    embedder: Embedder | None,
 ) -> tuple[AnswerSentence, ...]:
     """An answer without a language model: places of code, or the blocks that answer.
 
@@ -373,6 +466,7 @@ def quote_sources(
     """
     if not retrieval.is_answered:
         return ()
+
     quoted = name_places(sources) or quote_blocks(retrieval.query, sources, embedder)
     is_judged = retrieval.confidence is not None
     return quoted or (quote_opening(sources) if is_judged else ())
@@ -386,14 +480,20 @@ def write_answer(retrieval: Retrieval, **options: Any) -> WrittenAnswer:
 
 
 def _within_budget(
-    question: str, sources: Sequence[AnswerSource], tokenizer: Tokenizer, limits: AnswerLimits
+    question: str,
+    sources: Sequence[AnswerSource],
+    tokenizer: Tokenizer,
+    limits: AnswerLimits,
 ) -> tuple[tuple[AnswerSource, ...], AnswerCost]:
     """The sources that fit, and what the call costs at most; refused before any call when nothing
     fits.
     """
-    room, fitting = limits.total_tokens - limits.completion_tokens, tuple(sources)
+    room = limits.total_tokens - limits.completion_tokens
+    fitting = tuple(sources)
+
     while fitting and tokenizer.count(write_prompt(question, fitting)) > room:
         fitting = fitting[:-1]
+
     if sources and not fitting:
         needed = tokenizer.count(write_prompt(question, sources[:1])) + limits.completion_tokens
         raise AnswerBudgetError(
@@ -401,6 +501,7 @@ def _within_budget(
             "the reply need "
             f"{needed}; raise token_cap or lower max_tokens"
         )
+
     return fitting, AnswerCost(
         prompt_tokens=tokenizer.count(write_prompt(question, fitting)),
         completion_tokens_at_most=limits.completion_tokens,
@@ -419,12 +520,21 @@ def _write(
     """Sentences as they are finished, each checked against the sources that it cites."""
     checked: list[AnswerSentence] = []
     cited: list[int] = []
-    reply, done, problem = "", 0, ""
+    reply = ""
+    done = 0
+    problem = ""
 
     def check(text: str) -> Iterator[AnswerEvent]:
         for sentence, citations in split_reply(text):
             cited.extend(citations)
-            checked.append(check_sentence(sentence, citations, sources, retrieval.query))
+            checked.append(
+                check_sentence(
+                    sentence,
+                    citations,
+                    sources,
+                    retrieval.query,
+                )
+            )
             yield AnswerEvent("sentence", checked[-1])
 
     prompt = write_prompt(retrieval.query, sources)
@@ -440,8 +550,10 @@ def _write(
         problem = f"the reply broke off: {error}"
     else:
         yield from check(reply[done:])
+
     if not checked:
         raise ProviderError(f"{model.model} wrote no sentence")
+
     numbers = {source.number for source in sources}
     unknown = tuple(number for number in dict.fromkeys(cited) if number not in numbers)
     spent = cost.model_copy(update={"completion_tokens": tokenizer.count(reply)})
@@ -472,10 +584,12 @@ def _answer(
     text = ""
     for sentence in sentences:
         text += (separate(sentence) if text else "") + write_sentence(sentence)
+
     if not text and mode != "estimate":
         text = _say_why_not(retrieval) + _list_nearest(retrieval, sources)
     if retrieval.changes is not None and not retrieval.changes.statements:
         text = f"{retrieval.changes.sentence}\n\n{text}"
+
     return WrittenAnswer.model_validate(
         {
             **retrieval.model_dump(include=_OF_RETRIEVAL),
@@ -495,6 +609,7 @@ def _say_why_not(retrieval: Retrieval) -> str:
     """Why there is no answer: a search that did not end says nothing of the sources."""
     if Reason.UNFINISHED not in retrieval.reasons:
         return NO_ANSWER
+
     is_out_of_reads = Reason.BUDGET_DOCS in retrieval.reasons
     cap = "docs_max" if is_out_of_reads else "latency_ms"
     spent = "The plan's reads" if is_out_of_reads else "Time"
@@ -510,17 +625,24 @@ def _list_nearest(retrieval: Retrieval, sources: Sequence[AnswerSource]) -> str:
     for source in [source for source in sources if source.kind == "passage"][:MAX_PLACES]:
         name = " › ".join(source.headings) or source.title or source.where
         lines.append(f"- **{name}** [{source.number}]: {_cut(plain_words(source.text))}")
+
     blocks = [""]
     if retrieval.absence is not None:
         blocks.append(retrieval.absence.sentence)
     if lines:
         blocks += ["Nearest:", "\n".join(lines)]
+
     return "\n\n".join(blocks)
 
 
 def separate(sentence: AnswerSentence) -> str:
     """What stands before a sentence that is not the first; a quotation is a block of its own."""
-    return "\n\n" if sentence.kind else "\n" if sentence.quote else " "
+    if sentence.kind:
+        return "\n\n"
+    if sentence.quote:
+        return "\n"
+
+    return " "
 
 
 def write_sentence(sentence: AnswerSentence) -> str:
@@ -532,5 +654,6 @@ def write_sentence(sentence: AnswerSentence) -> str:
         return f"**{sentence.heading}** {marks}\n\n{sentence.text}"
     if sentence.kind:
         return sentence.text
+
     warning = "" if sentence.is_supported else " (unsupported)"
     return f"{sentence.text} {marks}".rstrip() + warning

@@ -21,7 +21,13 @@ def fit_lists(rows: Sequence[Sequence[int]], terms: int) -> Bm25:
     """BM25 over rows of term numbers, each as often as it stands there."""
     term = np.array(list(chain.from_iterable(rows)), np.int64)
     place = np.repeat(np.arange(len(rows)), [len(row) for row in rows])
-    return fit_bm25(term, place, np.ones(len(term)), terms, len(rows))
+    return fit_bm25(
+        term,
+        place,
+        np.ones(len(term)),
+        terms,
+        len(rows),
+    )
 
 
 _WIDEST = 30  # a commit that touches more files says little about any of them
@@ -60,11 +66,15 @@ class History:
             paths = {path for path in commit.paths if path in files}
             if paths:
                 commits.append(replace(commit, paths=tuple(sorted(paths))))
+
         return History(commits)
 
     @cached_property
     def _postings(self) -> Bm25:
-        rows = [self._terms.numbers(_message_terms(commit.message)) for commit in self.commits]
+        rows = []
+        for commit in self.commits:
+            rows.append(self._terms.numbers(_message_terms(commit.message)))
+
         return fit_lists(rows, len(self._terms))
 
     def similar(self, words: Mapping[str, float], file_row: Mapping[str, int]) -> Scores:
@@ -72,14 +82,20 @@ class History:
         scores = np.zeros(len(file_row))
         if not self.commits:
             return scores
+
         postings = self._postings
         likeness = postings.score(
             {self._terms[word]: weight for word, weight in words.items() if word in self._terms}
         )
         for place in np.argsort(-likeness, kind="stable")[:_LIKE].tolist():
-            rows = [file_row[path] for path in self.commits[place].paths if path in file_row]
+            rows = []
+            for path in self.commits[place].paths:
+                if path in file_row:
+                    rows.append(file_row[path])
+
             if likeness[place] > 0 and 0 < len(rows) <= _WIDEST:
                 scores[rows] += likeness[place] / len(rows) ** 0.5
+
         return scores
 
     def changes_of(self, file_row: Mapping[str, int]) -> PastChanges:
@@ -89,18 +105,25 @@ class History:
         total = np.ones(len(file_row))
         rows: list[int] = []
         sizes: list[int] = []
+
         worths: list[float] = []
         for place, commit in enumerate(self.commits[:_LATEST]):
-            touched = [file_row[path] for path in commit.paths if path in file_row]
+            touched = []
+            for path in commit.paths:
+                if path in file_row:
+                    touched.append(file_row[path])
+
             if len(commit.paths) <= _WIDEST:
                 often[touched] += place < _RECENT
                 recent[touched] = np.maximum(recent[touched], 1.0 / (1.0 + place / 20.0))
+
             if 1 < len(touched) <= _WIDEST:
                 worth = _FADE**place / (len(touched) - 1)
                 total[touched] += worth
                 rows += touched
                 sizes.append(len(touched))
                 worths.append(worth)
+
         return PastChanges(
             frequency=np.log1p(often),
             recency=recent,
@@ -133,6 +156,7 @@ class PastChanges:
         """
         if not len(self.rows):
             return np.zeros(len(self.total))
+
         file_weights = weights[self.rows]
         lent = np.add.reduceat(file_weights, np.cumsum(self.sizes) - self.sizes)
         shares = np.repeat(self.worth, self.sizes) * (np.repeat(lent, self.sizes) - file_weights)
@@ -169,7 +193,10 @@ class CodeIndex:
     """Units, files and symbols by row; postings of each; names to where they are defined."""
 
     def __init__(
-        self, units: Sequence[CodeUnit], history: History | None = None, words: Words | None = None
+        self,
+        units: Sequence[CodeUnit],
+        history: History | None = None,
+        words: Words | None = None,
     ) -> None:
         self.units = tuple(units)
         self.words = words or Words()
@@ -180,8 +207,10 @@ class CodeIndex:
         self.unit_file = np.array([self.file_row[unit.path] for unit in self.units], np.int64)
         self.symbols = _group_symbols(self.units)
         self.unit_symbol = np.full(len(self.units), -1, np.int64)
+
         for place, symbol in enumerate(self.symbols):
             self.unit_symbol[list(symbol.rows)] = place
+
         self.symbol_file = np.array(
             [self.file_row[symbol.path] for symbol in self.symbols], np.int64
         )
@@ -201,18 +230,24 @@ class CodeIndex:
         """Words of symbols, whose units count together; the last row holds what stands at module
         level.
         """
-        rows = np.where(self.unit_symbol < 0, len(self.symbols), self.unit_symbol)
+        rows = np.where(
+            self.unit_symbol < 0,
+            len(self.symbols),
+            self.unit_symbol,
+        )
         return self._postings(rows, len(self.symbols) + 1)
 
     @cached_property
     def path_postings(self) -> Bm25:
         """Words of paths; those of the file's own name count double."""
         terms = self.words.terms
+
         rows = []
         for path in self.files:
             name = path.rsplit("/", 1)[-1].rsplit(".", 1)[0]
             words = code_terms(path.rsplit(".", 1)[0]) + code_terms(name)
             rows.append(terms.numbers(words))
+
         return fit_lists(rows, len(terms))
 
     @cached_property
@@ -224,14 +259,22 @@ class CodeIndex:
         runs = np.concatenate([np.empty(0, np.int64), *(words.phrase for words in self.unit_words)])
         codes, term = np.unique(runs, return_inverse=True)
         row = np.repeat(np.arange(len(self.unit_words)), sizes)
-        return codes, fit_bm25(term, row, np.ones(len(term)), len(codes), len(self.units))
+        return codes, fit_bm25(
+            term,
+            row,
+            np.ones(len(term)),
+            len(codes),
+            len(self.units),
+        )
 
     def phrase_terms(self, texts: Iterable[str]) -> dict[int, float]:
         """The runs of three words of texts that the repository has in string literals, as a
         query.
         """
         _, place, _ = np.intersect1d(
-            self.phrases[0], self.words.known_runs(texts), return_indices=True
+            self.phrases[0],
+            self.words.known_runs(texts),
+            return_indices=True,
         )
         return dict.fromkeys(place.tolist(), 1.0)
 
@@ -241,6 +284,7 @@ class CodeIndex:
         places_by_name: dict[str, list[int]] = defaultdict(list)
         for place, symbol in enumerate(self.symbols):
             places_by_name[symbol.name.rsplit(".", 1)[-1].lower()].append(place)
+
         return {name: tuple(places) for name, places in places_by_name.items()}
 
     @cached_property
@@ -252,7 +296,9 @@ class CodeIndex:
             stem = parts[-1].rsplit(".", 1)[0]
             if stem in ("__init__", "index", "mod") and len(parts) > 1:
                 stem = parts[-2]
+
             rows_by_name[stem.lower()].append(row)
+
         return {name: tuple(rows) for name, rows in rows_by_name.items()}
 
     @cached_property
@@ -261,6 +307,7 @@ class CodeIndex:
         uses: list[set[str]] = [set() for _ in self.files]
         for file, words in zip(self.unit_file.tolist(), self.unit_words, strict=True):
             uses[file] |= words.uses
+
         return uses
 
     @cached_property
@@ -278,22 +325,44 @@ class CodeIndex:
         """The symbol that each symbol stands in, a method's class; -1 for one that stands in
         none.
         """
-        heads = {(symbol.path, symbol.name): place for place, symbol in enumerate(self.symbols)}
-        outer_names = [(symbol.path, symbol.name.rpartition(".")[0]) for symbol in self.symbols]
+        heads = {}
+        for place, symbol in enumerate(self.symbols):
+            heads[(symbol.path, symbol.name)] = place
+
+        outer_names = []
+        for symbol in self.symbols:
+            outer_names.append((symbol.path, symbol.name.rpartition(".")[0]))
+
         return np.array([heads.get(name, -1) for name in outer_names], np.int64)
 
     @cached_property
     def file_shape(self) -> dict[str, NDArray[np.float64]]:
         """What each file is, whatever the question: test, aside, text, package, and its size."""
-        lines = [unit.last_line - unit.first_line + 1 for unit in self.units]
-        sizes = np.bincount(self.unit_file, weights=lines, minlength=len(self.files))
-        return {**describe_paths(self.files), "size": np.log1p(sizes)}
+        lines = []
+        for unit in self.units:
+            lines.append(unit.last_line - unit.first_line + 1)
+
+        sizes = np.bincount(
+            self.unit_file,
+            weights=lines,
+            minlength=len(self.files),
+        )
+        return {
+            **describe_paths(self.files),
+            "size": np.log1p(sizes),
+        }
 
     def _postings(self, rows: NDArray[np.int64], count: int) -> Bm25:
         sizes = [len(words.term) for words in self.unit_words]
         term = np.concatenate([np.empty(0, np.int64), *(words.term for words in self.unit_words)])
         times = np.concatenate([np.empty(0), *(words.times for words in self.unit_words)])
-        return fit_bm25(term, np.repeat(rows, sizes), times, len(self.words.terms), count)
+        return fit_bm25(
+            term,
+            np.repeat(rows, sizes),
+            times,
+            len(self.words.terms),
+            count,
+        )
 
 
 def _group_symbols(units: Iterable[CodeUnit]) -> tuple[Symbol, ...]:
@@ -301,6 +370,7 @@ def _group_symbols(units: Iterable[CodeUnit]) -> tuple[Symbol, ...]:
     for row, unit in enumerate(units):
         if unit.symbol:
             rows[unit.path, unit.symbol].append(row)
+
     return tuple(Symbol(path, name, tuple(unit_rows)) for (path, name), unit_rows in rows.items())
 
 
@@ -330,14 +400,25 @@ class UseGraph:
         total = float(start.sum())
         if not total or not len(self.user):
             return np.zeros(self.files)
+
         source, target = (self.used, self.user) if to_users else (self.user, self.used)
-        sums = np.bincount(source, weights=self.weight, minlength=self.files)
+        sums = np.bincount(
+            source,
+            weights=self.weight,
+            minlength=self.files,
+        )
         share = self.weight / sums[source]
         base = start / total
         rank = base.copy()
+
         for _ in range(_STEPS):
-            arrived = np.bincount(target, weights=share * rank[source], minlength=self.files)
+            arrived = np.bincount(
+                target,
+                weights=share * rank[source],
+                minlength=self.files,
+            )
             rank = (1 - _DAMPING) * base + _DAMPING * arrived
+
         return np.asarray(rank - (1 - _DAMPING) * base)
 
 
@@ -349,15 +430,26 @@ def build_use_graph(index: CodeIndex) -> UseGraph:
     for edge, worth in (*_edges_by_name(index), *_edges_by_import(index)):
         if edge[0] != edge[1]:
             weights[edge] = weights.get(edge, 0.0) + worth
+
     edges = np.array(list(weights), np.int64).reshape(-1, 2)
     weight = np.log1p(np.array(list(weights.values())))
-    return UseGraph(edges[:, 0], edges[:, 1], weight, len(index.files))
+    return UseGraph(
+        edges[:, 0],
+        edges[:, 1],
+        weight,
+        len(index.files),
+    )
 
 
-def import_targets(index: CodeIndex, path: str, text: str) -> set[int]:
+def import_targets(
+    index: CodeIndex,
+    path: str,
+    text: str,
+) -> set[int]:
     """The files of the repository that the import lines of a text name."""
     targets: set[int] = set()
     package = path.split("/")[:-1]
+
     for base, names, plain, script in _IMPORT.findall(text):
         if base:
             dots = len(base) - len(base.lstrip("."))
@@ -369,10 +461,12 @@ def import_targets(index: CodeIndex, path: str, text: str) -> set[int]:
             modules = [name.strip().split(".") for name in plain.split(",")]
         else:
             modules = [[part for part in script.split("/") if part not in (".", "..", "")]]
+
         for parts in modules:
             file = _file_of(index, parts)
             if file is not None:
                 targets.add(file)
+
     return targets
 
 
@@ -382,6 +476,7 @@ def _edges_by_name(index: CodeIndex) -> Iterator[tuple[tuple[int, int], float]]:
         name = symbol.name.rsplit(".", 1)[-1]
         if len(name) >= _SHORTEST_NAME and not name.startswith("__"):
             owners.setdefault(name, set()).add(int(index.symbol_file[place]))
+
     telling = {name: files for name, files in owners.items() if len(files) <= _WIDEST_NAME}
     for file, uses in enumerate(index.file_uses):
         for name in uses & telling.keys():
@@ -401,18 +496,22 @@ def share_tail(first: list[str], second: list[str]) -> int:
     shared = 0
     while shared < min(len(first), len(second)) and first[-1 - shared] == second[-1 - shared]:
         shared += 1
+
     return shared
 
 
 def _file_of(index: CodeIndex, parts: list[str]) -> int | None:
     """The file that a module name means: the one whose path ends with it."""
     best = None
+
     length = 0
     for row in index.stems.get(parts[-1].lower(), ()) if parts else ():
         module = index.files[row].rsplit(".", 1)[0]
         module = module.removesuffix("/__init__").removesuffix("/index")
         shared = share_tail(module.split("/"), parts)
+
         if shared > length and (shared == len(parts) or shared >= 2):
             best = row
             length = shared
+
     return best

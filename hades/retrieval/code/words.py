@@ -18,7 +18,8 @@ from hades.text.words import stem
 CODE_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|[0-9]{3,}")
 _PART = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
 _LITERAL = re.compile(
-    r"\"\"\".*?\"\"\"|'''.*?'''|\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'|`[^`]*`", re.S
+    r"\"\"\".*?\"\"\"|'''.*?'''|\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'|`[^`]*`",
+    re.S,
 )
 _LITERAL_WORD = re.compile(r"[a-z]{2,}")
 _SHORTEST_LITERAL = 10
@@ -47,11 +48,17 @@ def split_identifier(word: str) -> tuple[str, ...]:
     """`parseHTTPHeader` gives pars, http, header and parsehttpheader. Common words give nothing."""
     if len(word) > _LONGEST_WORD:
         return ()
+
     parts = [part.lower() for part in _PART.findall(word)]
-    terms = [stem(part) for part in parts if len(part) > 1 and part not in _COMMON]
+    terms = []
+    for part in parts:
+        if len(part) > 1 and part not in _COMMON:
+            terms.append(stem(part))
+
     whole = word.strip("_").lower()
     if len(parts) > 1 and len(whole) > 1:
         terms.append(whole)
+
     return tuple(terms)
 
 
@@ -109,6 +116,7 @@ class Words:
         key = (symbol, text)
         if key in self.known:
             return self.known[key]
+
         word_counts = Counter(CODE_WORD.findall(text))
         term_counts = self._count(word_counts)
         symbol_terms = sorted(set(self.terms.numbers(code_terms(symbol))))
@@ -126,11 +134,16 @@ class Words:
         left out.
         """
         vocabulary = self.phrase_words
+
         codes: set[int] = set()
         for text in texts:
-            numbers = [vocabulary.get(word, -1) for word in literal_words(text)]
+            numbers = []
+            for word in literal_words(text):
+                numbers.append(vocabulary.get(word, -1))
+
             runs = zip(numbers, numbers[1:], numbers[2:], strict=False)
             codes.update(_code(*run) for run in runs if min(run) >= 0)
+
         return np.array(sorted(codes), np.int64)
 
     def _count(self, counts: Counter[str]) -> dict[int, int]:
@@ -138,18 +151,22 @@ class Words:
         judged again.
         """
         numbers = self._numbers
+
         total: dict[int, int] = {}
         for word, count in counts.items():
             parts = numbers.get(word)
             if parts is None:
                 parts = self._number(word)
+
             for part in parts:
                 total[part] = total.get(part, 0) + count
+
         return total
 
     def _number(self, word: str) -> tuple[int, ...]:
         if len(word) >= _SHORTEST_NAME and not word[0].isdigit():
             self._names.add(word)
+
         parts = self._numbers[word] = tuple(self.terms.numbers(split_identifier(word)))
         return parts
 
@@ -158,15 +175,19 @@ class Words:
         bound make none.
         """
         vocabulary = self.phrase_words
+
         codes: set[int] = set()
         for literal in _LITERAL.findall(text):
             if len(literal) < _SHORTEST_LITERAL:
                 continue
+
             numbers = vocabulary.numbers(literal_words(literal))
             runs = zip(numbers, numbers[1:], numbers[2:], strict=False)
             codes.update([_code(*run) for run in runs])
+
             if len(vocabulary) >= _MOST_WORDS:
                 return np.empty(0, np.int64)
+
         return np.array(sorted(codes), np.int64)
 
 
@@ -175,15 +196,19 @@ def _code(first: int, second: int, third: int) -> int:
 
 
 _TEST = re.compile(
-    r"(?:^|/)(?:tests?|testing|__tests__|spec|specs|conftest\.py)(?:/|$)|(?:^|/)(?:test_[^/]*|[^/]*_test|[^/]*[._]spec|[^/]*\.test)\.\w+$|(?:^|/)conftest\.py$",
+    r"(?:^|/)(?:tests?|testing|__tests__|spec|specs|conftest\.py)(?:/|$)|(?:^|/)(?:test_[^/]*"
+    r"|[^/]*_test|[^/]*[._]spec|[^/]*\.test)\.\w+$|(?:^|/)conftest\.py$",
     re.I,
 )
 _ASIDE = re.compile(
-    r"(?:^|/)(?:docs?|examples?|benchmarks?|asv_bench|build_tools|scripts?|tools?|util(?:s|ities)?_scripts|vendor|third_party|plugins|tutorials?|doc|\.github|ci)(?:/)|(?:^|/)(?:setup|conf|versioneer|_version|noxfile|tasks)\.py$",
+    r"(?:^|/)(?:docs?|examples?|benchmarks?|asv_bench|build_tools|scripts?|tools?|util(?:s"
+    r"|ities)?_scripts|vendor|third_party|plugins|tutorials?|doc|\.github|ci)(?:/)|(?:^|/)(?:setup"
+    r"|conf|versioneer|_version|noxfile|tasks)\.py$",
     re.I,
 )
 _CODE = re.compile(
-    r"\.(?:pyi?|pyx|[cm]?[jt]sx?|java|kt|scala|go|rs|cc?|cpp|cxx|hh?|hpp|cs|rb|php|swift|lua|jl|sql|sh|vue)$",
+    r"\.(?:pyi?|pyx|[cm]?[jt]sx?|java|kt|scala|go|rs|cc?|cpp|cxx|hh?|hpp|cs|rb|php|swift|lua|jl"
+    r"|sql|sh|vue)$",
     re.I,
 )
 _PACKAGE = ("__init__.py", "index.js", "index.ts", "mod.rs")

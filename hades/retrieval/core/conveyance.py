@@ -50,7 +50,13 @@ def convey(measured: ConveyanceParts) -> Conveyance:
     action = _share(*measured.evidence)
     ground = _share(*measured.seeds)
     mean = (local + intent + action + ground) / 4
-    context = ContextFactor(local=local, intent=intent, action=action, ground=ground, value=mean)
+    context = ContextFactor(
+        local=local,
+        intent=intent,
+        action=action,
+        ground=ground,
+        value=mean,
+    )
     words = _share(*measured.words)
     cited = _share(*measured.cited)
     fitted = _share(*measured.fitted)
@@ -61,18 +67,35 @@ def convey(measured: ConveyanceParts) -> Conveyance:
         who=fitted,
         time=time,
         context=context,
-        value=conveyance(words, cited, fitted, time, context.value),
+        value=conveyance(
+            words,
+            cited,
+            fitted,
+            time,
+            context.value,
+        ),
         reach=tuple(measured.reach),
     )
 
 
-def conveyance(words: float, cited: float, fitted: float, time: float, context: float) -> float:
+def conveyance(
+    words: float,
+    cited: float,
+    fitted: float,
+    time: float,
+    context: float,
+) -> float:
     """(W * R * H / T) * Ctx ** ALPHA; 0 when a factor is missing or the time has no end."""
     if min(words, cited, fitted) <= 0.0 or math.isinf(time) or context <= 0.0:
         return 0.0
     return words * cited * fitted / time * math.pow(context, ALPHA)
 
 
-def _share(part: float, whole: float, *, empty: float = 0.0) -> float:
+def _share(
+    part: float,
+    whole: float,
+    *,
+    empty: float = 0.0,
+) -> float:
     """A part of a whole in [0, 1]; of nothing it is `empty`."""
     return min(1.0, part / whole) if whole > 0 else empty

@@ -40,18 +40,27 @@ if TYPE_CHECKING:
     from hades.retrieval.core.types import FoundPath
 
 
-def keep_targets(expansion: Expansion, is_kept: Flags, fanout: int | None) -> Expansion:
+def keep_targets(
+    expansion: Expansion,
+    is_kept: Flags,
+    fanout: int | None,
+) -> Expansion:
     """The edges whose target is kept, at most `fanout` of each node."""
     edge_rows = np.flatnonzero(is_kept)
     if fanout is not None and len(edge_rows):
         rows = expansion.row[edge_rows]
         first = np.searchsorted(rows, rows, side="left")
         edge_rows = edge_rows[np.arange(len(edge_rows)) - first < fanout]
-    arrays = {
-        name: getattr(expansion, name)[edge_rows]
-        for name in ("row", "target", "edge", "type", "weight", "outbound")
-    }
-    return Expansion(**arrays, work=expansion.work, capped=expansion.capped)
+
+    arrays = {}
+    for name in ("row", "target", "edge", "type", "weight", "outbound"):
+        arrays[name] = getattr(expansion, name)[edge_rows]
+
+    return Expansion(
+        **arrays,
+        work=expansion.work,
+        capped=expansion.capped,
+    )
 
 
 # Every read is requested from the turn first, and what the turn denies is not read. A read is a
@@ -112,9 +121,11 @@ class MeteredView:
         self.adjacency = self._view.adjacency
         self._hidden_edges: Flags | None = None
         within = None if self.only is None else self.only.within
+
         if within is not None and not self.info.is_part:
             self.adjacency = partial(self._view.adjacency_within, within)
             self._hidden_edges = self._view.hidden_edges(within)
+
         self._nodes: dict[int, NodeFacts] = {}
         self._edges: dict[int, EdgeFacts] = {}
         self._passages: dict[int, Passage] = {}
@@ -123,7 +134,9 @@ class MeteredView:
 
     def number(self, ids: Sequence[str]) -> Numbers:
         """See `GraphView.number`; an id that may not be looked up has the number -1."""
-        return self._view.number(ids) if self._in_time() else np.full(len(ids), -1, np.int64)
+        if self._in_time():
+            return self._view.number(ids)
+        return np.full(len(ids), -1, np.int64)
 
     def expand(
         self,
@@ -136,12 +149,18 @@ class MeteredView:
         max_work: int | None = None,
     ) -> Expansion:
         """See `GraphView.expand`; the work is counted."""
-        allowed = self.turn.work_left if max_work is None else min(max_work, self.turn.work_left)
+        if max_work is None:
+            allowed = self.turn.work_left
+        else:
+            allowed = min(max_work, self.turn.work_left)
+
         if not self._in_time():
             return _NO_EDGES
+
         widened = fanout
         if fanout is not None and self.only is not None:
             widened = fanout * _WIDER
+
         expansion = self._view.expand(
             numbers,
             direction=direction,
@@ -153,18 +172,28 @@ class MeteredView:
         self.turn.count_work(expansion.work, capped=expansion.capped)
         if self.only is None:
             return expansion
+
         is_kept = self.is_inside(expansion.target)
         if self._hidden_edges is not None:
             is_kept &= ~self._hidden_edges[expansion.edge]
+
         return keep_targets(expansion, is_kept, fanout)
 
     def degree(
-        self, numbers: Numbers, *, direction: Direction, types: Sequence[str] | None = None
+        self,
+        numbers: Numbers,
+        *,
+        direction: Direction,
+        types: Sequence[str] | None = None,
     ) -> Numbers:
         """See `GraphView.degree`; a node that may not be looked at counts 0."""
         if not self._in_time():
             return np.zeros(len(numbers), np.int64)
-        return self._view.degree(numbers, direction=direction, types=types)
+        return self._view.degree(
+            numbers,
+            direction=direction,
+            types=types,
+        )
 
     def is_inside(self, numbers: Numbers) -> Flags:
         """Whether each node belongs to what the question is limited to; one that may not be looked
@@ -174,6 +203,7 @@ class MeteredView:
             return np.ones(len(numbers), np.bool_)
         if not self._in_time():
             return np.zeros(len(numbers), np.bool_)
+
         return self._view.selects(np.asarray(numbers, np.int64), self.only)
 
     def may_show(self, numbers: Numbers) -> Flags:
@@ -185,6 +215,7 @@ class MeteredView:
             inside &= self.kinds(numbers) != KINDS.index(Kind.CLUSTER)
         if self.only is not None and self.only.within is not None and inside.any():
             inside &= self._view.selects_wholes(np.asarray(numbers, np.int64), self.only.within)
+
         return inside
 
     @property
@@ -200,17 +231,26 @@ class MeteredView:
         """The documents among these that the question is not limited to."""
         if self.only is None or not ids:
             return frozenset()
+
         inside = self._view.selects_documents(ids, self.only)
         pairs = zip(ids, inside, strict=True)
         return frozenset(document_id for document_id, is_inside in pairs if not is_inside)
 
     def nodes(self, numbers: Numbers) -> list[NodeFacts]:
         """See `GraphView.nodes`: as many of the first as may be read."""
-        return self._read_numbers(self._nodes, numbers, self._view.nodes)
+        return self._read_numbers(
+            self._nodes,
+            numbers,
+            self._view.nodes,
+        )
 
     def edges(self, handles: Numbers) -> list[EdgeFacts]:
         """See `GraphView.edges`: as many of the first as may be read."""
-        return self._read_numbers(self._edges, handles, self._view.edges)
+        return self._read_numbers(
+            self._edges,
+            handles,
+            self._view.edges,
+        )
 
     def path_facts(
         self, paths: Sequence[FoundPath]
@@ -222,37 +262,69 @@ class MeteredView:
         """
         path_nodes = chain.from_iterable(path.nodes for path in paths)
         path_edges = chain.from_iterable(path.edges for path in paths)
-        nodes = [node for node in dict.fromkeys(path_nodes) if node not in self._nodes]
-        edges = [edge for edge in dict.fromkeys(path_edges) if edge not in self._edges]
+
+        nodes = []
+        for node in dict.fromkeys(path_nodes):
+            if node not in self._nodes:
+                nodes.append(node)
+
+        edges = []
+        for edge in dict.fromkeys(path_edges):
+            if edge not in self._edges:
+                edges.append(edge)
+
         if self._in_time() and len(nodes) + len(edges) <= self.turn.reads_left:
             self.nodes(np.array(nodes, np.int64))
             self.edges(np.array(edges, np.int64))
+
         for path in paths:
             if self.turn.expired():
                 return
+
             node_facts = self.nodes(np.array(path.nodes, np.int64))
             edge_facts = self.edges(np.array(path.edges, np.int64))
             if len(node_facts) < len(path.nodes) or len(edge_facts) < len(path.edges):
                 return
+
             yield path, node_facts, edge_facts
 
     def passages(self, numbers: Numbers) -> list[Passage]:
         """See `GraphView.passages`: as many of the first as may be read."""
-        return self._read_numbers(self._passages, numbers, self._view.passages)
+        return self._read_numbers(
+            self._passages,
+            numbers,
+            self._view.passages,
+        )
 
     def sources(self, document_ids: Sequence[str]) -> list[SourceFacts | None]:
         """See `GraphView.sources`: as many of the first as may be read."""
-        return self._read_keys(self._sources, document_ids, self._view.sources)
+        return self._read_keys(
+            self._sources,
+            document_ids,
+            self._view.sources,
+        )
 
-    def vectors(self, numbers: Numbers, *, model: str) -> tuple[NDArray[np.float32], Flags]:
+    def vectors(
+        self,
+        numbers: Numbers,
+        *,
+        model: str,
+    ) -> tuple[NDArray[np.float32], Flags]:
         """See `GraphView.vectors`; a row that may not be read counts as one without a vector."""
         if self._in_time():
             return self._view.vectors(numbers, model=model)
+
         empty, _ = self._view.vectors(numbers[:0], model=model)
         vectors = np.zeros((len(numbers), empty.shape[1]), np.float32)
         return vectors, np.zeros(len(numbers), np.bool_)
 
-    def cosines(self, vector: NDArray[np.float32], numbers: Numbers, *, model: str) -> Weights:
+    def cosines(
+        self,
+        vector: NDArray[np.float32],
+        numbers: Numbers,
+        *,
+        model: str,
+    ) -> Weights:
         """See `GraphView.cosines`; a node that may not be read counts as one without a vector."""
         if not len(numbers) or not self._in_time():
             return np.zeros(len(numbers), np.float32)
@@ -274,12 +346,18 @@ class MeteredView:
 
         def find(depth: int) -> Hits:
             return self._view.nearest(
-                vector, kind=kind, model=model, limit=depth, level=level, within=within
+                vector,
+                kind=kind,
+                model=model,
+                limit=depth,
+                level=level,
+                within=within,
             )
 
         if level is None and within is None:
             key = vector.tobytes() + model.encode()
             return self._find_inside(lambda depth: self._search(key, kind, depth, find), limit)
+
         return self._find_inside(find, limit)
 
     def lexical(self, text: str, *, kind: Kind, limit: int) -> Hits:
@@ -288,7 +366,11 @@ class MeteredView:
             return _NO_HITS
 
         def find(depth: int) -> Hits:
-            return self._view.lexical(text, kind=kind, limit=depth)
+            return self._view.lexical(
+                text,
+                kind=kind,
+                limit=depth,
+            )
 
         return self._find_inside(lambda depth: self._search(text, kind, depth, find), limit)
 
@@ -298,7 +380,15 @@ class MeteredView:
         """
         if self.info.is_part:
             return cast(PartView, self._view).holds_word(word)
-        return bool(len(self.lexical(word, kind=Kind.CHUNK, limit=1)))
+        return bool(
+            len(
+                self.lexical(
+                    word,
+                    kind=Kind.CHUNK,
+                    limit=1,
+                )
+            )
+        )
 
     def clusters_of(self, numbers: Numbers) -> Numbers:
         """See `GraphView.clusters_of`; a node that may not be looked up has none."""
@@ -307,16 +397,30 @@ class MeteredView:
         return self._view.clusters_of(numbers)
 
     def bridges(
-        self, clusters_from: Numbers, clusters_to: Numbers | None = None, *, limit: int
+        self,
+        clusters_from: Numbers,
+        clusters_to: Numbers | None = None,
+        *,
+        limit: int,
     ) -> list[BridgePath]:
         """See `GraphView.bridges`; each is a document, so each is a read."""
-        allowed = min(limit, self.turn.reads_left) if self._in_time() else 0
+        if self._in_time():
+            allowed = min(limit, self.turn.reads_left)
+        else:
+            allowed = 0
+
         bridges: list[BridgePath] = []
         if allowed > 0:
-            bridges = self._view.bridges(clusters_from, clusters_to, limit=allowed)
+            bridges = self._view.bridges(
+                clusters_from,
+                clusters_to,
+                limit=allowed,
+            )
+
         self.turn.grant_reads(len(bridges))
         if allowed < limit and len(bridges) >= allowed:
             self.turn.trimmed(Reason.BUDGET_DOCS)
+
         return [
             bridge for bridge in bridges if self.is_inside(np.array(bridge.nodes, np.int64)).all()
         ]
@@ -327,7 +431,9 @@ class MeteredView:
 
     def match_names(self, text: str) -> NameMatches:
         """See `GraphView.match_names`; none where no time is left."""
-        return self._names_inside(self._view.match_names(text)) if self._in_time() else _NO_NAMES
+        if self._in_time():
+            return self._names_inside(self._view.match_names(text))
+        return _NO_NAMES
 
     def match_each(self, texts: Sequence[str]) -> list[NameMatches]:
         """See `GraphView.match_each`; none where no time is left."""
@@ -349,7 +455,11 @@ class MeteredView:
     ) -> list[Document]:
         """`_read_keys` for what goes by number."""
         keys: list[int] = np.asarray(numbers, np.int64).tolist()
-        return self._read_keys(known, keys, lambda missing: read(np.array(missing, np.int64)))
+        return self._read_keys(
+            known,
+            keys,
+            lambda missing: read(np.array(missing, np.int64)),
+        )
 
     def _read_keys(
         self,
@@ -360,28 +470,47 @@ class MeteredView:
         """As many of the first as the budget allows; only what this turn has not read yet is
         read.
         """
-        missing = [key for key in dict.fromkeys(keys) if key not in known]
+        missing = []
+        for key in dict.fromkeys(keys):
+            if key not in known:
+                missing.append(key)
+
         may_read = not missing or self.turn.reads_left <= 0 or self._in_time()
-        allowed = missing[: self.turn.grant_reads(len(missing))] if may_read else []
+        if may_read:
+            allowed = missing[: self.turn.grant_reads(len(missing))]
+        else:
+            allowed = []
+
         if allowed:
             known.update(zip(allowed, read(allowed), strict=True))
+
         return [known[key] for key in takewhile(known.__contains__, keys)]
 
     def _search(
-        self, key: str | bytes, kind: Kind, limit: int, search: Callable[[int], Hits]
+        self,
+        key: str | bytes,
+        kind: Kind,
+        limit: int,
+        search: Callable[[int], Hits],
     ) -> Hits:
         """The first `limit` hits of a search; one that this turn made already is cut, not made
         again.
         """
         depth, hits = self._searches.get((key, kind), (0, _NO_HITS))
         is_exhausted = depth > 0 and len(hits) < depth
+
         if depth < limit and not is_exhausted:
             goes_deeper = kind is Kind.CHUNK or isinstance(key, str)
             depth = max(limit, SEARCH_DEPTH) if goes_deeper else limit
             hits = search(depth)
             self.turn.approximate_searches += hits.is_approximate
             self._searches[key, kind] = depth, hits
-        return Hits(hits.numbers[:limit], hits.scores[:limit], hits.is_approximate)
+
+        return Hits(
+            hits.numbers[:limit],
+            hits.scores[:limit],
+            hits.is_approximate,
+        )
 
     def _find_inside(self, find: Callable[[int], Hits], limit: int) -> Hits:
         """The best hits of a search; those of another domain are left out and further ones take
@@ -389,19 +518,26 @@ class MeteredView:
         """
         if self.only is None:
             return find(limit)
+
         depth = limit * _WIDER
         while True:
             hits = find(depth)
             inside = self.is_inside(hits.numbers)
             if inside.sum() >= limit or len(hits) < depth:
                 return Hits(hits.numbers[inside][:limit], hits.scores[inside][:limit])
+
             depth *= _WIDER
 
     def _names_inside(self, matches: NameMatches) -> NameMatches:
         if self.only is None:
             return matches
+
         inside = self.is_inside(matches.numbers)
-        return NameMatches(matches.numbers[inside], matches.starts[inside], matches.ends[inside])
+        return NameMatches(
+            matches.numbers[inside],
+            matches.starts[inside],
+            matches.ends[inside],
+        )
 
     def _in_time(self) -> bool:
         """Whether an answer of the view would come before the turn must end, were it as slow as the
@@ -411,7 +547,9 @@ class MeteredView:
 
 
 def _limit_to_past(
-    view: GraphView, only: DocumentFilter | None, mask: Mask
+    view: GraphView,
+    only: DocumentFilter | None,
+    mask: Mask,
 ) -> DocumentFilter | None:
     """The filter of a question that stands at a moment: what is later does not fit. Unchanged where
     nothing is later.

@@ -148,6 +148,7 @@ class RankFusion:
         """Take in one ranking; a node keeps its best score of a search."""
         scores = self.scores
         ranking = zip(hits.numbers.tolist(), hits.scores.tolist(), strict=True)
+
         for offset, (number, score) in enumerate(ranking, RANK_OFFSET + 1):
             scores[number] = scores.get(number, 0.0) + weight / offset
             origins = self.origins.setdefault(number, {})
@@ -159,7 +160,10 @@ class RankFusion:
         bar = scores[min(limit, len(scores)) - 1] if scores else 0.0
         numbers = [number for number, score in self.scores.items() if score >= bar]
         keys = dict(zip(numbers, view.ids(np.array(numbers, np.int64)), strict=True))
-        return sorted(numbers, key=lambda number: (-self.scores[number], keys[number]))[:limit]
+        return sorted(
+            numbers,
+            key=lambda number: (-self.scores[number], keys[number]),
+        )[:limit]
 
     def strengths(self) -> dict[int, float]:
         """Scores in [0, 1]: that of the search where one search found everything, else the share of
@@ -167,43 +171,68 @@ class RankFusion:
         """
         best = max(self.scores.values(), default=1.0)
         searches = set().union(*self.origins.values())
+
         if len(searches) > 1:
             return {number: score / best for number, score in self.scores.items()}
-        native = {
-            number: max(node_origins.values()) for number, node_origins in self.origins.items()
-        }
+
+        native = {}
+        for number, node_origins in self.origins.items():
+            native[number] = max(node_origins.values())
+
         highest = max([1.0, *native.values()])
         return {number: max(0.0, score / highest) for number, score in native.items()}
 
 
 def blend(
-    view: MeteredView, first: Sequence[FoundPassage], second: Sequence[FoundPassage], limit: int
+    view: MeteredView,
+    first: Sequence[FoundPassage],
+    second: Sequence[FoundPassage],
+    limit: int,
 ) -> list[FoundPassage]:
     """Two rankings of passages as one, by reciprocal rank; the second counts half."""
     if not second:
         return list(first[:limit])
+
     fused = RankFusion()
     tiers: dict[int, dict[str, float]] = {}
     for name, ranking, weight in (("", first, 1.0), (GRAPH, second, 0.5)):
         numbers = np.array([passage.node for passage in ranking], np.int64)
         scores = np.array([passage.score for passage in ranking], np.float32)
         fused.add(name, Hits(numbers, scores), weight)
+
         for passage in ranking:
-            tiers[passage.node] = {**tiers.get(passage.node, {}), **passage.tiers}
+            tiers[passage.node] = {
+                **tiers.get(passage.node, {}),
+                **passage.tiers,
+            }
+
     best = max(fused.scores.values())
     return [
-        FoundPassage(number, fused.scores[number] / best, tiers[number])
+        FoundPassage(
+            number,
+            fused.scores[number] / best,
+            tiers[number],
+        )
         for number in fused.ranked(view, limit)
     ]
 
 
 def rank_by_worth(
-    nodes: Sequence[int], worth: NDArray[np.float64], tiers: Callable[[int], dict[str, float]]
+    nodes: Sequence[int],
+    worth: NDArray[np.float64],
+    tiers: Callable[[int], dict[str, float]],
 ) -> list[FoundPassage]:
     """The passages best first, their scores falling from 1; `tiers` gives those of a row."""
     scores = 2.0 / (1.0 + np.exp(worth.max() - worth))
     order = np.argsort(-worth, kind="stable").tolist()
-    return [FoundPassage(nodes[row], float(scores[row]), tiers(row)) for row in order]
+    return [
+        FoundPassage(
+            nodes[row],
+            float(scores[row]),
+            tiers(row),
+        )
+        for row in order
+    ]
 
 
 EXPLAIN = "explain"  # origin of a path that was looked for because it leads to a passage
@@ -263,11 +292,29 @@ RECIPES: dict[str, Recipe] = {
             finds_paths=True,
             starts_itself=True,
         ),
-        Recipe("vector", "passages by cosine, as a baseline", (VECTOR,), reranks=False),
-        Recipe("lexical", "passages by BM25, as a baseline", (LEXICAL,), reranks=False),
+        Recipe(
+            "vector",
+            "passages by cosine, as a baseline",
+            (VECTOR,),
+            reranks=False,
+        ),
+        Recipe(
+            "lexical",
+            "passages by BM25, as a baseline",
+            (LEXICAL,),
+            reranks=False,
+        ),
         Recipe("graphrag", "what surrounds the seeds, as a baseline"),
-        Recipe("hirag", "members of the nearest topics and what they lead to", narrows=True),
-        Recipe(PATHRAG, "paths between seeds by the flow that arrives", finds_paths=True),
+        Recipe(
+            "hirag",
+            "members of the nearest topics and what they lead to",
+            narrows=True,
+        ),
+        Recipe(
+            PATHRAG,
+            "paths between seeds by the flow that arrives",
+            finds_paths=True,
+        ),
         Recipe(
             HIRAG_PATHRAG,
             "a beam of paths inside the nearest topics",
@@ -296,6 +343,7 @@ def recipe_named(name: str) -> Recipe:
         raise UnknownRecipe(
             f"no recipe is called {name!r}; use one of {', '.join(NAMES_OF_RECIPES)}"
         )
+
     return RECIPES[name]
 
 
@@ -305,7 +353,10 @@ _UNUSED: dict[str, tuple[str, ...]] = {
     **dict.fromkeys((VECTOR, LEXICAL, "memory"), _NO_WALKS),
     "graphrag": ("graph.fanout", "graph.beam"),
     "hirag": ("graph.hops", "graph.fanout", "graph.beam"),
-    **dict.fromkeys(("hipporag", "hipporag_multihop", NEXUS), ("graph.hops", "graph.fanout")),
+    **dict.fromkeys(
+        ("hipporag", "hipporag_multihop", NEXUS),
+        ("graph.hops", "graph.fanout"),
+    ),
 }
 
 
@@ -314,11 +365,12 @@ def unused_keys(plan: Plan, recipe: Recipe) -> tuple[str, ...]:
     use.
     """
     usual = Plan(profile=plan.profile)
-    keys = [
-        key
-        for key in _UNUSED.get(recipe.name, ())
-        if attrgetter(key)(plan) != attrgetter(key)(usual)
-    ]
+
+    keys = []
+    for key in _UNUSED.get(recipe.name, ()):
+        if attrgetter(key)(plan) != attrgetter(key)(usual):
+            keys.append(key)
+
     # Without hops no recipe walks.
     return tuple(key for key in keys if key != "graph.hops" or plan.graph.hops)
 
@@ -341,12 +393,17 @@ def clamp(raw: Mapping[str, Any], profile: Profile | None = None) -> Plan:
     `profile` wins over the one the plan names, so a caller can be held to its own caps. What is not
     a matter of caps (an unknown key, no seeds at all) is refused.
     """
-    fields = {name: dict(part) if isinstance(part, Mapping) else part for name, part in raw.items()}
+    fields = {}
+    for name, part in raw.items():
+        fields[name] = dict(part) if isinstance(part, Mapping) else part
+
     if profile is not None:
         fields["profile"] = profile
+
     profile_name = fields.get("profile", Profile.ONLINE)
     if profile_name not in list(Profile):
         raise PlanError(f"no profile is called {profile_name!r}; use one of {', '.join(Profile)}")
+
     allowed = Profile(str(profile_name))
     reasons = [*fields.get("reasons", ())]
     if _lower(fields, HARD_CAPS[allowed]):
@@ -355,6 +412,7 @@ def clamp(raw: Mapping[str, Any], profile: Profile | None = None) -> Plan:
         reasons.append(Reason.STAGES_SHORTENED)
     if reasons:
         fields["reasons"] = tuple(dict.fromkeys(reasons))
+
     try:
         return Plan.model_validate(fields)
     except ValidationError as error:
@@ -363,7 +421,11 @@ def clamp(raw: Mapping[str, Any], profile: Profile | None = None) -> Plan:
 
 def caps_of(plan: Plan) -> Caps:
     """What the turn's account is opened with."""
-    return Caps(plan.budget.docs_max, plan.budget.work_max, plan.budget.latency_ms)
+    return Caps(
+        plan.budget.docs_max,
+        plan.budget.work_max,
+        plan.budget.latency_ms,
+    )
 
 
 def _lower(fields: dict[str, Any], caps: Any) -> bool:
@@ -373,13 +435,16 @@ def _lower(fields: dict[str, Any], caps: Any) -> bool:
         part = fields
         for step in sections:
             part = part.get(step, {}) if isinstance(part, dict) else {}
+
         value = part.get(last) if isinstance(part, dict) else None
         if not isinstance(value, int | float) or isinstance(value, bool):
             continue
+
         cap = getattr(caps, last)
         if value > cap:
             part[last] = cap
             lowered = True
+
     return lowered
 
 
@@ -389,21 +454,27 @@ def _fit_stages(fields: dict[str, Any], plan: Plan) -> bool:
     """
     budget = fields.get("budget", {})
     latency = plan.budget.latency_ms
+
     if isinstance(budget, dict):
         latency = budget.get("latency_ms", latency)
+
     stages = {name: fields.get(name, {}) for name in _STAGES}
     if not all(isinstance(stage, dict) for stage in stages.values()):
         return False
+
     times = {
         name: stage.get("timeout_ms", getattr(plan, name).timeout_ms)
         for name, stage in stages.items()
     }
     if not all(isinstance(time, int) for time in (latency, *times.values())):
         return False
+
     total = sum(times.values())
     if min(times.values()) < 1 or total <= latency or latency < len(_STAGES):
         return False
+
     for name, stage in stages.items():
         share = (latency - len(_STAGES)) * times[name] // total
         fields[name] = {**stage, "timeout_ms": 1 + share}
+
     return True

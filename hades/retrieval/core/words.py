@@ -98,15 +98,21 @@ def wording(question: str, bodies: Sequence[Body]) -> Wording:
     """BM25 of each text, and which content words of the question it holds."""
     stems = list(dict.fromkeys(map(stem, content_words(question))))
     times = np.zeros((len(stems), len(bodies)))
+
     for row, word in enumerate(stems):
         times[row] = [body.stems[word] for body in bodies]
+
     lengths = np.array([len(body.words) for body in bodies], np.float64)
     holds = times > 0
     rare = rarity(holds.sum(axis=1), len(bodies))
     mean_length = lengths.mean() if len(lengths) else 1.0
     penalty = K1 * (1 - B + B * lengths / max(1.0, mean_length))
     shares = rare[:, None] * times * (K1 + 1) / (times + penalty)
-    return Wording(rare, holds.astype(np.float64), shares.sum(axis=0))
+    return Wording(
+        rare,
+        holds.astype(np.float64),
+        shares.sum(axis=0),
+    )
 
 
 def match_titles(question: str, titles: Sequence[str]) -> Floats:
@@ -115,18 +121,25 @@ def match_titles(question: str, titles: Sequence[str]) -> Floats:
     """
     question_text = _space(words(question))
     matches = np.zeros(len(titles))
+
     for row, title in enumerate(titles):
         brief = _plain_title(short_title(title))
         if len(brief) < _SHORTEST_TITLE + 2:
             continue
+
         if _plain_title(title) in question_text:
             matches[row] = 1.0
         elif brief in question_text:
             matches[row] = 0.8
+
     return matches
 
 
-def links(titles: Sequence[str], bodies: Sequence[Body], documents: Sequence[str]) -> Floats:
+def links(
+    titles: Sequence[str],
+    bodies: Sequence[Body],
+    documents: Sequence[str],
+) -> Floats:
     """(n, n): 1 at [i, j] where text i names title j of another document; a title that most texts
     hold links none.
     """
@@ -139,19 +152,23 @@ def links(titles: Sequence[str], bodies: Sequence[Body], documents: Sequence[str
             document != documents[column] and name in body.spaced
             for body, document in zip(bodies, documents, strict=True)
         ]
+
     matrix[:, matrix.sum(axis=0) * 2 > len(titles)] = 0.0
     return matrix
 
 
 def short_title(title: str) -> str:
     """A title without what stands in brackets to tell it from its namesakes."""
-    return (_IN_BRACKETS.sub("", title) or title) if "(" in title else title
+    if "(" in title:
+        return _IN_BRACKETS.sub("", title) or title
+    return title
 
 
 def words(text: str) -> list[str]:
     """The words of a text in lower case without accents."""
     if text.isascii():
         return plain_words(text)
+
     unaccented = _MARKS.sub("", unicodedata.normalize("NFKD", text))
     return split_unspaced(_WORD.findall(unaccented.lower()))
 
@@ -177,6 +194,7 @@ def stem(word: str) -> str:
     for suffix in _SUFFIXES:
         if word.endswith(suffix) and len(word) - len(suffix) >= _SHORTEST_STEM:
             return word[: -len(suffix)]
+
     return word
 
 
@@ -195,7 +213,10 @@ DESCRIBES = str(CodeEdgeType.DESCRIBES)
 LEXICAL_HITS = 256
 
 
-def gains(type_names: Iterable[str], boosts: Mapping[str, float] | None = None) -> Floats:
+def gains(
+    type_names: Iterable[str],
+    boosts: Mapping[str, float] | None = None,
+) -> Floats:
     """The factor on the weight of each edge type, by code; 0 for a type that paths do not use.
 
     Without boosts every type of `PATH_TYPES` counts fully; a type that the boosts do not name
@@ -215,7 +236,9 @@ def moments(mask: Mask) -> tuple[int, int]:
 
 
 def _moment(moment: datetime | None) -> int:
-    return int(ALWAYS) if moment is None else microseconds(moment)
+    if moment is None:
+        return int(ALWAYS)
+    return microseconds(moment)
 
 
 class Relevance:
@@ -235,15 +258,25 @@ class Relevance:
         """Cosine with the question; 0 where it is negative or a vector is missing."""
         if self._question.vector is None or not len(numbers):
             return np.zeros(len(numbers), np.float64)
-        cosines = self._view.cosines(self._question.vector, numbers, model=self._question.model)
+
+        cosines = self._view.cosines(
+            self._question.vector,
+            numbers,
+            model=self._question.model,
+        )
         return np.clip(cosines, 0.0, 1.0).astype(np.float64)
 
     def _share_words(self, numbers: Numbers) -> Floats:
         known, scores = self._words
         if not len(known):
             return np.zeros(len(numbers), np.float64)
+
         places = np.minimum(np.searchsorted(known, numbers), len(known) - 1)
-        return np.where(known[places] == numbers, scores[places], 0.0)
+        return np.where(
+            known[places] == numbers,
+            scores[places],
+            0.0,
+        )
 
     @cached_property
     def _words(self) -> tuple[Numbers, Floats]:
@@ -251,14 +284,21 @@ class Relevance:
         best of them.
         """
         rankings: list[Hits] = [
-            self._view.lexical(self._question.text, kind=kind, limit=LEXICAL_HITS)
+            self._view.lexical(
+                self._question.text,
+                kind=kind,
+                limit=LEXICAL_HITS,
+            )
             for kind in (Kind.ENTITY, Kind.FUNC)
             if self._view.info.nodes.get(kind, 0)
         ]
         numbers = np.concatenate([np.empty(0, np.int64), *(hits.numbers for hits in rankings)])
-        scaled = [
-            hits.scores / max(float(hits.scores.max()), 1e-9) for hits in rankings if len(hits)
-        ]
+
+        scaled = []
+        for hits in rankings:
+            if len(hits):
+                scaled.append(hits.scores / max(float(hits.scores.max()), 1e-9))
+
         scores = np.concatenate([np.empty(0), *scaled])
         order = np.argsort(numbers, kind="stable")
         return numbers[order], scores[order].astype(np.float64)
@@ -289,7 +329,8 @@ def shipped_ranking() -> Ranking:
 # Where a question turns to another thing: its own marks, and words that join what could be asked
 # alone.
 _TURNS = re.compile(
-    r"[;?!]\s+|,?\s+(?:and|or|but|while|whereas|versus|vs\.?|compared (?:to|with))\s+|,\s+", re.I
+    r"[;?!]\s+|,?\s+(?:and|or|but|while|whereas|versus|vs\.?|compared (?:to|with))\s+|,\s+",
+    re.I,
 )
 _LEAST_WORDS = 2  # content words; a shorter clause finds anything
 
@@ -302,5 +343,10 @@ def subqueries(text: str, q: int) -> tuple[str, ...]:
 def clauses(text: str) -> list[str]:
     """What a question asks, part by part, in its own words; empty when it asks one thing only."""
     parts = [part.strip(" ,;?!.") for part in _TURNS.split(text)]
-    distinct = [part for part in dict.fromkeys(parts) if len(content_words(part)) >= _LEAST_WORDS]
+
+    distinct = []
+    for part in dict.fromkeys(parts):
+        if len(content_words(part)) >= _LEAST_WORDS:
+            distinct.append(part)
+
     return distinct if len(distinct) > 1 else []

@@ -49,11 +49,18 @@ def pool_columns(pool: Pool) -> Columns:
     """What every context weighs: words, cosines, and both where there are no tokens."""
     words = standard(pool.lexical)
     cosine = standard((pool.vectors @ pool.question_vector).astype(np.float64))
-    return {"words": words, "cosine": cosine, "tokens": (words + cosine) / 2.0}
+    return {
+        "words": words,
+        "cosine": cosine,
+        "tokens": (words + cosine) / 2.0,
+    }
 
 
 def rank_looks(
-    contexts: Mapping[str, float], columns: Columns, pool: Pool, want: QuestionWords
+    contexts: Mapping[str, float],
+    columns: Columns,
+    pool: Pool,
+    want: QuestionWords,
 ) -> Floats:
     """(n,) the worth of each passage by the shipped ranking.
 
@@ -61,45 +68,72 @@ def rank_looks(
     """
     ranking = shipped_ranking()
     last = len(ranking.looks) - 1
+
     if not contexts.get("leads"):
         return ranking.score(last, contexts, columns)
+
     alone, linked = passage_features(pool, want)
     columns = {**columns, **alone}
     worth = ranking.score(0, contexts, columns)
+
     if pool.is_late():
         return worth
+
     connections = connect(pool, want, linked)
     for look in range(1, last + 1):
         beside = beside_columns(worth, connections)
         worth = ranking.score(look, contexts, {**columns, **beside})
         if pool.is_late():
             break
+
     return worth
 
 
-def connect(pool: Pool, want: QuestionWords, linked: Floats) -> Connections:
+def connect(
+    pool: Pool,
+    want: QuestionWords,
+    linked: Floats,
+) -> Connections:
     """How the passages of a pool lead to each other, given their links by title."""
     holds = hold_shares(pool.readings, want)
     bridges = find_bridges(pool.readings, want, holds)
     name_bridges = find_sentence_bridges(pool.readings, want)
     remaining = compare_remaining(pool.vectors, pool.question_vector)
-    return Connections(linked, holds, combine_bridges(bridges, name_bridges, remaining))
+    return Connections(
+        linked,
+        holds,
+        combine_bridges(bridges, name_bridges, remaining),
+    )
 
 
 def beside_columns(worth: Floats, connections: Connections) -> Columns:
     """Columns of the passages beside each other, given the worth that an earlier look gave."""
-    pair_columns = pairwise_features(worth, connections.linked, connections.holds)
+    pair_columns = pairwise_features(
+        worth,
+        connections.linked,
+        connections.holds,
+    )
     pair_columns |= connections.leading.columns(share_of_best(worth))
     return {f"beside_{name}": column for name, column in pair_columns.items()}
 
 
-def compare_remaining(vectors: NDArray[np.float32], question_vector: NDArray[np.float32]) -> Floats:
+def compare_remaining(
+    vectors: NDArray[np.float32],
+    question_vector: NDArray[np.float32],
+) -> Floats:
     """(n, n): at [k, i] the cosine of i with the question's vector without the part that lies along
     k; at least 0.
     """
     cosine = vectors @ question_vector
     remaining_vectors = question_vector[None, :] - cosine[:, None] * vectors
-    length = np.maximum(np.linalg.norm(remaining_vectors, axis=1, keepdims=True), 1e-9)
+    length = np.maximum(
+        np.linalg.norm(
+            remaining_vectors,
+            axis=1,
+            keepdims=True,
+        ),
+        1e-9,
+    )
     remaining: Floats = np.maximum((remaining_vectors / length) @ vectors.T, 0.0).astype(np.float64)
     return remaining
 

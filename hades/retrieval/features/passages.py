@@ -54,8 +54,13 @@ def passage_features(pool: Pool, want: QuestionWords) -> tuple[Columns, Floats]:
     fits = [want.fit_each(reading) for reading in readings]
     linked = links(readings, fits)
     cosine = (pool.vectors @ pool.question_vector).astype(np.float64)
-    walk, second_walk = _log_walk(pool.walk), _log_walk(pool.second_walk)
-    is_named = [len(reading.name) > 4 and reading.name in want.text for reading in readings]
+    walk = _log_walk(pool.walk)
+    second_walk = _log_walk(pool.second_walk)
+
+    is_named = []
+    for reading in readings:
+        is_named.append(len(reading.name) > 4 and reading.name in want.text)
+
     named_flags = np.array(is_named, np.float64)
     namesakes, namesake_place = _namesakes([reading.title for reading in readings], cosine)
     columns = {
@@ -87,7 +92,11 @@ def _log_walk(walk: Floats) -> Floats:
     return logarithms
 
 
-def pairwise_features(first: Floats, linked: Floats, holds: Floats) -> Columns:
+def pairwise_features(
+    first: Floats,
+    linked: Floats,
+    holds: Floats,
+) -> Columns:
     """What is seen of passages beside each other, by name, given the worth that the first look
     found.
 
@@ -126,16 +135,23 @@ def weigh(columns: Mapping[str, Floats], weights: Mapping[str, float]) -> Floats
     return worth
 
 
-def match_tokens(tokens: NDArray[np.float32] | None, passages: Sequence[Passage]) -> Floats:
+def match_tokens(
+    tokens: NDArray[np.float32] | None,
+    passages: Sequence[Passage],
+) -> Floats:
     """(n,) late interaction: the mean over a question's tokens of the cosine with what of a passage
     is nearest to each.
 
     A passage is known by the signs of its tokens' states; one without them counts like the mean of
     the others.
     """
-    packed = [base64.b64decode(passage.token_signs) for passage in passages]
+    packed = []
+    for passage in passages:
+        packed.append(base64.b64decode(passage.token_signs))
+
     if tokens is None or not len(tokens) or not any(packed):
         return np.zeros(len(passages))
+
     dimension = tokens.shape[1]
     token_counts = np.array([8 * len(signs) // dimension for signs in packed])
     has_tokens = token_counts > 0
@@ -162,10 +178,12 @@ def _namesakes(titles: Sequence[str], cosine: Floats) -> tuple[Floats, Floats]:
     """
     title_counts: dict[str, int] = {}
     place = np.zeros(len(titles))
+
     for row in np.argsort(-cosine, kind="stable").tolist():
         count = title_counts.get(titles[row], 0)
         place[row] = count
         title_counts[titles[row]] = count + 1
+
     namesakes = np.array([title_counts[title] for title in titles], np.float64)
     return np.log(namesakes), np.log1p(place)
 
@@ -182,14 +200,24 @@ def _remaining(pool: Pool, walk: Floats, cosine: Floats) -> Floats:
     return remaining
 
 
-def _added_share(holds: Floats, ranked: NDArray[np.int64], n_best: int) -> Floats:
+def _added_share(
+    holds: Floats,
+    ranked: NDArray[np.int64],
+    n_best: int,
+) -> Floats:
     """How much of the question each passage holds that the best few others do not."""
     best = ranked[:n_best]
     gain: Floats = np.maximum(holds - holds[best].max(axis=0), 0.0).sum(axis=1)
+
     for row in best.tolist():
-        other_rows = [place for place in ranked[: n_best + 1].tolist() if place != row]
+        other_rows = []
+        for place in ranked[: n_best + 1].tolist():
+            if place != row:
+                other_rows.append(place)
+
         if other_rows:
             gain[row] = np.maximum(holds[row] - holds[other_rows].max(axis=0), 0.0).sum()
+
     return gain
 
 
@@ -248,11 +276,18 @@ def dated_features(scores: ChannelScores) -> Columns:
 
 
 def dated_pair_features(
-    question: str, asked_time: Interval | None, passages: Sequence[Passage], first: Columns
+    question: str,
+    asked_time: Interval | None,
+    passages: Sequence[Passage],
+    first: Columns,
 ) -> Columns:
     """`first`, the features of these passages before reading, with those that reading adds."""
     titles = [passage.title for passage in passages]
-    bodies = [passage_body(passage.title, passage.text) for passage in passages]
+
+    bodies = []
+    for passage in passages:
+        bodies.append(passage_body(passage.title, passage.text))
+
     overlap = wording(question, bodies)
     rarity_sum = max(float(overlap.rarity.sum()), 1e-9)
     base = first["words"] + share_of_greatest(first["cosine"] - first["cosine"].min(initial=0.0))
@@ -275,10 +310,22 @@ def speech(passages: Sequence[Passage]) -> Columns:
     What answers a question about someone is more often a turn that states something of its speaker
     than one that asks.
     """
-    asking_shares = [_asking_share(passage.text) for passage in passages]
-    bodies = [passage_body(passage.title, passage.text) for passage in passages]
-    of_self = [not body.counts.keys().isdisjoint(_SELF) for body in bodies]
-    to_other = [not body.counts.keys().isdisjoint(_OTHER) for body in bodies]
+    asking_shares = []
+    for passage in passages:
+        asking_shares.append(_asking_share(passage.text))
+
+    bodies = []
+    for passage in passages:
+        bodies.append(passage_body(passage.title, passage.text))
+
+    of_self = []
+    for body in bodies:
+        of_self.append(not body.counts.keys().isdisjoint(_SELF))
+
+    to_other = []
+    for body in bodies:
+        to_other.append(not body.counts.keys().isdisjoint(_OTHER))
+
     return {
         "asks": np.array(asking_shares),
         "of_self": np.array(of_self, np.float64),
@@ -293,6 +340,7 @@ def _asking_share(text: str) -> float:
     """
     if "?" not in text:
         return 0.0
+
     ends = _SENTENCE_END.findall(text)
     question_count = sum("?" in end for end in ends)
     sentence_count = len(ends) + (text.rstrip()[-1:] not in ".!?")
@@ -303,9 +351,13 @@ def time_fit(asked_time: Interval | None, passages: Sequence[Passage]) -> Column
     """How the times that passages state, and their own date, fit the time asked for; all 0 where
     none is asked for.
     """
-    columns = {name: np.zeros(len(passages)) for name in ("time", "overlaps", "begins", "ends")}
+    columns = {}
+    for name in ("time", "overlaps", "begins", "ends"):
+        columns[name] = np.zeros(len(passages))
+
     if asked_time is None:
         return columns
+
     first_year, last_year = end_years(asked_time)
     for row, passage in enumerate(passages):
         stated_times = tell_times(passage.text, passage.timestamp)
@@ -313,33 +365,47 @@ def time_fit(asked_time: Interval | None, passages: Sequence[Passage]) -> Column
         years = [end_years(stated) for stated in stated_times]
         columns["time"][row] = best
         columns["overlaps"][row] = best > 0.0
+
         if first_year is not None:
             columns["begins"][row] = any(first_year == start for start, _ in years)
         if last_year is not None:
             columns["ends"][row] = any(last_year == end for _, end in years)
+
     return columns
 
 
 @lru_cache(maxsize=_REMEMBERED_TIMES)
 def tell_times(text: str, written_at: datetime | None) -> tuple[Interval, ...]:
     """The times that a text states, relative ones taken from its date, and the day it is dated."""
-    intervals = [mention.interval for mention in times_in(text, written_at)]
+    intervals = []
+    for mention in times_in(text, written_at):
+        intervals.append(mention.interval)
+
     if written_at is not None:
         intervals.append((written_at, written_at + _DAY))
+
     return tuple(intervals)
 
 
 def share_of_greatest(values: Floats) -> Floats:
     """Values as shares of the greatest."""
     greatest = float(values.max(initial=0.0))
-    return values / greatest if greatest > 0.0 else np.zeros(len(values))
+    if greatest > 0.0:
+        return values / greatest
+
+    return np.zeros(len(values))
 
 
 def _best_neighbour(values: Floats, pairs: NDArray[np.int64]) -> Floats:
     """For each candidate the greatest value of its neighbours; 0 without any."""
     greatest = np.zeros(len(values))
     if len(pairs):
-        np.maximum.at(greatest, pairs[:, 0], values[pairs[:, 1]])
+        np.maximum.at(
+            greatest,
+            pairs[:, 0],
+            values[pairs[:, 1]],
+        )
+
     return greatest
 
 
@@ -355,6 +421,7 @@ def _same_title(titles: Sequence[str], base: Floats) -> Floats:
     values_by_title: dict[str, list[float]] = {}
     for title, value in zip(titles, base.tolist(), strict=True):
         values_by_title.setdefault(title, []).append(value)
+
     best = {title: sorted(values)[-_TITLE_VOICES:] for title, values in values_by_title.items()}
     means = {title: sum(values) / len(values) for title, values in best.items()}
     return np.array([means[title] for title in titles])

@@ -36,7 +36,8 @@ _ENDINGS = (
 _SHORTEST_ROOT = 4  # letters that stay when an ending goes
 _NAME_OR_YEAR = re.compile(r"[^\W\d_a-z][\w'’-]+|\b\d{4}\b")
 _NAME_RUN = re.compile(
-    r"(?<!\w)[^\W\d_a-z][\w'’-]*(?:\s+(?:(?:of|the|de|la|von|van|for|and)\s+){0,2}[^\W\d_a-z][\w'’-]*)*"
+    r"(?<!\w)[^\W\d_a-z][\w'’-]*(?:\s+(?:(?:of|the|de|la|von|van|for"
+    r"|and)\s+){0,2}[^\W\d_a-z][\w'’-]*)*"
 )
 _NAME_LETTERS = 5
 _SHORTEST_TITLE = 3  # letters; shorter ones stand inside anything
@@ -99,6 +100,7 @@ class Reading:
             for name in names:
                 if name not in self.spoken_title:
                     places[name] = (*places.get(name, ()), place)
+
         return places
 
 
@@ -108,7 +110,11 @@ def read_closely(passage: Passage) -> Reading:
 
 
 @lru_cache(maxsize=4096)
-def _read(title: str, text: str, facts: tuple[str, ...]) -> Reading:
+def _read(
+    title: str,
+    text: str,
+    facts: tuple[str, ...],
+) -> Reading:
     spans = sentences(text) or [(0, 0)]
     written = (*[text[start:end] for start, end in spans], *facts)
     sentence_words = list(map(words, written))
@@ -160,6 +166,7 @@ def _spell_name(run: str) -> str:
     name_words = words(run)
     while name_words and not content_words(name_words[0]):
         name_words = name_words[1:]
+
     name = _space(name_words)
     return name if len(name) >= _SHORTEST_TITLE + 2 else ""
 
@@ -188,7 +195,11 @@ class QuestionWords:
         return [self.fit(roots) for roots in reading.roots]
 
 
-def _share(rarity: Mapping[str, float], among: Iterable[str], roots: AbstractSet[str]) -> float:
+def _share(
+    rarity: Mapping[str, float],
+    among: Iterable[str],
+    roots: AbstractSet[str],
+) -> float:
     """The rarity of the words that a set holds over that of all, added in the order in which they
     are given.
     """
@@ -196,28 +207,38 @@ def _share(rarity: Mapping[str, float], among: Iterable[str], roots: AbstractSet
     for word in among:
         total += rarity[word]
         weight += rarity[word] if word in roots else 0.0
+
     return weight / total if total > 0.0 else 0.0
 
 
 def weigh_question_words(
-    question: str, names: Sequence[str], readings: Sequence[Reading]
+    question: str,
+    names: Sequence[str],
+    readings: Sequence[Reading],
 ) -> QuestionWords:
     """What a question asks for, seen from the passages at hand; `names` are the names that it
     spells.
     """
     roots = list(dict.fromkeys(map(root, content_words(question))))
+
     name_roots: set[str] = set()
     for name in names:
         name_roots.update(map(root, words(name)))
+
     relation = tuple([word for word in roots if word not in name_roots])
     counts = dict.fromkeys(roots, 0)
     for reading in readings:
         for word in reading.all_roots.intersection(roots):
             counts[word] += 1
+
     passage_counts = np.array(list(counts.values()), np.float64)
     rarity = np.log((len(readings) + 1) / (passage_counts + 0.5))
     rarity_by_root = dict(zip(roots, rarity.tolist(), strict=True))
-    return QuestionWords(_space(words(question)), rarity_by_root, relation)
+    return QuestionWords(
+        _space(words(question)),
+        rarity_by_root,
+        relation,
+    )
 
 
 def links(readings: Sequence[Reading], fits: Sequence[Sequence[float]]) -> Floats:
@@ -226,14 +247,17 @@ def links(readings: Sequence[Reading], fits: Sequence[Sequence[float]]) -> Float
     """
     link_scores = np.zeros((len(readings), len(readings)))
     texts = [reading.titled_text for reading in readings]
+
     for i, target in enumerate(readings):
         if len(target.name) < _SHORTEST_TITLE + 2:
             continue
+
         for k, source in enumerate(readings):
             if k != i and source.name != target.name and target.name in texts[k]:
                 pairs = zip(source.spoken, fits[k], strict=True)
                 naming_fits = [LINK + fit for spoken, fit in pairs if target.name in spoken]
                 link_scores[k, i] = max(naming_fits, default=0.0)
+
     return link_scores
 
 
@@ -243,9 +267,15 @@ def share_linked(readings: Sequence[Reading]) -> float:
     for target_row, target in enumerate(readings):
         if not target.own_name:
             continue
-        source_rows = [row for row, source in enumerate(readings) if _names_title(source, target)]
+
+        source_rows = []
+        for row, source in enumerate(readings):
+            if _names_title(source, target):
+                source_rows.append(row)
+
         if source_rows:
             linked.update(source_rows, [target_row])
+
     return len(linked) / max(1, len(readings))
 
 
@@ -266,7 +296,11 @@ def root(word: str) -> str:
     for ending in _ENDINGS:
         if word.endswith(ending) and len(word) - len(ending) >= _SHORTEST_ROOT:
             return word[: -len(ending)]
-    return word[:-1] if word.endswith("s") and len(word) == _SHORTEST_ROOT else word
+
+    if word.endswith("s") and len(word) == _SHORTEST_ROOT:
+        return word[:-1]
+
+    return word
 
 
 def _drop_qualifier(title: str) -> str:
@@ -275,7 +309,11 @@ def _drop_qualifier(title: str) -> str:
     """
     short = short_title(title)
     first, _, qualifier = short.partition(", ")
-    return first if len(first) > _SHORTEST_TITLE and _QUALIFIER.fullmatch(qualifier) else short
+
+    if len(first) > _SHORTEST_TITLE and _QUALIFIER.fullmatch(qualifier):
+        return first
+
+    return short
 
 
 # Bridges between passages: what one says that leads to another, and what of the question the other
@@ -303,11 +341,19 @@ class Bridges:
     adds: Floats
 
 
-def find_bridges(readings: Sequence[Reading], want: QuestionWords, holds: Floats) -> Bridges:
+def find_bridges(
+    readings: Sequence[Reading],
+    want: QuestionWords,
+    holds: Floats,
+) -> Bridges:
     """Compare every passage with every other; nothing is read. `holds` are the `hold_shares`."""
     question_stems = set(map(name_stem, want.text.split()))
     names = set().union(*(reading.names for reading in readings))
-    columns = {name: column for column, name in enumerate(sorted(names - question_stems))}
+
+    columns = {}
+    for column, name in enumerate(sorted(names - question_stems)):
+        columns[name] = column
+
     text_marks = _marks([reading.names for reading in readings], columns)
     title_marks = _marks([reading.title_names for reading in readings], columns)
     n = len(readings)
@@ -329,7 +375,10 @@ def hold_shares(readings: Sequence[Reading], want: QuestionWords) -> Floats:
     """(n, words): what of the question each passage holds, by rarity; a passage with every word
     sums to 1.
     """
-    columns = {word: column for column, word in enumerate(want.rarity)}
+    columns = {}
+    for column, word in enumerate(want.rarity):
+        columns[word] = column
+
     rarity = np.array(list(want.rarity.values()), np.float64)
     marks = _marks([reading.all_roots for reading in readings], columns)
     return marks * rarity / max(sum(want.rarity.values()), 1e-9)
@@ -339,8 +388,10 @@ def _marks(word_sets: Sequence[frozenset[str]], columns: Mapping[str, int]) -> F
     """(n, words) 1 where a set holds the word of a column."""
     marks = np.zeros((len(word_sets), len(columns)))
     known = frozenset(columns)
+
     for row, word_set in enumerate(word_sets):
         marks[row, [columns[word] for word in known & word_set]] = 1.0
+
     return marks
 
 
@@ -369,33 +420,44 @@ class SentenceBridges:
     titled: Floats
 
 
-def find_sentence_bridges(readings: Sequence[Reading], want: QuestionWords) -> SentenceBridges:
+def find_sentence_bridges(
+    readings: Sequence[Reading],
+    want: QuestionWords,
+) -> SentenceBridges:
     """Compare every passage with every other; nothing is read."""
     n = len(readings)
     steps: list[tuple[int, int]] = []
     values: list[tuple[float, float, float, float]] = []
     titles = [reading.title for reading in readings]
+
     for name, rows in _find_holders(readings, want).items():
         title_count = len({titles[row] for row in rows})
         if title_count == 1:
             continue
+
         rarity = math.log((n + 1) / (title_count + 0.5)) / math.log(n + 1)
         rarity *= 1.0 if name.count(" ") > 2 else _ONE_WORD
         in_title = [name in readings[row].spoken_title for row in rows]
+
         for source in rows:
             if name not in readings[source].name_places:
                 continue
+
             fit, share = _fit_name(readings[source], name, want)
-            fitting, holding = rarity * (LINK + fit), rarity * (LINK + share)
+            fitting = rarity * (LINK + fit)
+            holding = rarity * (LINK + share)
+
             for target, is_titled in zip(rows, in_title, strict=True):
                 if titles[target] != titles[source]:
                     steps.append((source, target))
                     values.append((fitting, holding, rarity, fitting if is_titled else 0.0))
+
     matrices = np.zeros((4, n, n))
     if steps:
         sources, targets = np.array(steps).T
         for matrix, column in zip(matrices, np.array(values).T, strict=True):
             np.maximum.at(matrix, (sources, targets), column)
+
     return SentenceBridges(*matrices)
 
 
@@ -419,7 +481,11 @@ class LeadingMatrices:
         return dict(zip((*self.arriving, *self.leaving), (*arriving, *leaving), strict=True))
 
 
-def combine_bridges(bridges: Bridges, names: SentenceBridges, remaining: Floats) -> LeadingMatrices:
+def combine_bridges(
+    bridges: Bridges,
+    names: SentenceBridges,
+    remaining: Floats,
+) -> LeadingMatrices:
     """What leads from passage to passage; `remaining` (n, n) at [k, i]: cosine of i with what k
     leaves.
     """
@@ -448,7 +514,10 @@ def combine_bridges(bridges: Bridges, names: SentenceBridges, remaining: Floats)
     return LeadingMatrices(arriving, leaving)
 
 
-def _find_holders(readings: Sequence[Reading], want: QuestionWords) -> dict[str, list[int]]:
+def _find_holders(
+    readings: Sequence[Reading],
+    want: QuestionWords,
+) -> dict[str, list[int]]:
     """The passages that hold each name as whole words, where they are at least two and not too
     many.
 
@@ -456,21 +525,31 @@ def _find_holders(readings: Sequence[Reading], want: QuestionWords) -> dict[str,
     """
     texts = [reading.titled_text for reading in readings]
     names = chain.from_iterable(reading.name_places for reading in readings)
+
     holders = {}
     for name in dict.fromkeys(names):
         if name in want.text:
             continue
+
         rows = [row for row, text in enumerate(texts) if name in text]
         if 1 < len(rows) <= _COMMON:
             holders[name] = rows
+
     return holders
 
 
-def _fit_name(reading: Reading, name: str, want: QuestionWords) -> tuple[float, float]:
+def _fit_name(
+    reading: Reading,
+    name: str,
+    want: QuestionWords,
+) -> tuple[float, float]:
     """How well the best of the sentences that spell a name fits what is asked, and how much of the
     question one holds.
 
     Most names stand in one passage only, so few sentences are looked at.
     """
-    sentences = [reading.roots[place] for place in reading.name_places[name]]
+    sentences = []
+    for place in reading.name_places[name]:
+        sentences.append(reading.roots[place])
+
     return max(map(want.fit, sentences)), max(map(want.share, sentences))

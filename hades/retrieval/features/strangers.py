@@ -69,25 +69,37 @@ def find_strangers(
     """
     if detect_language(question) != ENGLISH:
         return Strangers()
+
     strangers: list[_Term] = []
     known = 0
     spellings = _Spellings(passages)
     terms = list(_terms(question))
-    compounds = [f"{first.word}{second.word}".lower() for first, second in pairwise(terms)]
+
+    compounds = []
+    for first, second in pairwise(terms):
+        compounds.append(f"{first.word}{second.word}".lower())
+
     for term in terms:
         word = term.word.lower()
         is_rare = not _VERB.fullmatch(word) and not any(map(is_common, _base_forms(word)))
         if not (term.is_name or is_rare):
             continue
-        joined = [compound for compound in compounds if word in compound]
+
+        joined = []
+        for compound in compounds:
+            if word in compound:
+                joined.append(compound)
+
         if any(map(holds, (word, word.removesuffix("s"), *joined))):
             known += 1
         elif not spellings.hold_like(word, term.is_name, is_rare):
             strangers.append(term)
+
     rare = min(_MOST_RARE, _RARE / max(1, len(terms)))
     weight = 0.0
     for term in strangers:
         weight += (1.0 if term.is_name else rare) * (_BY_THE_WAY if term.is_aside else 1.0)
+
     words = tuple(dict.fromkeys(term.word for term in strangers))
     return Strangers(words, weight / (weight + _KNOWN * known + 1.0))
 
@@ -99,6 +111,7 @@ def _terms(question: str) -> Iterator[_Term]:
     capitals = sum(match[0][0].isupper() for match in matches)
     is_title = len(matches) > 3 and capitals > 0.6 * len(matches)
     is_aside = False
+
     end = 0
     for match in matches:
         word = match[0]
@@ -106,8 +119,10 @@ def _terms(question: str) -> Iterator[_Term]:
         goes_on = is_aside and _GOES_ON.fullmatch(text_before, end) is not None
         is_aside = goes_on or _ASIDE.search(text_before) is not None
         end = match.end()
+
         if word.lower() in _GENERAL or not content_words(word):
             continue
+
         opens = is_title or _OPENS.search(text_before) is not None
         is_name = not word[1:].islower() or (word[0].isupper() and not opens)
         yield _Term(word, is_name, is_aside)
@@ -120,6 +135,7 @@ def _base_forms(word: str) -> list[str]:
         if word.endswith(ending):
             base = word.removesuffix(ending)
             forms += [base, f"{base}e", base[:-1]]
+
     return [form for form in forms if len(form) > 2]
 
 
@@ -131,7 +147,12 @@ class _Spellings:
         self._words: set[str] = set()
         self._joined: set[str] = set()
 
-    def hold_like(self, word: str, is_name: bool, is_rare: bool) -> bool:
+    def hold_like(
+        self,
+        word: str,
+        is_name: bool,
+        is_rare: bool,
+    ) -> bool:
         """Whether the passages write a word apart or, where it is rare, longer or nearly the
         same.
 
@@ -142,20 +163,28 @@ class _Spellings:
                 words = passage_body(passage.title, passage.text).words
                 self._words.update(words)
                 self._joined.update(map("".join, pairwise(words)))
+
         return word in self._joined or (is_rare and _is_variant(word, self._words, is_name))
 
 
-def _is_variant(word: str, spellings: AbstractSet[str], is_name: bool) -> bool:
+def _is_variant(
+    word: str,
+    spellings: AbstractSet[str],
+    is_name: bool,
+) -> bool:
     """Whether one of these words begins with a word, or differs in a letter or two."""
     is_long = len(word) >= _SHORTEST_VARIANT
     forms = _deletions(word)
+
     for spelling in spellings:
         more_letters = len(spelling) - len(word)
         is_whole = not is_name or (is_long and more_letters <= _MOST_MORE)
         is_longer = spelling.startswith(word) and is_whole
         is_near = is_long and abs(more_letters) < 2 and spelling[:1] == word[0]
+
         if is_longer or (is_near and not forms.isdisjoint(_deletions(spelling))):
             return True
+
     return False
 
 

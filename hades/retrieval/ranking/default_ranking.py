@@ -51,28 +51,46 @@ _ASKS_RELEASE = re.compile(
 )
 
 
-def pick_candidates(columns: Columns, is_told: bool, names_something: bool) -> Floats:
+def pick_candidates(
+    columns: Columns,
+    is_told: bool,
+    names_something: bool,
+) -> Floats:
     """(n,) how promising each candidate is, without reading it."""
     if is_told:
         return weigh(columns, fitted_file("memory")["first"])
     if names_something:
         return weigh(columns, WEIGHTS_BY_HAND)
+
     return standard(columns["words"]) + standard(columns["cosine"])
 
 
 def rank_evidence(
-    question: Question, evidence: Evidence, judge: Judge, limit: int
+    question: Question,
+    evidence: Evidence,
+    judge: Judge,
+    limit: int,
 ) -> list[FoundPassage]:
     """At most `limit`: the passages that were read, best first, their scores falling from 1; then
     what nobody read.
     """
     if not evidence.nodes:
         return []
+
     worth = evidence_worth(question, evidence)
     if evidence.pool.question_vector.any():
-        worth = judge.adjust(evidence.nodes, worth, lambda: line_columns(evidence, judge))
+        worth = judge.adjust(
+            evidence.nodes,
+            worth,
+            lambda: line_columns(evidence, judge),
+        )
+
     channels = _channel_scores(evidence)
-    ranked = rank_by_worth(evidence.nodes, worth, lambda row: _positive_scores(channels, row))
+    ranked = rank_by_worth(
+        evidence.nodes,
+        worth,
+        lambda row: _positive_scores(channels, row),
+    )
     lowest = ranked[-1].score
     unread = [
         FoundPassage(node, lowest / (2.0 + place), {}) for place, node in enumerate(evidence.unread)
@@ -101,8 +119,14 @@ def evidence_worth(question: Question, evidence: Evidence) -> Floats:
     """(n,) the worth of each passage; only differences mean something."""
     if evidence.is_told and not evidence.pool.question_vector.any():
         return weigh(evidence.columns, fitted_file("memory")["second"])
+
     columns = ranking_columns(question, evidence)
-    return rank_looks(context_shares(question, evidence), columns, evidence.pool, evidence.want)
+    return rank_looks(
+        context_shares(question, evidence),
+        columns,
+        evidence.pool,
+        evidence.want,
+    )
 
 
 def ranking_columns(question: Question, evidence: Evidence) -> Columns:
@@ -111,6 +135,7 @@ def ranking_columns(question: Question, evidence: Evidence) -> Columns:
     if evidence.is_told:
         columns |= {f"told_{name}": column for name, column in evidence.columns.items()}
         columns |= speech(evidence.passages)
+
     return columns
 
 
@@ -122,6 +147,7 @@ def context_shares(question: Question, evidence: Evidence) -> dict[str, float]:
         return {"foreign": 1.0}
     if evidence.is_told:
         return {"told": 1.0}
+
     leads = names_lead(evidence)
     return {"plain": 1.0 - leads, "leads": leads}
 
@@ -132,18 +158,22 @@ def plain_columns(question: Question, evidence: Evidence) -> Columns:
     """
     columns = pool_columns(evidence.pool)
     closely = standard(evidence.columns["closely"])
+
     if not evidence.pool.question_vector.any():
         columns["cosine"] = closely
         columns["tokens"] = (columns["words"] + closely) / 2.0
+
     tokens = match_tokens(question.tokens, evidence.passages)
     if tokens.any():
         columns["tokens"] = standard(tokens)
+
     length_share = np.expm1(evidence.columns["length"]) / ENOUGH_WORDS
     release = np.zeros(len(evidence.passages))
     if _ASKS_RELEASE.search(question.text) is None:
         release = np.array(
             [float(tells_release(passage.headings)) for passage in evidence.passages]
         )
+
     return columns | {
         "cosine_rank": reciprocal(columns["cosine"]),
         "closely": closely,
@@ -160,6 +190,7 @@ def names_lead(evidence: Evidence) -> float:
         return 0.0
     if evidence.names_a_passage:
         return 1.0
+
     return min(1.0, share_linked(evidence.pool.readings) / ENOUGH_LINKED)
 
 
@@ -170,7 +201,8 @@ def tells_release(headings: Sequence[str]) -> bool:
 
 def _channel_scores(evidence: Evidence) -> Columns:
     """(n,) what each channel gave to each passage, by its name in an answer."""
-    pool, columns = evidence.pool, evidence.columns
+    pool = evidence.pool
+    columns = evidence.columns
     cosine = pool.vectors @ pool.question_vector
     return {
         "ppr": np.maximum(pool.walk, pool.second_walk),

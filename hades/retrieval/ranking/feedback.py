@@ -47,7 +47,11 @@ class Posterior:
         from scipy.special import betaincinv
 
         tail = (1.0 - level) / 2.0
-        low, high = betaincinv(self.alpha, self.beta, np.array([tail, 1.0 - tail]))
+        low, high = betaincinv(
+            self.alpha,
+            self.beta,
+            np.array([tail, 1.0 - tail]),
+        )
         return float(low), float(high)
 
 
@@ -68,7 +72,11 @@ class Beliefs:
 
     def of(self, keys: Iterable[Key]) -> Posterior:
         """What all judgements of these keys together say."""
-        known = [self.counts[key] for key in set(keys) if key in self.counts]
+        known = []
+        for key in set(keys):
+            if key in self.counts:
+                known.append(self.counts[key])
+
         good = sum(good_count for good_count, _ in known)
         bad = sum(bad_count for _, bad_count in known)
         return Posterior(self.prior[0] + good, self.prior[1] + bad)
@@ -85,6 +93,7 @@ def learn_beliefs(judgements: Iterable[Judgement]) -> Beliefs:
         for key in set(judgement.keys):
             good, bad = counts.get(key, (0, 0))
             counts[key] = (good + judgement.is_good, bad + (not judgement.is_good))
+
     return Beliefs(counts)
 
 
@@ -95,19 +104,26 @@ def judgements_in(logs: Iterable[Mapping[str, Any]]) -> list[Judgement]:
         feedback_fields = json.loads(log["feedback"] or "{}")
         if not feedback_fields:
             continue
+
         feedback = Feedback.model_validate(feedback_fields)
         shown = ShownResults.model_validate_json(log["results"])
         for judged, is_good in ((feedback.good, True), (feedback.bad, False)):
             paths = [path for path in shown.paths if path.rank in judged.paths]
-            keys = [tuple(map(edge_key, path.nodes, path.nodes[1:])) for path in paths]
+            keys = []
+            for path in paths:
+                keys.append(tuple(map(edge_key, path.nodes, path.nodes[1:])))
+
             keys += [((hit.id,),) for hit in shown.passages if hit.rank in judged.passages]
             judgements += [Judgement(result_keys, is_good) for result_keys in keys]
+
     return judgements
 
 
 def edge_key(first: str, second: str) -> Key:
     """The key of the edge between two nodes, whichever way it points."""
-    return (first, second) if first <= second else (second, first)
+    if first <= second:
+        return (first, second)
+    return (second, first)
 
 
 LOGS = "query_logs"
@@ -139,10 +155,15 @@ class StoredBeliefs:
                 with closing(self._open_store()) as store:
                     mark = store.marks([LOGS]).get(LOGS)
                     if mark is None or mark != self._mark:
-                        logs = scan_rows(store, LOGS, columns=["_key", "results", "feedback"])
+                        logs = scan_rows(
+                            store,
+                            LOGS,
+                            columns=["_key", "results", "feedback"],
+                        )
                         self._beliefs, self._mark = learn_beliefs(judgements_in(logs)), mark
             except StoreError:
                 return Beliefs()
+
             return self._beliefs or Beliefs()
 
 
@@ -178,7 +199,11 @@ MODES: Mapping[str, Mode] = {
     "planning": Mode(tuple(Tier), 10),
     "brainstorming": Mode(tuple(Tier), 20, is_multi_hop=True),
 }
-WEIGHTS: Mapping[Tier, float] = {Tier.VECTOR: 1.0, Tier.GRAPH: 8.0, Tier.BAYES: 4.0}
+WEIGHTS: Mapping[Tier, float] = {
+    Tier.VECTOR: 1.0,
+    Tier.GRAPH: 8.0,
+    Tier.BAYES: 4.0,
+}
 _DEPTH = 50  # passages of each tier
 
 
@@ -204,9 +229,17 @@ def nexus(
         caps=caps,
     )
     passages, entities = hippo_search(view, question, walk_rules)
-    walk_scores = {passage.node: passage.score for passage in passages}
+
+    walk_scores = {}
+    for passage in passages:
+        walk_scores[passage.node] = passage.score
+
     candidates = set(list({**walk_scores, **cosines})[: caps.passages])
-    vector_scores = {node: cosine for node, cosine in cosines.items() if node in candidates}
+    vector_scores = {}
+    for node, cosine in cosines.items():
+        if node in candidates:
+            vector_scores[node] = cosine
+
     rankings = {
         Tier.VECTOR: list(vector_scores.items()),
         Tier.GRAPH: list(walk_scores.items()),
@@ -220,15 +253,20 @@ def nexus(
             rankings[Tier.BAYES] = [
                 (node, belief_tiers.get(node, prior)["belief"]) for node in nodes
             ]
+
     best = fuse(rankings)[: mode_rules.results]
     return [
-        replace(passage, tiers=passage.tiers | belief_tiers.get(passage.node, {}))
+        replace(
+            passage,
+            tiers=passage.tiers | belief_tiers.get(passage.node, {}),
+        )
         for passage in best
     ]
 
 
 def fuse(
-    rankings: Mapping[Tier, Sequence[tuple[int, float]]], weights: Mapping[Tier, float] = WEIGHTS
+    rankings: Mapping[Tier, Sequence[tuple[int, float]]],
+    weights: Mapping[Tier, float] = WEIGHTS,
 ) -> list[FoundPassage]:
     """Rankings of (node, score), best first, as one list: sorted, each node once, equal ones by
     node.
@@ -241,32 +279,46 @@ def fuse(
             part = 1.0 / (RANK_OFFSET + rank)
             if tier is Tier.BAYES:  # by the chance: a bad judgement gives less than none
                 part = score / (RANK_OFFSET + 1)
+
             node_parts = parts.setdefault(node, {})
             node_parts[tier.value] = max(node_parts.get(tier.value, 0.0), weights[tier] * part)
+
     totals = {node: sum(node_parts.values()) for node, node_parts in parts.items()}
     best = max(totals.values(), default=0.0)
     nodes = [node for node, total in totals.items() if total > 0.0]
+
     fused = []
     for node in sorted(nodes, key=lambda node: (-totals[node], node)):
         tiers = {name: part / totals[node] for name, part in parts[node].items()}
         fused.append(FoundPassage(node, totals[node] / best, tiers))
+
     return fused
 
 
 def _believe(
-    view: MeteredView, nodes: list[int], entities: Sequence[Seed], beliefs: Beliefs
+    view: MeteredView,
+    nodes: list[int],
+    entities: Sequence[Seed],
+    beliefs: Beliefs,
 ) -> dict[int, dict[str, float]]:
     """What judged answers say of these passages, of their edges to what the question names, and of
     edges between names that they mention; only where they do.
     """
     if not beliefs.counts or not nodes:
         return {}
-    mentions = view.expand(np.array(nodes, np.int64), direction=OUT, types=[MENTIONS])
+
+    mentions = view.expand(
+        np.array(nodes, np.int64),
+        direction=OUT,
+        types=[MENTIONS],
+    )
     mentioned: dict[int, set[str]] = {}
     for row, entity_id in zip(mentions.row.tolist(), view.ids(mentions.target), strict=True):
         mentioned.setdefault(row, set()).add(entity_id)
+
     ids = view.ids(np.array([*nodes, *(entity.node for entity in entities)], np.int64))
     named_ids = ids[len(nodes) :]
+
     belief_tiers: dict[int, dict[str, float]] = {}
     for row, (node, passage_id) in enumerate(zip(nodes, ids, strict=False)):
         edges = combinations(sorted(mentioned.get(row, ())), 2)
@@ -274,5 +326,10 @@ def _believe(
         if beliefs.knows(keys):
             posterior = beliefs.of(keys)
             low, high = posterior.interval()
-            belief_tiers[node] = {"belief": posterior.mean, "belief_low": low, "belief_high": high}
+            belief_tiers[node] = {
+                "belief": posterior.mean,
+                "belief_low": low,
+                "belief_high": high,
+            }
+
     return belief_tiers

@@ -40,7 +40,12 @@ class Judge:
         """
         return np.zeros(len(nodes))
 
-    def adjust(self, nodes: Sequence[int], worth: Floats, columns: Callable[[], Columns]) -> Floats:
+    def adjust(
+        self,
+        nodes: Sequence[int],
+        worth: Floats,
+        columns: Callable[[], Columns],
+    ) -> Floats:
         """(n,) the worth that the shipped weights give, with what this corpus taught about its
         columns.
         """
@@ -59,7 +64,10 @@ class LearnedJudge(Judge):
     """
 
     def __init__(
-        self, model: RankerModel, states: NDArray[np.float16], vector: NDArray[np.float32]
+        self,
+        model: RankerModel,
+        states: NDArray[np.float16],
+        vector: NDArray[np.float32],
     ) -> None:
         abstain = model.arrays.get("abstain")
         self._states = states
@@ -70,10 +78,16 @@ class LearnedJudge(Judge):
     def likeness(self, nodes: Sequence[int]) -> Floats:
         if self._question_state is None:
             return super().likeness(nodes)
+
         states = self._states[list(nodes)].astype(np.float32)
         return (states @ self._question_state).astype(np.float64)
 
-    def adjust(self, nodes: Sequence[int], worth: Floats, columns: Callable[[], Columns]) -> Floats:
+    def adjust(
+        self,
+        nodes: Sequence[int],
+        worth: Floats,
+        columns: Callable[[], Columns],
+    ) -> Floats:
         """See `Judge.adjust`: in units of the spread of the worth."""
         features = columns()
         table = np.column_stack([features[name] for name in COLUMNS])
@@ -95,12 +109,18 @@ def judge_of(view: MeteredView, question: Question) -> Judge:
     """
     if not view.info.parts.get("ranker"):
         return BY_HAND
+
     fitted = view.fitted()
     model = None if fitted is None else _model(fitted)
     if fitted is None or model is None or not _fits(model, fitted, question):
         view.turn.because(Reason.RANKER_UNAVAILABLE)
         return BY_HAND
-    return LearnedJudge(model, fitted.states, np.asarray(question.vector, np.float32))
+
+    return LearnedJudge(
+        model,
+        fitted.states,
+        np.asarray(question.vector, np.float32),
+    )
 
 
 @lru_cache(maxsize=4)
@@ -112,7 +132,11 @@ def _model(fitted: RankerState) -> RankerModel | None:
         return None
 
 
-def _fits(model: RankerModel, fitted: RankerState, question: Question) -> bool:
+def _fits(
+    model: RankerModel,
+    fitted: RankerState,
+    question: Question,
+) -> bool:
     """Whether the question's vector is of the model's kind, and the states are of this graph."""
     shape = (len(fitted.states), int(model.signature["state"]))
     return (
@@ -137,7 +161,10 @@ _COVERAGE, _LINK = 0.33, 0.32
 
 
 def rerank(
-    view: MeteredView, question: Question, passages: Sequence[FoundPassage], m: int
+    view: MeteredView,
+    question: Question,
+    passages: Sequence[FoundPassage],
+    m: int,
 ) -> list[FoundPassage]:
     """The passages with the best `m` in a new order; the others follow as they were.
 
@@ -147,7 +174,9 @@ def rerank(
     texts = view.passages(np.array([passage.node for passage in passages[:m]], np.int64))
     if not texts:
         return list(passages)
-    candidates, unread = passages[: len(texts)], passages[len(texts) :]
+
+    candidates = passages[: len(texts)]
+    unread = passages[len(texts) :]
     titles = [text.title for text in texts]
     bodies = [passage_body(text.title, text.text) for text in texts]
     overlap = wording(question.text, bodies)
@@ -155,13 +184,23 @@ def rerank(
     worth = _spread(_similarity(view, question, candidates)) + _spread(overlap.bm25)
     worth = worth + _TITLE * match_titles(question.text, titles) + _EARLIER * _spread(earlier)
     worth = worth / (2.0 + _TITLE + _EARLIER)
-    linked = links(titles, bodies, [text.document for text in texts])
+    linked = links(
+        titles,
+        bodies,
+        [text.document for text in texts],
+    )
     order, gains = _take_greedily(worth, overlap, linked)
-    return _rescore([candidates[place] for place in order], gains, unread)
+    return _rescore(
+        [candidates[place] for place in order],
+        gains,
+        unread,
+    )
 
 
 def rerank_paths(
-    question: Question, paths: Sequence[FoundPath], texts: Sequence[str]
+    question: Question,
+    paths: Sequence[FoundPath],
+    texts: Sequence[str],
 ) -> list[FoundPath]:
     """The paths, the first ones in a new order: their own score, their words, and question words
     not yet covered.
@@ -171,10 +210,15 @@ def rerank_paths(
     best = paths[: len(texts)]
     if not best:
         return list(paths)
+
     overlap = wording(question.text, [Body(words(text)) for text in texts])
     scores = np.array([path.score for path in best], np.float64)
     worth = (_spread(scores) + _spread(overlap.bm25)) / 2
-    order, _ = _take_greedily(worth, overlap, np.zeros((len(best), len(best))))
+    order, _ = _take_greedily(
+        worth,
+        overlap,
+        np.zeros((len(best), len(best))),
+    )
     return [best[place] for place in order] + list(paths[len(best) :])
 
 
@@ -182,11 +226,16 @@ def _spread(values: Floats) -> Floats:
     """Values over [0, 1]; all 0 where they do not differ."""
     if not len(values) or values.max() <= values.min():
         return np.zeros(len(values))
-    return np.asarray((values - values.min()) / (values.max() - values.min()), np.float64)
+    return np.asarray(
+        (values - values.min()) / (values.max() - values.min()),
+        np.float64,
+    )
 
 
 def _take_greedily(
-    worth: Floats, overlap: Wording, linked: Floats
+    worth: Floats,
+    overlap: Wording,
+    linked: Floats,
 ) -> tuple[list[int], list[float]]:
     """Places in the order taken, greedily, with what each was worth then; ties fall to the earlier
     place.
@@ -194,9 +243,11 @@ def _take_greedily(
     uncovered = overlap.rarity.copy()
     if uncovered.sum() > 0:
         uncovered /= uncovered.sum()
+
     available = worth.copy()
     bonus = np.zeros(len(worth))
     order: list[int] = []
+
     gains: list[float] = []
     for _ in range(len(worth)):
         total = available + bonus + _COVERAGE * (uncovered @ overlap.holds)
@@ -206,33 +257,50 @@ def _take_greedily(
         available[place] = -np.inf
         uncovered = uncovered * (1 - overlap.holds[:, place])
         bonus = np.maximum(bonus, _LINK * linked[place] * worth[place])
+
     return order, gains
 
 
-def _similarity(view: MeteredView, question: Question, passages: Sequence[FoundPassage]) -> Floats:
+def _similarity(
+    view: MeteredView,
+    question: Question,
+    passages: Sequence[FoundPassage],
+) -> Floats:
     """Cosine of each passage with the question; 0 where either has no vector."""
     if question.vector is None:
         return np.zeros(len(passages))
+
     nodes = np.array([passage.node for passage in passages], np.int64)
     vectors, has_vector = view.vectors(nodes, model=question.model)
     if not has_vector.any():
         return np.zeros(len(passages))
+
     lengths = np.linalg.norm(vectors, axis=1)
     cosines = (vectors @ question.vector) / np.where(lengths > 0, lengths, 1.0)
     return np.where(has_vector, cosines, 0.0).astype(np.float64)
 
 
 def _rescore(
-    reranked: Sequence[FoundPassage], gains: Sequence[float], unread: Sequence[FoundPassage]
+    reranked: Sequence[FoundPassage],
+    gains: Sequence[float],
+    unread: Sequence[FoundPassage],
 ) -> list[FoundPassage]:
     """Scores that fall with the rank: of the reranked what they gained, of the unread their own,
     below all of them.
     """
     rescored: list[FoundPassage] = []
     ceiling = 1.0
+
     for passage, gain in zip(reranked, gains, strict=True):
         ceiling = min(ceiling, gain)
-        rescored.append(replace(passage, score=ceiling, tiers={**passage.tiers, "rerank": gain}))
+        rescored.append(
+            replace(
+                passage,
+                score=ceiling,
+                tiers={**passage.tiers, "rerank": gain},
+            )
+        )
+
     highest = max((passage.score for passage in unread), default=0.0)
     scale = ceiling / highest if highest > ceiling else 1.0
     return rescored + [replace(passage, score=passage.score * scale) for passage in unread]

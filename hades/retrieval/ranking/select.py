@@ -78,42 +78,85 @@ def select(
     """
     turn = view.turn
     with turn.stage("rerank", plan.reranker.timeout_ms) as stage:
-        passages = _candidate_passages(view, question, seed_hits, step_result, plan.reranker.m)
+        passages = _candidate_passages(
+            view,
+            question,
+            seed_hits,
+            step_result,
+            plan.reranker.m,
+        )
         stage.taken = len(step_result.paths) + len(passages) + stage.repeats
         if recipe.reranks and not step_result.is_ranked and not turn.expired():
-            passages = _rerank_by_half(view, question, passages, plan.reranker.m)
+            passages = _rerank_by_half(
+                view,
+                question,
+                passages,
+                plan.reranker.m,
+            )
+
         paths = list(step_result.paths)
         has_order = step_result.is_ranked or has_ranked_paths
         if paths and not has_order and not turn.expired():
             texts = _path_texts(view, paths[: plan.reranker.m])
             paths = rerank_paths(question, paths, texts)
-        support = _support(view, question, passages, judge, is_common) if must_support else None
+
+        if must_support:
+            support = _support(view, question, passages, judge, is_common)
+        else:
+            support = None
+
         selection = _cut(turn, paths, passages, plan, max_paths)
         is_doubted = support is not None and not support.suffices
-        verdict = Reason.UNFINISHED if turn.is_cut_short else Reason.ABSTAINED
+        if turn.is_cut_short:
+            verdict = Reason.UNFINISHED
+        else:
+            verdict = Reason.ABSTAINED
+
         if is_doubted and not anyway:
-            selection = Selection() if is_remembered else replace(selection, paths=())
+            if is_remembered:
+                selection = Selection()
+            else:
+                selection = replace(selection, paths=())
+
         if support is not None and not is_remembered:
             doubt = f"{verdict}: {support.why}" if is_doubted else ""
-            selection = replace(selection, doubt=doubt, confidence=support.confidence)
+            selection = replace(
+                selection,
+                doubt=doubt,
+                confidence=support.confidence,
+            )
+
         stage.given = len(selection.paths) + len(selection.passages)
         stage.coverage = min(1.0, stage.given / plan.final_context)
+
     if is_doubted and not is_remembered:
         turn.because(verdict)
     if seed_hits.seeds and not is_doubted and not stage.given:
         turn.because(Reason.NO_PATHS)
+
     return selection
 
 
 def _candidate_passages(
-    view: MeteredView, question: Question, seed_hits: SeedHits, step_result: StepResult, m: int
+    view: MeteredView,
+    question: Question,
+    seed_hits: SeedHits,
+    step_result: StepResult,
+    m: int,
 ) -> list[FoundPassage]:
     """Passages of the step; or those of the seeds with the texts that the paths were read from."""
     if step_result.passages is not None:
         return list(step_result.passages[:m])
     if not step_result.paths:
         return list(seed_hits.passages)
-    path_passages = passages_of(view, question, {}, step_result.paths, limit=m)
+
+    path_passages = passages_of(
+        view,
+        question,
+        {},
+        step_result.paths,
+        limit=m,
+    )
     path_nodes = {passage.node for passage in path_passages}
     seed_nodes = {passage.node for passage in seed_hits.passages}
     view.turn.current.repeats = len(path_nodes & seed_nodes)
@@ -121,14 +164,24 @@ def _candidate_passages(
 
 
 def _rerank_by_half(
-    view: MeteredView, question: Question, passages: list[FoundPassage], m: int
+    view: MeteredView,
+    question: Question,
+    passages: list[FoundPassage],
+    m: int,
 ) -> list[FoundPassage]:
     """Rerank the best `m` with half of the reads; the other half is for what is shown."""
     rerank_count = min(m, len(passages))
     half = view.turn.reads_left // 2
+
     if half < rerank_count:
         view.turn.trimmed(Reason.BUDGET_DOCS)
-    return rerank(view, question, passages, min(rerank_count, half))
+
+    return rerank(
+        view,
+        question,
+        passages,
+        min(rerank_count, half),
+    )
 
 
 def _path_texts(view: MeteredView, paths: Sequence[FoundPath]) -> list[str]:
@@ -138,6 +191,7 @@ def _path_texts(view: MeteredView, paths: Sequence[FoundPath]) -> list[str]:
         parts = [node.name for node in nodes]
         parts += [f"{edge.type} {edge.label} {edge.snippet}" for edge in edges]
         texts.append(" ".join(parts))
+
     return texts
 
 
@@ -151,9 +205,15 @@ def _cut(
     """The best paths and passages, as many as the plan shows; a cut leaves its reason."""
     if len(paths) > plan.graph.beam:
         turn.trimmed(Reason.CAP_EXCEEDED)
-    most_paths = plan.graph.beam if max_paths is None else min(max_paths, plan.graph.beam)
+
+    if max_paths is None:
+        most_paths = plan.graph.beam
+    else:
+        most_paths = min(max_paths, plan.graph.beam)
+
     if plan.final_context < min(USUAL_RESULTS, max(len(paths[:most_paths]), len(passages))):
         turn.because(Reason.CONTEXT_FULL)
+
     shown_paths = _level_scores(paths[: min(most_paths, plan.final_context)])
     return Selection(shown_paths, tuple(passages[: plan.final_context]))
 
@@ -163,10 +223,12 @@ def _level_scores(paths: Sequence[FoundPath]) -> tuple[FoundPath, ...]:
     before it does.
     """
     lowest = float("inf")
+
     leveled = []
     for path in paths:
         lowest = min(lowest, path.score)
         leveled.append(replace(path, score=lowest))
+
     return tuple(leveled)
 
 
@@ -180,10 +242,19 @@ def _support(
     """How far the best passages support an answer."""
     best = passages[:LOOKED_AT]
     texts = view.passages(np.array([passage.node for passage in best], np.int64))
-    cosines = [passage.tiers[VECTOR] for passage in best if VECTOR in passage.tiers]
+
+    cosines = []
+    for passage in best:
+        if VECTOR in passage.tiers:
+            cosines.append(passage.tiers[VECTOR])
+
     best_cosine = max(cosines, default=None)
     scores = [passage.score for passage in passages[:6]]
-    lead = 1 - scores[-1] / scores[0] if len(scores) > 1 and scores[0] > 0 else 1.0
+    if len(scores) > 1 and scores[0] > 0:
+        lead = 1 - scores[-1] / scores[0]
+    else:
+        lead = 1.0
+
     unknown = _share_unknown(view, question.text)
     strangers = Strangers()
     if not view.turn.expired():
@@ -194,6 +265,7 @@ def _support(
             lambda word: word in named_words or view.holds_word(word),
             is_common,
         )
+
     return weigh_support(
         question,
         texts,
@@ -218,8 +290,14 @@ def _share_unknown(view: MeteredView, text: str) -> float:
 
     Words that any text uses ("get", "find") count as known: a small corpus lacks them by chance.
     """
-    known = [word in TERM_BREAKERS or view.holds_word(word) for word in content_words(text)]
-    return 0.0 if view.turn.expired() or not known else known.count(False) / len(known)
+    known = []
+    for word in content_words(text):
+        known.append(word in TERM_BREAKERS or view.holds_word(word))
+
+    if view.turn.expired() or not known:
+        return 0.0
+
+    return known.count(False) / len(known)
 
 
 # Whether anything found supports an answer: a question whose names the corpus does not know gets
@@ -290,28 +368,43 @@ def weigh_support(
     """
     if not passages:
         return Support(0.0, 0.0, -1.0, "nothing was found")
+
     keys = key_words(question.text)
-    bodies = [passage_body(passage.title, passage.text) for passage in passages[:LOOKED_AT]]
-    stems_by_passage = [set(map(base, body.stems)) for body in bodies]
+    bodies = []
+    for passage in passages[:LOOKED_AT]:
+        bodies.append(passage_body(passage.title, passage.text))
+
+    stems_by_passage = []
+    for body in bodies:
+        stems_by_passage.append(set(map(base, body.stems)))
+
     key_share = _share(keys, set().union(*stems_by_passage))
     best_share = max(_share(keys, stems) for stems in stems_by_passage)
     is_calibrated = similarity is not None and question.model.startswith(CALIBRATED_MODEL)
     rule = fitted_file("abstain")["with_vectors" if is_calibrated else "without_vectors"]
     margin = rule["bias"] + rule["held"] * key_share + rule["together"] * best_share
+
     if is_calibrated and similarity is not None:
         margin += rule["similarity"] * similarity + KNOWN + UNKNOWN * unknown
+
     signals = np.array([similarity or 0.0, key_share, best_share, unknown, 1.0])
     margin = judge.margin(margin, signals) - STRANGE * strangers.share
     if margin > 0:
         about_share = 1 - NAMED * (1 - _share_about(question.text, passages))
         ahead_share = 1 - AHEAD * (1 - lead)
         margin = SUREST * math.tanh(margin / SUREST) * (about_share * ahead_share)
-    cosine = "" if similarity is None else f"best cosine {similarity:.2f}, "
+
+    if similarity is None:
+        cosine = ""
+    else:
+        cosine = f"best cosine {similarity:.2f}, "
+
     why = cosine + f"{key_share:.0%} of the key words found, {best_share:.0%} in one passage"
     if unknown:
         why += f", {unknown:.0%} of all words in no passage"
     if strangers.words:
         why += f", no passage names {', '.join(strangers.words)}"
+
     return Support(key_share, best_share, margin, why)
 
 
@@ -334,6 +427,7 @@ def _names(question: str) -> list[str]:
     for spelling in _WORD.findall(question)[1:]:  # the first word has a capital for its place
         if spelling[0].isupper() or spelling[0].isdigit():
             names.update(words(spelling))
+
     return [word for word in content_words(question) if word in names]
 
 
@@ -343,18 +437,28 @@ def _share_about(question: str, passages: Sequence[Passage]) -> float:
 
     All of them where the question has no name, or where titles seldom are names.
     """
-    names = {stem(word) for word in _names(question) if not word.isdigit()}
-    titles = [set(map(stem, words(passage.title))) for passage in passages[:LOOKED_AT]]
+    names = set()
+    for word in _names(question):
+        if not word.isdigit():
+            names.add(stem(word))
+
+    titles = []
+    for passage in passages[:LOOKED_AT]:
+        titles.append(set(map(stem, words(passage.title))))
+
     is_about = [not names.isdisjoint(title) for title in titles]
     if sum(is_about) < TITLED * len(is_about):
         return 1.0
+
     weights = [1 / rank for rank in range(1, len(is_about) + 1)]
     return sum(compress(weights, is_about)) / sum(weights)
 
 
 def _share(keys: Sequence[str], stems: AbstractSet[str]) -> float:
     """How many of the keys are among the stems; all of them where there are no keys."""
-    return sum(key in stems for key in keys) / len(keys) if keys else 1.0
+    if keys:
+        return sum(key in stems for key in keys) / len(keys)
+    return 1.0
 
 
 # Reliability as an order: an option of every recipe that finds paths, with the formula of
@@ -372,7 +476,9 @@ class FlowPruning:
 
 
 def prune_by_flow(
-    view: MeteredView, paths: Sequence[FoundPath], rule: FlowPruning
+    view: MeteredView,
+    paths: Sequence[FoundPath],
+    rule: FlowPruning,
 ) -> tuple[FoundPath, ...]:
     """The paths whose reliability reaches the threshold, most reliable first, of those that may be
     read.
@@ -385,20 +491,37 @@ def prune_by_flow(
         shares = shares_of(path, nodes, edges)
         reliability = flow_of(shares, rule.decay_rate)
         if reliability >= rule.threshold:
-            path = replace(path, score=reliability, reliability=reliability, shares=shares)
+            path = replace(
+                path,
+                score=reliability,
+                reliability=reliability,
+                shares=shares,
+            )
             reliable_paths.append(path)
+
     best = max((path.reliability for path in reliable_paths if path.joins_named), default=1.0)
     lowered = [path if path.joins_named else _lower(path, best) for path in reliable_paths]
-    return tuple(sorted(lowered, key=lambda path: (-path.reliability, not path.joins_named)))
+    return tuple(
+        sorted(
+            lowered,
+            key=lambda path: (-path.reliability, not path.joins_named),
+        )
+    )
 
 
 def _lower(path: FoundPath, most: float) -> FoundPath:
     """The path with at most this reliability: all of its flow passes through its first edge."""
     if path.reliability <= most:
         return path
+
     first, *later = path.shares
     shares = (first * most / path.reliability, *later)
-    return replace(path, score=most, reliability=most, shares=shares)
+    return replace(
+        path,
+        score=most,
+        reliability=most,
+        shares=shares,
+    )
 
 
 # Answers that now and then show neighbours the other way round, so that logs can tell what a rank
@@ -417,16 +540,32 @@ class ExplorationRules:
     seed: int = 0
 
 
-def swap_some(selected: Selection, swapping: ExplorationRules, query_id: str) -> Selection:
+def swap_some(
+    selected: Selection,
+    swapping: ExplorationRules,
+    query_id: str,
+) -> Selection:
     """What was selected, with some neighbours swapped and every propensity set."""
     return replace(
         selected,
-        paths=_swap(selected.paths, swapping, f"{swapping.seed} {query_id} paths"),
-        passages=_swap(selected.passages, swapping, f"{swapping.seed} {query_id} passages"),
+        paths=_swap(
+            selected.paths,
+            swapping,
+            f"{swapping.seed} {query_id} paths",
+        ),
+        passages=_swap(
+            selected.passages,
+            swapping,
+            f"{swapping.seed} {query_id} passages",
+        ),
     )
 
 
-def _swap(results: Sequence[Result], swapping: ExplorationRules, name: str) -> tuple[Result, ...]:
+def _swap(
+    results: Sequence[Result],
+    swapping: ExplorationRules,
+    name: str,
+) -> tuple[Result, ...]:
     """The results with some neighbours swapped, by a seed that is made of the name."""
     digest = hashlib.sha256(name.encode()).digest()
     random = np.random.default_rng(int.from_bytes(digest[:8]))

@@ -69,28 +69,56 @@ def code_of(view: GraphView) -> SnapshotCode | None:
                 search_code(
                     code.index, code.index.files[0], 1
                 )  # builds what an index builds when first asked
+
         return _indexes[view]
 
 
-def find_code(view: MeteredView, code: SnapshotCode, question: Question, limit: int) -> CodeHits:
+def find_code(
+    view: MeteredView,
+    code: SnapshotCode,
+    question: Question,
+    limit: int,
+) -> CodeHits:
     """Search, in a stage of its own."""
     with view.turn.stage("code") as stage:
         cosines = None
         if question.vector is not None:
-            similarities = view.cosines(question.vector, code.nodes, model=question.model)
+            similarities = view.cosines(
+                question.vector,
+                code.nodes,
+                model=question.model,
+            )
             cosines = similarities.astype(np.float64)
+
         if view.only is None:
-            hits = search_code(code.index, question.text, limit, cosines)
+            hits = search_code(
+                code.index,
+                question.text,
+                limit,
+                cosines,
+            )
         else:
-            every_hit = search_code(code.index, question.text, len(code.index.units), cosines)
+            every_hit = search_code(
+                code.index,
+                question.text,
+                len(code.index.units),
+                cosines,
+            )
             hits = _hits_inside(view, code, every_hit, limit)
+
         stage.taken = len(code.index.units)
         stage.given = len(hits.units)
         stage.coverage = float(bool(hits.units))
+
     return hits
 
 
-def _hits_inside(view: MeteredView, code: SnapshotCode, hits: CodeHits, limit: int) -> CodeHits:
+def _hits_inside(
+    view: MeteredView,
+    code: SnapshotCode,
+    hits: CodeHits,
+    limit: int,
+) -> CodeHits:
     """The hits that the turn is limited to: units, and the files and symbols that have some."""
     inside = set(np.flatnonzero(view.is_inside(code.nodes)).tolist())
     units = [code.index.units[row] for row in inside]
@@ -100,7 +128,9 @@ def _hits_inside(view: MeteredView, code: SnapshotCode, hits: CodeHits, limit: i
     symbols_inside = [hit for hit in hits.symbols if hit.id in symbols]
     units_inside = [hit for hit in hits.units if hit[0] in inside]
     return CodeHits(
-        tuple(files_inside[:limit]), tuple(symbols_inside[:limit]), tuple(units_inside[:limit])
+        tuple(files_inside[:limit]),
+        tuple(symbols_inside[:limit]),
+        tuple(units_inside[:limit]),
     )
 
 
@@ -113,12 +143,17 @@ def code_leads(code: SnapshotCode, text: str) -> bool:
     """
     question = read_code_question(text)
     is_line = not (question.frames or question.code or question.prose.strip())
+
     if is_line and code.share <= 1.0 - _MANUAL:
         # A name in code marks is that of a symbol, or a dotted name or a path ends in one of this
         # code.
-        endings = [".".join(name.split(".")[-2:]) for name in question.dotted]
+        endings = []
+        for name in question.dotted:
+            endings.append(".".join(name.split(".")[-2:]))
+
         names_code = not code.names.isdisjoint([*question.inline, *question.paths, *endings])
         return code.share >= _SOME_CODE and (names_code or _ASKS_CODE.search(text) is not None)
+
     return code.share >= _CODE_SHARE or (question.has_evidence and code.share >= _SOME_CODE)
 
 
@@ -136,32 +171,58 @@ def join_code(
     the question: a changelog may answer what no function does. The best passage of a manual keeps
     its place. Scores fall with rank.
     """
-    code_passages = [
-        FoundPassage(int(code.nodes[row]), score, {CODE: score}) for row, score in hits.units
-    ]
+    code_passages = []
+    for row, score in hits.units:
+        code_passages.append(
+            FoundPassage(
+                int(code.nodes[row]),
+                score,
+                {CODE: score},
+            )
+        )
+
     question = read_code_question(text)
     is_code_first = code_leads(code, text)
     first: Sequence[FoundPassage] = text_passages
     second: Sequence[FoundPassage] = code_passages
+
     if is_code_first:
         first, second = second, first
+
     # Each search has a scale of its own.
     lowest = min((passage.score for passage in first), default=1.0)
     highest = max((passage.score for passage in second), default=lowest)
-    scale = lowest / max(lowest, highest) if lowest > 0.0 else 0.0
+    if lowest > 0.0:
+        scale = lowest / max(lowest, highest)
+    else:
+        scale = 0.0
+
     scaled = [replace(passage, score=scale * passage.score) for passage in second]
     joined: dict[int, FoundPassage] = {}
     for passage in (*first, *scaled):
         leader = joined.setdefault(passage.node, passage)
         if leader is not passage:
             joined[passage.node] = replace(leader, tiers={**passage.tiers, **leader.tiers})
+
     ranked = list(joined.values())
     is_plain = not (question.has_evidence or question.prose.strip())
     if is_plain:
-        rows_of_code = [row for row, unit in enumerate(code.index.units) if unit.kind in CODE_KINDS]
+        rows_of_code = []
+        for row, unit in enumerate(code.index.units):
+            if unit.kind in CODE_KINDS:
+                rows_of_code.append(row)
+
         is_code = set(code.nodes[rows_of_code].tolist())
         behind = {passage.node for passage in second if (passage.node in is_code) != is_code_first}
-        ranked = _move_up(view, code.index, text, ranked, behind, first=0 if is_code_first else 1)
+        ranked = _move_up(
+            view,
+            code.index,
+            text,
+            ranked,
+            behind,
+            first=0 if is_code_first else 1,
+        )
+
     scores = [passage.score for passage in reversed(ranked[:limit])]
     falling = list(accumulate(scores, max))[::-1]
     return [replace(passage, score=score) for passage, score in zip(ranked, falling, strict=False)]
@@ -180,14 +241,18 @@ def _move_up(
     """
     leaders = [passage for passage in ranked if passage.node not in behind][:_COMPARED]
     risers = [passage for passage in ranked if passage.node in behind][:_COMPARED]
+
     if not leaders or not risers:
         return ranked
+
     nodes = [passage.node for passage in (*leaders, *risers)]
     rarities = _rarities(index, text)
     shares = dict.fromkeys(nodes, 0.0)
+
     for node, passage in zip(nodes, view.passages(np.array(nodes, np.int64)), strict=False):
         terms = set(code_terms(f"{passage.title} {passage.text}"))
         shares[node] = sum(rarities[term] for term in sorted(rarities.keys() & terms))
+
     placed = list(leaders)
     margin = _CLEARLY_LESS * sum(rarities.values())
     for riser in risers:
@@ -195,7 +260,9 @@ def _move_up(
         place = first
         while place < len(placed) and shares[placed[place].node] > enough:
             place += 1
+
         placed.insert(place, riser)
+
     moved = {passage.node for passage in placed}
     return [*placed, *(passage for passage in ranked if passage.node not in moved)]
 
@@ -207,21 +274,28 @@ def _rarities(index: CodeIndex, text: str) -> dict[str, float]:
     terms = index.words.terms
     rarity = index.unit_postings.rarity
     rarities = dict.fromkeys(code_terms(text), float(rarity.max()) if len(rarity) else 1.0)
+
     for word in rarities.keys() & terms.keys():
         if terms[word] < len(rarity):
             rarities[word] = float(rarity[terms[word]])
+
     return rarities
 
 
 def rank_level(
-    level: str, hits: CodeHits | None, passages: Sequence[CitedPassage]
+    level: str,
+    hits: CodeHits | None,
+    passages: Sequence[CitedPassage],
 ) -> tuple[RankedItem, ...]:
     """Files or symbols, best first; where code was not searched, those of the passages."""
     if level == PASSAGE:
         return ()
+
     best: dict[str, float] = {}
     if hits is not None:
-        best = {hit.id: hit.score for hit in (hits.files if level == FILE else hits.symbols)}
+        best = {}
+        for hit in hits.files if level == FILE else hits.symbols:
+            best[hit.id] = hit.score
     else:
         for passage in passages:
             name = passage.path or passage.document
@@ -229,8 +303,13 @@ def rank_level(
                 best.setdefault(name, passage.score)
             elif passage.symbol:
                 best.setdefault(f"{name}:{passage.symbol}", passage.score)
+
     return tuple(
-        RankedItem(rank=rank, id=name, score=score)
+        RankedItem(
+            rank=rank,
+            id=name,
+            score=score,
+        )
         for rank, (name, score) in enumerate(best.items(), 1)
     )
 
@@ -239,54 +318,90 @@ def _read(view: GraphView) -> SnapshotCode | None:
     chunks = view.file_chunks()
     pieces = zip(chunks.tolist(), view.passages(chunks), strict=True)
     passages = {node: passage for node, passage in pieces if passage.path}
+
     if not passages:
         return None
-    nodes = sorted(passages, key=lambda node: (passages[node].path, passages[node].span, node))
+
+    nodes = sorted(
+        passages,
+        key=lambda node: (passages[node].path, passages[node].span, node),
+    )
     units = [_code_unit(passages[node]) for node in nodes]
     paths = {passages[node].document: passages[node].path for node in nodes}
     commits = view.commit_chunks()
-    code_units = [unit for unit in units if unit.kind in CODE_KINDS]
+
+    code_units = []
+    for unit in units:
+        if unit.kind in CODE_KINDS:
+            code_units.append(unit)
+
     share = len(code_units) / max(1, view.info.nodes.get(Kind.CHUNK, 0) - len(commits))
     names = frozenset(chain.from_iterable(map(_names_of, code_units)))
     index = CodeIndex(units, _history(view, commits, paths))
-    return SnapshotCode(index, np.asarray(nodes, np.int64), share, names)
+    return SnapshotCode(
+        index,
+        np.asarray(nodes, np.int64),
+        share,
+        names,
+    )
 
 
 def _code_unit(passage: Passage) -> CodeUnit:
     first_line, last_line = passage.lines or (1, 1)
     return CodeUnit(
-        passage.path, passage.symbol, passage.kind, first_line, last_line, text=passage.text
+        passage.path,
+        passage.symbol,
+        passage.kind,
+        first_line,
+        last_line,
+        text=passage.text,
     )
 
 
 def _names_of(unit: CodeUnit) -> Iterator[str]:
     """`shop/cart.py` and `cart.py`; `Cart.add`, `add` and `cart.add`."""
     path = PurePosixPath(unit.path)
-    module = path.parent.name if path.stem == "__init__" else path.stem
+    if path.stem == "__init__":
+        module = path.parent.name
+    else:
+        module = path.stem
+
     yield from (unit.path, path.name)
     if unit.symbol:
         yield from (unit.symbol, unit.symbol.rpartition(".")[2], f"{module}.{unit.symbol}")
 
 
-def _history(view: GraphView, chunks: Numbers, paths: Mapping[str, str]) -> History:
+def _history(
+    view: GraphView,
+    chunks: Numbers,
+    paths: Mapping[str, str],
+) -> History:
     """Commits with the files that they touched; `paths` gives the path of a document."""
     if not len(chunks) or _TOUCHED not in view.type_names:
         return History(())
-    expansion = view.expand(chunks, direction=OUT, types=[_TOUCHED])
+
+    expansion = view.expand(
+        chunks,
+        direction=OUT,
+        types=[_TOUCHED],
+    )
     targets = np.unique(expansion.target)
     files = targets[view.kinds(targets) == KINDS.index(Kind.FILE)]
-    path_of_file = {
-        number: paths.get(fact.document)
-        for number, fact in zip(files.tolist(), view.nodes(files), strict=True)
-    }
+
+    path_of_file = {}
+    for number, fact in zip(files.tolist(), view.nodes(files), strict=True):
+        path_of_file[number] = paths.get(fact.document)
+
     passages = view.passages(chunks)
     pieces = defaultdict[str, list[Passage]](list)
     for passage in sorted(passages, key=lambda passage: passage.span):
         pieces[passage.document].append(passage)
+
     touched = defaultdict[str, list[str]](list)
     for row, target in zip(expansion.row.tolist(), expansion.target.tolist(), strict=True):
         if path := path_of_file.get(target):
             touched[passages[row].document].append(path)
+
     commits = []
     for document, touched_paths in touched.items():
         timestamp = pieces[document][0].timestamp
@@ -294,7 +409,15 @@ def _history(view: GraphView, chunks: Numbers, paths: Mapping[str, str]) -> Hist
             text = "\n".join(piece.text for piece in pieces[document])
             message, _, _ = text.partition(CHANGED_FILES)
             name = document.rpartition(":")[2]
-            commits.append(Commit(name, timestamp.timestamp(), message, tuple(touched_paths)))
+            commits.append(
+                Commit(
+                    name,
+                    timestamp.timestamp(),
+                    message,
+                    tuple(touched_paths),
+                )
+            )
+
     return History(commits)
 
 
@@ -326,21 +449,34 @@ def passages_of(
     for path, weight in zip(paths, _path_weights(paths), strict=True):
         for node in path.nodes:
             mass[node] = max(mass.get(node, 0.0), weight)
+
     entities = np.array(sorted(mass, key=lambda node: (-mass[node], node)), np.int64)
     if not len(entities):
         return ()
+
     is_chunk = view.kinds(entities) == CHUNK
     expansion = view.expand(
-        entities[~is_chunk], direction=IN, types=[MENTIONS], fanout=_LOOK, mask=question.mask
+        entities[~is_chunk],
+        direction=IN,
+        types=[MENTIONS],
+        fanout=_LOOK,
+        mask=question.mask,
     )
     mentioned = entities[~is_chunk][expansion.row]
-    distinct, place_of_node, counts = np.unique(mentioned, return_inverse=True, return_counts=True)
+    distinct, place_of_node, counts = np.unique(
+        mentioned,
+        return_inverse=True,
+        return_counts=True,
+    )
     node_masses = np.array([mass[node] for node in distinct.tolist()])
     passed_on = node_masses / np.maximum(counts, 1) ** _SPREAD
     # What each mention passes on to its chunk.
     share = passed_on[place_of_node] * expansion.weight.astype(np.float64)
     seed_chunks = entities[is_chunk]
-    chunks, place = np.unique(np.concatenate([expansion.target, seed_chunks]), return_inverse=True)
+    chunks, place = np.unique(
+        np.concatenate([expansion.target, seed_chunks]),
+        return_inverse=True,
+    )
     masses = np.concatenate([share, [mass[node] for node in seed_chunks.tolist()]])
     graph = np.bincount(place, masses, len(chunks)).astype(np.float64)
     graph += _EDGE * _edge_support(place[: len(mentioned)], mentioned, paths, len(chunks))
@@ -349,10 +485,21 @@ def passages_of(
     relative = graph[short] / max(float(graph.max(initial=0.0)), 1e-12)
     likeness = Relevance(view, question).cosine(chunks)
     score = relative + _COSINE * likeness
+
     passages = []
     for row in np.lexsort((chunks, -score))[:limit].tolist():
-        tiers = {"graph": float(relative[row]), "vector": float(likeness[row])}
-        passages.append(FoundPassage(int(chunks[row]), float(score[row]), tiers))
+        tiers = {
+            "graph": float(relative[row]),
+            "vector": float(likeness[row]),
+        }
+        passages.append(
+            FoundPassage(
+                int(chunks[row]),
+                float(score[row]),
+                tiers,
+            )
+        )
+
     return tuple(passages)
 
 
@@ -362,15 +509,21 @@ def _path_weights(paths: Sequence[FoundPath]) -> list[float]:
 
 
 def _edge_support(
-    place: Numbers, mentioned: Numbers, paths: Sequence[FoundPath], n_chunks: int
+    place: Numbers,
+    mentioned: Numbers,
+    paths: Sequence[FoundPath],
+    n_chunks: int,
 ) -> Floats:
     """For each chunk, the weight of the path edges whose ends it both names."""
     support = np.zeros(n_chunks)
+
     chunks_of: dict[int, set[int]] = {}
     for chunk, node in zip(place.tolist(), mentioned.tolist(), strict=True):
         chunks_of.setdefault(node, set()).add(chunk)
+
     for path, weight in zip(paths, _path_weights(paths), strict=True):
         for tail, head in pairwise(path.nodes):
             both = chunks_of.get(tail, set()) & chunks_of.get(head, set())
             support[sorted(both)] += weight / max(1, len(both)) ** 0.5
+
     return support

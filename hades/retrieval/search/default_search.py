@@ -79,13 +79,16 @@ class Evidence:
     def why(self) -> str:
         """What of the question and the corpus set the weights, in words."""
         count = {0: "no entity", 1: "one entity"}.get(
-            len(self.entities), f"{len(self.entities)} entities"
+            len(self.entities),
+            f"{len(self.entities)} entities",
         )
         facts = [f"the question names {count}"]
+
         if self.is_told:
             facts.append("the passages are turns of a conversation or log")
         if self.time is not None:
             facts.append("the question asks about a time")
+
         return "; ".join(facts)
 
 
@@ -104,7 +107,11 @@ def search_evidence(
 
 class _EvidenceSearch(WalkSearch):
     def __init__(
-        self, view: MeteredView, parts: Sequence[Question], rules: HippoRules, pick: Pick
+        self,
+        view: MeteredView,
+        parts: Sequence[Question],
+        rules: HippoRules,
+        pick: Pick,
     ) -> None:
         super().__init__(view, parts[0], rules)
         self._parts = parts
@@ -112,51 +119,95 @@ class _EvidenceSearch(WalkSearch):
         self._passages: dict[int, Passage] = {}
 
     def gather(self, m: int) -> Evidence:
-        view, question, rules = self._view, self._question, self._rules
+        view = self._view
+        question = self._question
+        rules = self._rules
         time = time_asked(question.text, question.mask.as_of)
         entities = named_entities(view, question.text, rules.walk)
+
         if not entities:
             view.turn.because(Reason.NO_ENTITY_MATCH)
+
         start = self.start(entities)
-        walked = chunk_scores(view, self.walk(start), _CHANNELS.depth)
-        clause_hits = [nearest_chunks(view, part, _CLAUSE) for part in self._parts[1:]]
-        clause_scores = [hits.by_number() for hits in clause_hits if hits is not None]
+        walked = chunk_scores(
+            view,
+            self.walk(start),
+            _CHANNELS.depth,
+        )
+
+        clause_hits = []
+        for part in self._parts[1:]:
+            clause_hits.append(nearest_chunks(view, part, _CLAUSE))
+
+        clause_scores = []
+        for hits in clause_hits:
+            if hits is not None:
+                clause_scores.append(hits.by_number())
+
         candidates, channels = search_channels(
-            view, question, time, _CHANNELS, walked=walked, other_channels=clause_scores
+            view,
+            question,
+            time,
+            _CHANNELS,
+            walked=walked,
+            other_channels=clause_scores,
         )
         features = dated_features(channels)
         is_told = self._is_told(candidates)
         names_something = any(entity.is_name for entity in entities)
         by_both = _best_first(candidates, self._pick(features, False, False))
         order = _best_first(candidates, self._pick(features, is_told, names_something))
+
         if not is_told:
             order = _alternate(order, by_both)
+
         hops = rules.hops
         nodes = self._read_first(order, min(m, _SAMPLE))
         sample = [self._passages[node] for node in nodes]
+
         if not is_told and _share_of_sections(sample) > MOSTLY:
             # Names lead nowhere among sections: words and vectors choose what is read.
             order = list(dict.fromkeys([*nodes, *by_both]))
             hops = 0
+
         nodes = self._read_first(order, max(1, round(_FIRST_SHARE * m)) if hops else m)
         if hops and not (is_told or names_something or self._share_linked(nodes)):
             hops = 0
             nodes = self._read_first(order, m)
+
         mass = start
         for _ in range(hops):
             if not nodes or view.turn.expired():
                 break
+
             mass = self.moved(mass, nodes, entities)
             walked_nodes = list(chunk_scores(view, self.walk(mass), m))
             nodes = self._read_first([*nodes, *_alternate(walked_nodes, order)], m)
-        row = {node: place for place, node in enumerate(candidates.tolist())}
+
+        row = {}
+        for place, node in enumerate(candidates.tolist()):
+            row[node] = place
+
         places = np.array([row.get(node, -1) for node in nodes], np.int64)
-        node_features = {name: _rows(column, places) for name, column in features.items()}
-        by_words = {node: float(channels.words[row[node]]) for node in nodes if node in row}
+        node_features = {}
+        for name, column in features.items():
+            node_features[name] = _rows(column, places)
+
+        by_words = {}
+        for node in nodes:
+            if node in row:
+                by_words[node] = float(channels.words[row[node]])
+
         passages = [self._passages[node] for node in nodes]
         columns: Columns = {}
         if passages:
-            columns = dated_pair_features(question.text, time, passages, node_features)
+            columns = dated_pair_features(
+                question.text,
+                time,
+                passages,
+                node_features,
+            )
+
         read_nodes = set(nodes)
         return Evidence(
             nodes=nodes,
@@ -181,15 +232,31 @@ class _EvidenceSearch(WalkSearch):
         """
         if not self._view.info.edges.get(ORDER_EDGES) or not len(candidates):
             return False
+
         sample = candidates[:_ORDER_SAMPLE]
-        return len(self._view.expand(sample, direction=ANY, types=[NEXT], fanout=1)) > 0
+        return (
+            len(
+                self._view.expand(
+                    sample,
+                    direction=ANY,
+                    types=[NEXT],
+                    fanout=1,
+                )
+            )
+            > 0
+        )
 
     def _read_first(self, order: Sequence[int], most: int) -> list[int]:
         """The first `most` of these, read; no more than the plan's passages are read in all."""
         nodes = list(dict.fromkeys(order))[:most]
         room = self._rules.caps.passages - len(self._passages)
         missing = [node for node in nodes if node not in self._passages][: max(0, room)]
-        passages = self._view.passages(np.array(missing, np.int64)) if missing else []
+
+        if missing:
+            passages = self._view.passages(np.array(missing, np.int64))
+        else:
+            passages = []
+
         self._passages.update(zip(missing, passages, strict=False))
         return self.read_all([node for node in nodes if node in self._passages])
 
@@ -200,14 +267,20 @@ def _best_first(nodes: Numbers, scores: Floats) -> list[int]:
 
 
 def _share_of_sections(passages: Sequence[Passage]) -> float:
-    return sum(bool(passage.headings) for passage in passages) / len(passages) if passages else 0.0
+    if passages:
+        return sum(bool(passage.headings) for passage in passages) / len(passages)
+    return 0.0
 
 
 def _heaviest(mass: Mapping[int, float], most: int) -> list[Seed]:
     """The nodes with the most mass, as shares of the heaviest; equal ones by number."""
     ranked = sorted(mass, key=lambda node: (-mass[node], node))[:most]
     return [
-        Seed(node, mass[node] / mass[ranked[0]], {"walk": mass[node]})
+        Seed(
+            node,
+            mass[node] / mass[ranked[0]],
+            {"walk": mass[node]},
+        )
         for node in ranked
         if mass[node] > 0.0
     ]
@@ -217,7 +290,11 @@ def _rows(column: Floats, places: Numbers) -> Floats:
     """The column at these places; its least value where a place is -1."""
     if not len(column):
         return np.zeros(len(places))
-    return np.where(places >= 0, column[places], min(0.0, float(column.min())))
+    return np.where(
+        places >= 0,
+        column[places],
+        min(0.0, float(column.min())),
+    )
 
 
 def _alternate(first: Sequence[int], second: Sequence[int]) -> list[int]:
@@ -227,4 +304,5 @@ def _alternate(first: Sequence[int], second: Sequence[int]) -> list[int]:
         mixed += first[place : place + 1]
         if place % 2:
             mixed += second[place // 2 : place // 2 + 1]
+
     return list(dict.fromkeys(mixed))

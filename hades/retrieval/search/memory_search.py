@@ -48,21 +48,40 @@ class ChannelDepths:
     searched: int = 60
 
 
-def recollect(view: MeteredView, question: Question, limit: int) -> list[FoundPassage]:
+def recollect(
+    view: MeteredView,
+    question: Question,
+    limit: int,
+) -> list[FoundPassage]:
     """Passages for a question, best first, at most `limit`, of which as many are read; scores fall
     from 1.
     """
     weights = fitted_file("memory")
     time = time_asked(question.text, question.mask.as_of)
-    candidates, channels = search_channels(view, question, time, ChannelDepths())
+    candidates, channels = search_channels(
+        view,
+        question,
+        time,
+        ChannelDepths(),
+    )
     features = dated_features(channels)
     order = np.argsort(-weigh(features, weights["first"]), kind="stable")[: min(READ, limit)]
     passages = view.passages(candidates[order])
     places = order[: len(passages)]
+
     if not passages:
         return []
-    read_features = {name: column[places] for name, column in features.items()}
-    columns = dated_pair_features(question.text, time, passages, read_features)
+
+    read_features = {}
+    for name, column in features.items():
+        read_features[name] = column[places]
+
+    columns = dated_pair_features(
+        question.text,
+        time,
+        passages,
+        read_features,
+    )
     tiers = {
         "lexical": channels.words[places],
         "vector": channels.cosine[places],
@@ -91,18 +110,33 @@ def search_channels(
     `walked` are passages of a walk that was made already, best first; `other_channels` are
     passages that other channels found.
     """
-    by_words = view.lexical(question.text, kind=Kind.CHUNK, limit=rules.depth).by_number()
+    by_words = view.lexical(
+        question.text,
+        kind=Kind.CHUNK,
+        limit=rules.depth,
+    ).by_number()
     by_vector = (nearest_chunks(view, question, rules.depth) or NO_HITS).by_number()
     years = [] if time is None else years_of(time)  # a range names only its ends
     by_years: dict[int, float] = {}
+
     if years:
         dated_text = " ".join([question.text, *map(str, years)])
-        by_years = view.lexical(dated_text, kind=Kind.CHUNK, limit=rules.depth).by_number()
+        by_years = view.lexical(
+            dated_text,
+            kind=Kind.CHUNK,
+            limit=rules.depth,
+        ).by_number()
+
     if walked is None:
-        walked = {} if view.turn.expired() else _walk(view, question, rules)
+        if view.turn.expired():
+            walked = {}
+        else:
+            walked = _walk(view, question, rules)
+
     chosen: dict[int, None] = {}
     for ranking in (by_words, by_vector, by_years, walked, *other_channels):
         chosen |= dict.fromkeys(list(ranking)[: rules.searched])
+
     nodes = np.array(list(chosen), np.int64)
     _, following = _neighbours(view, question, nodes, OUT)
     _, preceding = _neighbours(view, question, nodes, IN)
@@ -125,42 +159,66 @@ def _column(scores: Mapping[int, float], nodes: Numbers) -> Floats:
 
 
 def _row_pairs(
-    view: MeteredView, question: Question, candidates: Numbers, direction: Direction
+    view: MeteredView,
+    question: Question,
+    candidates: Numbers,
+    direction: Direction,
 ) -> Numbers:
     """(n, 2) rows of candidates of which the second was said right after the first, or before."""
-    row_of = {node: row for row, node in enumerate(candidates.tolist())}
+    row_of = {}
+    for row, node in enumerate(candidates.tolist()):
+        row_of[node] = row
+
     rows, neighbours = _neighbours(view, question, candidates, direction)
-    pairs = [
-        (row, row_of[node])
-        for row, node in zip(rows.tolist(), neighbours.tolist(), strict=True)
-        if node in row_of
-    ]
+    pairs = []
+    for row, node in zip(rows.tolist(), neighbours.tolist(), strict=True):
+        if node in row_of:
+            pairs.append((row, row_of[node]))
+
     return np.array(pairs, np.int64).reshape(-1, 2)
 
 
 def _cosines(
-    view: MeteredView, question: Question, candidates: Numbers, near: dict[int, float]
+    view: MeteredView,
+    question: Question,
+    candidates: Numbers,
+    near: dict[int, float],
 ) -> Floats:
     """Cosine of each candidate with the question, as the search by vector gave it or compared now;
     0 without hits.
     """
     cosines = np.array([near.get(node, np.nan) for node in candidates.tolist()], np.float64)
     missing = np.isnan(cosines)
+
     if near and missing.any():
         assert question.vector is not None
-        cosines[missing] = view.cosines(question.vector, candidates[missing], model=question.model)
+        cosines[missing] = view.cosines(
+            question.vector,
+            candidates[missing],
+            model=question.model,
+        )
+
     return cosines if near else np.zeros(len(candidates))
 
 
-def _walk(view: MeteredView, question: Question, rules: ChannelDepths) -> dict[int, float]:
+def _walk(
+    view: MeteredView,
+    question: Question,
+    rules: ChannelDepths,
+) -> dict[int, float]:
     """Passages by a short walk from what the question names, best first: which candidates share
     names with it.
 
     It does not run along the telling, which is looked at by itself.
     """
-    mass = restart_mass(view, question, named_entities(view, question.text))
+    mass = restart_mass(
+        view,
+        question,
+        named_entities(view, question.text),
+    )
     if not mass:
         return {}
+
     factors = {**FACTORS, NEXT: 0.0}
     ppr = walk_from(
         view,
@@ -175,14 +233,22 @@ def _walk(view: MeteredView, question: Question, rules: ChannelDepths) -> dict[i
 
 
 def _neighbours(
-    view: MeteredView, question: Question, nodes: Numbers, direction: Direction
+    view: MeteredView,
+    question: Question,
+    nodes: Numbers,
+    direction: Direction,
 ) -> tuple[Numbers, Numbers]:
     """What was said right after these (`OUT`) or before: places of the nodes, and their
     neighbours.
     """
     if not view.info.edges.get(ORDER_EDGES) or not len(nodes):
         return nodes[:0], nodes[:0]
+
     expansion = view.expand(
-        nodes, direction=direction, types=[NEXT], fanout=_TURNS, mask=question.mask
+        nodes,
+        direction=direction,
+        types=[NEXT],
+        fanout=_TURNS,
+        mask=question.mask,
     )
     return expansion.row, expansion.target

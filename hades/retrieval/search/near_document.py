@@ -59,22 +59,32 @@ _DEPTH = 100  # of each ranking
 _DAMPING, _EPSILON, _MAX_WORK = 0.5, 3e-6, 2_000_000
 
 
-def lean_to(view: MeteredView, question: Question, place: Numbers) -> NDArray[np.float32] | None:
+def lean_to(
+    view: MeteredView,
+    question: Question,
+    place: Numbers,
+) -> NDArray[np.float32] | None:
     """The question's vector drawn towards the mean of the place's, unit length; None where nothing
     compares.
     """
     if question.vector is None or question.model not in view.info.models.get(Kind.CHUNK, ()):
         return None
+
     vectors, has_vector = view.vectors(place, model=question.model)
     if not has_vector.any():
         return question.vector
+
     mean = vectors[has_vector].mean(axis=0)
     drawn = question.vector + _LEAN * mean / max(float(np.linalg.norm(mean)), 1e-9)
     leaning = drawn / max(float(np.linalg.norm(drawn)), 1e-9)
     return np.asarray(leaning, np.float32)
 
 
-def walk_from(view: MeteredView, question: Question, start: Numbers) -> Hits:
+def walk_from(
+    view: MeteredView,
+    question: Question,
+    start: Numbers,
+) -> Hits:
     """Passages by where a walk is that starts over at the place."""
     mass = dict.fromkeys(start.tolist(), 1.0)
     ppr = pagerank.walk_from(
@@ -97,7 +107,8 @@ def walk_from(view: MeteredView, question: Question, start: Numbers) -> Hits:
 _NAME = r"[^\W\d_a-z][^\W\d_]*(?:['’-][^\W\d_]+)*"
 _YEAR = r"(?:,?\s*[(\[]?\s*(?P<year>(?:19|20)\d\d)[a-z]?\b|\s*(?P<numbered>\[\d))"
 _REFERENCE = re.compile(
-    rf"(?P<first>{_NAME})(?:(?:,\s*{_NAME})*,?\s+(?:and|&)\s+(?P<last>{_NAME})|\s+(?P<others>et\s+al)\.?)?{_YEAR}?"
+    rf"(?P<first>{_NAME})(?:(?:,\s*{_NAME})*,?\s+(?:and|&)\s+(?P<last>{_NAME})"
+    rf"|\s+(?P<others>et\s+al)\.?)?{_YEAR}?"
 )
 _REFERS = "refers_to"  # from a work to its authors
 _MOST = 12  # references of one text that are looked up
@@ -132,6 +143,7 @@ def references_in(text: str) -> list[Reference]:
         if year is not None or match["others"] or (match["last"] and match["numbered"]):
             names = tuple(name for name in (match["first"], match["last"]) if name)
             references[Reference(names, year)] = None
+
     return list(references)[:_MOST]
 
 
@@ -141,31 +153,52 @@ def referred_works(view: MeteredView, text: str) -> ReferredWorks:
     They are of works of every named author, or of the first where these share none.
     """
     references = references_in(text)
+
     by_name: dict[str, Numbers] = {}
     for reference in references:
         by_name |= {name: _works_by(view, name) for name in reference.names}
+
     referred: ReferredWorks = []
     for reference in references:
         works = reduce(np.intersect1d, [by_name[name] for name in reference.names])
         if not len(works):
             works = by_name[reference.names[0]]
         referred.append((reference, _passages_about(view, works)))
+
     return referred
 
 
 def _works_by(view: MeteredView, name: str) -> Numbers:
     """Entities that refer to someone of this name."""
-    people = view.lexical(name, kind=Kind.ENTITY, limit=_PEOPLE).numbers
+    people = view.lexical(
+        name,
+        kind=Kind.ENTITY,
+        limit=_PEOPLE,
+    ).numbers
     if not len(people):
         return people
-    return np.unique(view.expand(people, direction=IN, types=[_REFERS], fanout=_WORKS).target)
+
+    return np.unique(
+        view.expand(
+            people,
+            direction=IN,
+            types=[_REFERS],
+            fanout=_WORKS,
+        ).target
+    )
 
 
 def _passages_about(view: MeteredView, works: Numbers) -> Numbers:
     """The passages that state these works as what they are about."""
     if not len(works):
         return works
-    expansion = view.expand(works[:_WORKS], direction=IN, types=[MENTIONS], fanout=4)
+
+    expansion = view.expand(
+        works[:_WORKS],
+        direction=IN,
+        types=[MENTIONS],
+        fanout=4,
+    )
     return np.unique(expansion.target[expansion.weight >= _ABOUT])
 
 
@@ -195,22 +228,40 @@ class PlacedCandidates:
     def take(self, rows: Numbers) -> PlacedCandidates:
         """These rows alone."""
         columns = {name: column[rows] for name, column in self.columns.items()}
-        return PlacedCandidates(self.nodes[rows], columns, self.works, self.since)
+        return PlacedCandidates(
+            self.nodes[rows],
+            columns,
+            self.works,
+            self.since,
+        )
 
 
-def search_placed(view: MeteredView, question: Question, limit: int) -> list[FoundPassage]:
+def search_placed(
+    view: MeteredView,
+    question: Question,
+    limit: int,
+) -> list[FoundPassage]:
     """Passages for a question asked from `question.near`, best first; `limit` are read and
     judged.
     """
     candidates = gather_placed(view, question)
     weights = fitted_file("placed")
-    order = np.argsort(-weigh(candidates.columns, weights["first"]), kind="stable")[:limit]
+    order = np.argsort(
+        -weigh(candidates.columns, weights["first"]),
+        kind="stable",
+    )[:limit]
     passages = view.passages(candidates.nodes[order])
     judged = candidates.take(order[: len(passages)])
+
     if not passages:
         return []
+
     worth = weigh(read_placed(question, judged, passages), weights["second"])
-    return rank_by_worth(judged.nodes.tolist(), worth, lambda row: _tiers(judged.columns, row))
+    return rank_by_worth(
+        judged.nodes.tolist(),
+        worth,
+        lambda row: _tiers(judged.columns, row),
+    )
 
 
 def gather_placed(view: MeteredView, question: Question) -> PlacedCandidates:
@@ -221,19 +272,44 @@ def gather_placed(view: MeteredView, question: Question) -> PlacedCandidates:
     entities = near[~is_chunk]
     passages = view.passages(pieces) if len(pieces) else []
     texts = [passage.text for passage in passages]
+
     if not texts:
         texts = [facts.name for facts in view.nodes(entities)]
-    by_words = view.lexical(question.text, kind=Kind.CHUNK, limit=_DEPTH)
+
+    by_words = view.lexical(
+        question.text,
+        kind=Kind.CHUNK,
+        limit=_DEPTH,
+    )
     text_there = " ".join([question.text, *texts])
-    by_words_there = view.lexical(text_there, kind=Kind.CHUNK, limit=_DEPTH)
-    leaning = lean_to(view, question, pieces if len(pieces) else entities)
+    by_words_there = view.lexical(
+        text_there,
+        kind=Kind.CHUNK,
+        limit=_DEPTH,
+    )
+    leaning = lean_to(
+        view,
+        question,
+        pieces if len(pieces) else entities,
+    )
     by_vector_there = by_vector = alike = NO_HITS
+
     if leaning is not None and question.vector is not None:
         by_vector_there = _nearest(view, question, leaning)
         by_vector = _nearest(view, question, question.vector)
-    walk = walk_from(view, question, entities if len(entities) else pieces)
+
+    walk = walk_from(
+        view,
+        question,
+        entities if len(entities) else pieces,
+    )
     if len(by_vector_there):
-        alike = walk_from(view, question, by_vector_there.numbers[:_RESEMBLING])
+        alike = walk_from(
+            view,
+            question,
+            by_vector_there.numbers[:_RESEMBLING],
+        )
+
     works = referred_works(view, question.text)
     channels = (by_words, by_words_there, by_vector_there, by_vector, walk, alike)
     found = [hits.numbers[:_DEPTH] for hits in channels]
@@ -255,11 +331,25 @@ def gather_placed(view: MeteredView, question: Question) -> PlacedCandidates:
         "cited": _cited(view, nodes),
     }
     dates = (passage.timestamp for passage in passages if passage.timestamp is not None)
-    return PlacedCandidates(nodes, columns, works, since=next(dates, None))
+    return PlacedCandidates(
+        nodes,
+        columns,
+        works,
+        since=next(dates, None),
+    )
 
 
-def _nearest(view: MeteredView, question: Question, vector: NDArray[np.float32]) -> Hits:
-    return view.nearest(vector, kind=Kind.CHUNK, model=question.model, limit=_DEPTH)
+def _nearest(
+    view: MeteredView,
+    question: Question,
+    vector: NDArray[np.float32],
+) -> Hits:
+    return view.nearest(
+        vector,
+        kind=Kind.CHUNK,
+        model=question.model,
+        limit=_DEPTH,
+    )
 
 
 def _reach(walk: Hits, nodes: Numbers) -> Floats:
@@ -269,19 +359,35 @@ def _reach(walk: Hits, nodes: Numbers) -> Floats:
 
 
 def read_placed(
-    question: Question, candidates: PlacedCandidates, passages: Sequence[Passage]
+    question: Question,
+    candidates: PlacedCandidates,
+    passages: Sequence[Passage],
 ) -> Columns:
     """The columns of candidates with what reading them adds: their words, their title, and when
     they were written.
     """
-    bodies = [passage_body(passage.title, passage.text) for passage in passages]
+    bodies = []
+    for passage in passages:
+        bodies.append(passage_body(passage.title, passage.text))
+
     overlap = wording(question.text, bodies)
     question_stems = frozenset(map(stem, content_words(question.text)))
-    titles = [frozenset(map(stem, content_words(passage.title))) for passage in passages]
-    title_shares = [len(stems & question_stems) / max(1, len(stems)) for stems in titles]
+
+    titles = []
+    for passage in passages:
+        titles.append(frozenset(map(stem, content_words(passage.title))))
+
+    title_shares = []
+    for stems in titles:
+        title_shares.append(len(stems & question_stems) / max(1, len(stems)))
+
     since = candidates.since
     dates = [passage.timestamp for passage in passages]
-    is_later = [since is not None and date is not None and date > since for date in dates]
+
+    is_later = []
+    for date in dates:
+        is_later.append(since is not None and date is not None and date > since)
+
     years = [None if date is None else date.year for date in dates]
     return {
         **candidates.columns,
@@ -289,22 +395,33 @@ def read_placed(
         "holds": overlap.rarity @ overlap.holds / max(float(overlap.rarity.sum()), 1e-9),
         "title": np.array(title_shares),
         "later": np.array(is_later, np.float64),
-        **_year_columns(candidates.works, candidates.nodes, years),
+        **_year_columns(
+            candidates.works,
+            candidates.nodes,
+            years,
+        ),
     }
 
 
 def _closest(
-    view: MeteredView, question: Question, vector: np.ndarray | None, nodes: Numbers
+    view: MeteredView,
+    question: Question,
+    vector: np.ndarray | None,
+    nodes: Numbers,
 ) -> Numbers:
     """The few of these passages that are nearest to the question."""
     if vector is None or not len(nodes):
         return nodes[:_OF_A_REFERENCE]
+
     cosines = view.cosines(vector, nodes, model=question.model)
     return nodes[np.argsort(-cosines, kind="stable")[:_OF_A_REFERENCE]]
 
 
 def _cosines(
-    view: MeteredView, question: Question, leaning: np.ndarray | None, nodes: Numbers
+    view: MeteredView,
+    question: Question,
+    leaning: np.ndarray | None,
+    nodes: Numbers,
 ) -> Columns:
     """Cosines with the question, and with the question drawn to the place; 0 where nothing
     compares.
@@ -312,7 +429,12 @@ def _cosines(
     if leaning is None or question.vector is None:
         names = ("cosine", "cosine_rank", "cosine_there", "cosine_there_rank")
         return {name: np.zeros(len(nodes)) for name in names}
-    exact = view.cosines(question.vector, nodes, model=question.model).astype(np.float64)
+
+    exact = view.cosines(
+        question.vector,
+        nodes,
+        model=question.model,
+    ).astype(np.float64)
     leaning_cosines = view.cosines(leaning, nodes, model=question.model).astype(np.float64)
     return {
         "cosine": exact - exact.max(initial=-1.0),
@@ -326,14 +448,23 @@ def _reference_columns(works: ReferredWorks, nodes: Numbers) -> Columns:
     """Whether a reference may mean a passage, and how few others it may mean."""
     is_meant = np.zeros(len(nodes))
     rarity = np.zeros(len(nodes))
+
     for _, passages in works:
         among = np.isin(nodes, passages)
         is_meant[among] = 1.0
         rarity[among] = np.maximum(rarity[among], 1.0 / (1.0 + np.log1p(len(passages))))
-    return {"reference": is_meant, "reference_rare": rarity}
+
+    return {
+        "reference": is_meant,
+        "reference_rare": rarity,
+    }
 
 
-def _year_columns(works: ReferredWorks, nodes: Numbers, years: Sequence[int | None]) -> Columns:
+def _year_columns(
+    works: ReferredWorks,
+    nodes: Numbers,
+    years: Sequence[int | None],
+) -> Columns:
     """Whether a reference that may mean a passage gives its year, or the one after; and one that it
     cannot mean.
     """
@@ -341,6 +472,7 @@ def _year_columns(works: ReferredWorks, nodes: Numbers, years: Sequence[int | No
     next_year = np.zeros(len(nodes))
     misfit = np.zeros(len(nodes))
     stated_years = np.array([-1 if year is None else year for year in years])
+
     for reference, passages in works:
         if reference.year is not None:
             among = np.isin(nodes, passages) & (stated_years >= 0)
@@ -348,6 +480,7 @@ def _year_columns(works: ReferredWorks, nodes: Numbers, years: Sequence[int | No
             exact[among & (ahead == 0)] = 1.0
             next_year[among & (ahead == 1)] = 1.0
             misfit[among & ((ahead < 0) | (ahead > 1))] = 1.0
+
     fits = np.maximum(exact, next_year)
     return {
         "year": exact,
@@ -358,8 +491,17 @@ def _year_columns(works: ReferredWorks, nodes: Numbers, years: Sequence[int | No
 
 def _cited(view: MeteredView, nodes: Numbers) -> Floats:
     """The logarithm of how often what a passage is about is cited."""
-    expansion = view.expand(nodes, direction=OUT, types=[MENTIONS], fanout=1)
-    degrees = view.degree(expansion.target, direction=IN, types=[_CITES]).astype(np.float64)
+    expansion = view.expand(
+        nodes,
+        direction=OUT,
+        types=[MENTIONS],
+        fanout=1,
+    )
+    degrees = view.degree(
+        expansion.target,
+        direction=IN,
+        types=[_CITES],
+    ).astype(np.float64)
     counts = np.zeros(len(nodes))
     np.maximum.at(counts, expansion.row, degrees)
     logs: Floats = np.log1p(counts)
@@ -373,15 +515,22 @@ def _column(hits: Hits, nodes: Numbers) -> Floats:
 
 def _tiers(columns: Columns, row: int) -> dict[str, float]:
     """What each channel gave to a passage; a channel that did not find it is left out."""
-    names = {"lexical": "words", "lexical_near": "words_there", "vector": "cosine_there_rank"}
+    names = {
+        "lexical": "words",
+        "lexical_near": "words_there",
+        "vector": "cosine_there_rank",
+    }
     tiers = {
         tier: float(columns[name][row]) for tier, name in names.items() if columns[name][row] > 0.0
     }
+
     if columns["reference"][row] > 0.0:
         tiers["reference"] = float(columns["reference_rare"][row])
+
     for tier, name in (("ppr", "walk"), ("alike", "alike")):
         if columns[name][row] > columns[name].min():
             tiers[tier] = float(np.exp(columns[name][row]))
+
     return tiers
 
 
@@ -405,17 +554,27 @@ def nodes_near(view: MeteredView, ids: Sequence[str]) -> tuple[int, ...]:
     paper or passage came in with. A document stands for the entity that bears its title and for its
     opening pieces. What the budget does not allow to look up is left out, with the meter's reason.
     """
-    numbers = dict(zip(ids, view.number(list(ids)).tolist(), strict=True)) if ids else {}
+    if ids:
+        numbers = dict(zip(ids, view.number(list(ids)).tolist(), strict=True))
+    else:
+        numbers = {}
+
     near: list[int] = []
     for identifier, number in numbers.items():
-        nodes = [number] if number >= 0 else _of_document(view, identifier)
+        if number >= 0:
+            nodes = [number]
+        else:
+            nodes = _of_document(view, identifier)
+
         if not nodes and view.turn.reads_left > 0:
             raise UnknownPlace(
                 f"{identifier!r} is neither a node nor a document of snapshot "
                 f"{view.info.snapshot}; give an id such as entities/NAME, "
                 "documents/KEY, or the id that a paper or passage came in with"
             )
+
         near += nodes
+
     return tuple(dict.fromkeys(near))
 
 
@@ -423,23 +582,47 @@ def _of_document(view: MeteredView, identifier: str) -> list[int]:
     document_ids = [_DOCUMENTS + content_key("d", kind, identifier) for kind in _BY_ORIGIN]
     if identifier.startswith(_DOCUMENTS):
         document_ids = [identifier]
-    source = next((source for source in view.sources(document_ids) if source is not None), None)
+
+    source = next(
+        (source for source in view.sources(document_ids) if source is not None),
+        None,
+    )
     if source is None:
         return []
-    hits = view.lexical(f"{source.title} {source.text[:_OPENING]}", kind=Kind.CHUNK, limit=_PIECES)
+
+    hits = view.lexical(
+        f"{source.title} {source.text[:_OPENING]}",
+        kind=Kind.CHUNK,
+        limit=_PIECES,
+    )
     passages = zip(hits.numbers.tolist(), view.passages(hits.numbers), strict=False)
-    pieces = [
-        (passage.span, number) for number, passage in passages if passage.document_id == source.id
-    ]
+
+    pieces = []
+    for number, passage in passages:
+        if passage.document_id == source.id:
+            pieces.append((passage.span, number))
+
     chunks = [number for _, number in sorted(pieces)]
     return [*_find_title_entity(view, source, chunks), *chunks]
 
 
-def _find_title_entity(view: MeteredView, source: SourceFacts, chunks: list[int]) -> list[int]:
+def _find_title_entity(
+    view: MeteredView,
+    source: SourceFacts,
+    chunks: list[int],
+) -> list[int]:
     """The entity among those that its pieces mention whose name is the document's title."""
     title = fold_title(source.title)
-    spelled = np.unique(view.match_names(source.title).numbers) if title else np.empty(0, np.int64)
-    mentioned = view.expand(np.array(chunks, np.int64), direction=OUT, types=[MENTIONS]).target
+    if title:
+        spelled = np.unique(view.match_names(source.title).numbers)
+    else:
+        spelled = np.empty(0, np.int64)
+
+    mentioned = view.expand(
+        np.array(chunks, np.int64),
+        direction=OUT,
+        types=[MENTIONS],
+    ).target
     numbers = spelled[np.isin(spelled, mentioned)]
     facts = zip(numbers.tolist(), view.nodes(numbers), strict=False)
     return [number for number, node in facts if fold_title(node.name) == title]

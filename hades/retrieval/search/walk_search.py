@@ -81,8 +81,15 @@ class WalkCaps:
     @classmethod
     def of(cls, plan: Plan) -> Self:
         """The caps of a plan."""
-        seeds, judged = plan.retriever, plan.reranker
-        return cls(seeds.k, seeds.mmr, plan.graph.beam, judged.m, judged.timeout_ms)
+        seeds = plan.retriever
+        judged = plan.reranker
+        return cls(
+            seeds.k,
+            seeds.mmr,
+            plan.graph.beam,
+            judged.m,
+            judged.timeout_ms,
+        )
 
 
 @dataclass(frozen=True)
@@ -111,7 +118,11 @@ class WalkFindings:
     entities: list[Seed]
 
 
-def rank_chunks_by_ppr(view: MeteredView, ppr: Ppr, limit: int) -> list[FoundPassage]:
+def rank_chunks_by_ppr(
+    view: MeteredView,
+    ppr: Ppr,
+    limit: int,
+) -> list[FoundPassage]:
     """The passages of a walk, best first: passages are nodes of the walk, so their score is read
     off it.
     """
@@ -121,11 +132,16 @@ def rank_chunks_by_ppr(view: MeteredView, ppr: Ppr, limit: int) -> list[FoundPas
     ]
 
 
-def chunk_scores(view: MeteredView, ppr: Ppr, limit: int) -> dict[int, float]:
+def chunk_scores(
+    view: MeteredView,
+    ppr: Ppr,
+    limit: int,
+) -> dict[int, float]:
     """The score of the first `limit` passages of a walk by node, best first."""
     ours = np.flatnonzero(view.kinds(ppr.numbers) == CHUNK)
     if view.only is not None:
         ours = ours[view.is_inside(ppr.numbers[ours])]
+
     return dict(
         zip(ppr.numbers[ours[:limit]].tolist(), ppr.scores[ours[:limit]].tolist(), strict=True)
     )
@@ -134,7 +150,12 @@ def chunk_scores(view: MeteredView, ppr: Ppr, limit: int) -> dict[int, float]:
 class WalkSearch:
     """One question: the walks that were made and the passages that were read."""
 
-    def __init__(self, view: MeteredView, question: Question, rules: HippoRules) -> None:
+    def __init__(
+        self,
+        view: MeteredView,
+        question: Question,
+        rules: HippoRules,
+    ) -> None:
         self._view = view
         self._question = question
         self._rules = rules
@@ -145,25 +166,49 @@ class WalkSearch:
 
     def run(self) -> WalkFindings:
         """Walk and read, without judging; what the closer look is fitted on."""
-        view, question, rules = self._view, self._question, self._rules
+        view = self._view
+        question = self._question
+        rules = self._rules
         entities = named_entities(view, question.text, rules.walk)
+
         if not entities:
             view.turn.because(Reason.NO_ENTITY_MATCH)
+
         start = self.start(entities)
-        ranked = rank_chunks_by_ppr(view, self.walk(start), rules.limit)
-        by_words = view.lexical(question.text, kind=Kind.CHUNK, limit=_SEARCHED).by_number()
+        ranked = rank_chunks_by_ppr(
+            view,
+            self.walk(start),
+            rules.limit,
+        )
+        by_words = view.lexical(
+            question.text,
+            kind=Kind.CHUNK,
+            limit=_SEARCHED,
+        ).by_number()
         near = nearest_passages(view, question, _SEARCHED).numbers.tolist()
         most = rules.caps.passages
-        first_count = max(1, round(_FIRST_SHARE * most)) if rules.hops else most
-        first = _in_rounds([passage.node for passage in ranked[:_POOL]], near, list(by_words))
+
+        if rules.hops:
+            first_count = max(1, round(_FIRST_SHARE * most))
+        else:
+            first_count = most
+
+        first = _in_rounds(
+            [passage.node for passage in ranked[:_POOL]],
+            near,
+            list(by_words),
+        )
         nodes = self.read_all(first[:first_count])
         mass = start
+
         for _ in range(rules.hops):
             if not nodes or view.turn.expired():
                 break
+
             mass = self.moved(mass, nodes, entities)
             walked = chunk_scores(view, self.walk(mass), rules.again)
             nodes = self.read_all(list(dict.fromkeys([*nodes, *walked]))[:most])
+
         return WalkFindings(
             nodes,
             pool=self.pool(nodes, by_words),
@@ -174,16 +219,37 @@ class WalkSearch:
 
     def start(self, entities: list[NamedEntity]) -> dict[int, float]:
         """The restart mass of the first walk, on as many nodes as the caps allow."""
-        mass = restart_mass(self._view, self._question, entities, self._rules.walk)
-        mass = link_facts(self._view, self._question, entities, mass)
-        mass = expand_with_synonyms(self._view, mass, self._question.mask)
+        mass = restart_mass(
+            self._view,
+            self._question,
+            entities,
+            self._rules.walk,
+        )
+        mass = link_facts(
+            self._view,
+            self._question,
+            entities,
+            mass,
+        )
+        mass = expand_with_synonyms(
+            self._view,
+            mass,
+            self._question.mask,
+        )
         caps = self._rules.caps
+
         if len(mass) <= caps.seeds:
             return mass
+
         ordered = sorted(mass, key=lambda node: (-mass[node], node))[: POOL * caps.seeds]
         strength = {node: mass[node] / mass[ordered[0]] for node in ordered}
         chosen = spread_seeds(
-            self._view, self._question, ordered, strength, k=caps.seeds, mmr=caps.mmr
+            self._view,
+            self._question,
+            ordered,
+            strength,
+            k=caps.seeds,
+            mmr=caps.mmr,
         )
         total = sum(mass[node] for node in chosen)
         return {node: mass[node] / total for node in chosen}
@@ -205,24 +271,48 @@ class WalkSearch:
 
     def read_all(self, nodes: list[int]) -> list[int]:
         """Read what is not read yet, as far as the budget goes; the nodes that are read."""
-        missing = [node for node in nodes if node not in self._readings]
-        passages = self._view.passages(np.array(missing, np.int64)) if missing else []
+        missing = []
+        for node in nodes:
+            if node not in self._readings:
+                missing.append(node)
+
+        if missing:
+            passages = self._view.passages(np.array(missing, np.int64))
+        else:
+            passages = []
+
         self._readings.update(zip(missing, map(read_closely, passages), strict=False))
         return [node for node in nodes if node in self._readings]
 
-    def question_words(self, pool: list[int], entities: list[NamedEntity]) -> QuestionWords:
+    def question_words(
+        self,
+        pool: list[int],
+        entities: list[NamedEntity],
+    ) -> QuestionWords:
         text = self._question.text
-        names = [text[entity.start : entity.end] for entity in entities if entity.is_name]
-        return weigh_question_words(text, names, [self._readings[node] for node in pool])
+        names = []
+        for entity in entities:
+            if entity.is_name:
+                names.append(text[entity.start : entity.end])
+
+        return weigh_question_words(
+            text,
+            names,
+            [self._readings[node] for node in pool],
+        )
 
     def moved(
-        self, mass: dict[int, float], pool: list[int], entities: list[NamedEntity]
+        self,
+        mass: dict[int, float],
+        pool: list[int],
+        entities: list[NamedEntity],
     ) -> dict[int, float]:
         """Restart mass with a part of it moved to the names in the fitting sentences of the best
         passages.
         """
         want = self.question_words(pool, entities)
         sentences: list[str] = []
+
         voices: list[float] = []
         for rank, node in enumerate(self.promising(pool, want)[:_BEST]):
             reading = self._readings[node]
@@ -230,10 +320,12 @@ class WalkSearch:
             best = np.argsort(-fits, kind="stable")[: _SENTENCES + reading.has_facts].tolist()
             sentences += [reading.written[place] for place in best]
             voices += [float(fits[place]) / (1 + rank) for place in best]
+
         following: dict[int, float] = {}
         for spelled, voice in zip(self._entities_of(sentences), voices, strict=True):
             for node in spelled:
                 following[node] = following.get(node, 0.0) + voice
+
         nodes = np.array(sorted(following), np.int64)
         passage_counts = passages_naming(self._view, nodes)
         weights = {
@@ -254,9 +346,11 @@ class WalkSearch:
         runs = [_CAPITALISED.findall(sentence) for sentence in sentences]
         distinct = list(dict.fromkeys(chain.from_iterable(runs)))
         matches = self._view.match_each(distinct)
-        spelled = {
-            run: match.numbers.tolist() for run, match in zip(distinct, matches, strict=True)
-        }
+
+        spelled = {}
+        for run, match in zip(distinct, matches, strict=True):
+            spelled[run] = match.numbers.tolist()
+
         return [set().union(*map(spelled.__getitem__, sentence_runs)) for sentence_runs in runs]
 
     def promising(self, pool: list[int], want: QuestionWords) -> list[int]:
@@ -275,6 +369,7 @@ class WalkSearch:
         scores = np.zeros(len(pool))
         if not pool:
             return scores
+
         ppr = self._walks[walk]
         nodes = np.array(pool, np.int64)
         order = np.argsort(nodes)
@@ -289,11 +384,19 @@ class WalkSearch:
         nothing = np.zeros((len(pool), 1), np.float32), np.zeros(1, np.float32)
         if question_vector is None:
             return nothing
+
         if self._vectors[0] != pool:
-            vectors, _ = self._view.vectors(np.array(pool, np.int64), model=self._question.model)
+            vectors, _ = self._view.vectors(
+                np.array(pool, np.int64),
+                model=self._question.model,
+            )
             self._vectors = list(pool), unit_rows(vectors)
+
         unit = self._vectors[1]
-        return (unit, question_vector) if unit.shape[1] == len(question_vector) else nothing
+        if unit.shape[1] == len(question_vector):
+            return (unit, question_vector)
+
+        return nothing
 
     def pool(self, nodes: list[int], by_words: dict[int, float]) -> Pool:
         """The nodes as the closer look sees them."""
@@ -318,7 +421,9 @@ MULTI_HOP = HippoRules(hops=3, again=12)
 
 
 def hippo_search(
-    view: MeteredView, question: Question, rules: HippoRules = HippoRules()
+    view: MeteredView,
+    question: Question,
+    rules: HippoRules = HippoRules(),
 ) -> tuple[list[FoundPassage], list[Seed]]:
     """Passages for a question by personalized PageRank and a closer look, best first.
 
@@ -330,36 +435,58 @@ def hippo_search(
     """
     if question.near:
         return search_placed(view, question, rules.limit), []
+
     gathered = WalkSearch(view, question, rules).run()
     with view.turn.limit(rules.caps.judge_ms):
         return _judge(gathered, rules.limit), gathered.entities
 
 
 def get_entity_neighborhood(
-    view: MeteredView, entity: int, *, hops: int = 1, fanout: int = 16
+    view: MeteredView,
+    entity: int,
+    *,
+    hops: int = 1,
+    fanout: int = 16,
 ) -> Numbers:
     """The edges around an entity, hop after hop, those of a node heaviest first."""
     nodes = np.array([entity], np.int64)
     visited = {entity}
     edges = [np.empty(0, np.int64)]
+
     for _ in range(hops):
         if not len(nodes) or view.turn.expired():
             break
-        expansion = view.expand(nodes, direction=ANY, fanout=fanout)
+
+        expansion = view.expand(
+            nodes,
+            direction=ANY,
+            fanout=fanout,
+        )
         edges.append(expansion.edge)
-        fresh = [node for node in dict.fromkeys(expansion.target.tolist()) if node not in visited]
+
+        fresh = []
+        for node in dict.fromkeys(expansion.target.tolist()):
+            if node not in visited:
+                fresh.append(node)
+
         visited.update(fresh)
         nodes = np.array(fresh, np.int64)
+
     return np.concatenate(edges)
 
 
-def _in_rounds(walked: Sequence[int], near: Sequence[int], by_words: Sequence[int]) -> list[int]:
+def _in_rounds(
+    walked: Sequence[int],
+    near: Sequence[int],
+    by_words: Sequence[int],
+) -> list[int]:
     """Three that the walk found, one that is near, one by its words, and so on; each node once."""
     mixed: list[int] = []
     for place in range(max(len(walked), len(near), len(by_words))):
         mixed += walked[3 * place : 3 * place + 3]
         mixed += near[place : place + 1]
         mixed += by_words[place : place + 1]
+
     return list(dict.fromkeys(mixed))
 
 
@@ -369,6 +496,7 @@ def _judge(gathered: WalkFindings, limit: int) -> list[FoundPassage]:
     """
     if not gathered.nodes:
         return gathered.ranked[:limit]
+
     pool = gathered.pool
     worth = score_multihop(pool, gathered.want)
     tiers = {
@@ -382,10 +510,19 @@ def _judge(gathered: WalkFindings, limit: int) -> list[FoundPassage]:
         lambda row: {name: float(column[row]) for name, column in tiers.items()},
     )
     read_nodes = set(gathered.nodes)
-    unread = [passage for passage in gathered.ranked if passage.node not in read_nodes]
+
+    unread = []
+    for passage in gathered.ranked:
+        if passage.node not in read_nodes:
+            unread.append(passage)
+
     last = ranked[-1].score
     ranked += [
-        FoundPassage(passage.node, last / (2.0 + place), passage.tiers)
+        FoundPassage(
+            passage.node,
+            last / (2.0 + place),
+            passage.tiers,
+        )
         for place, passage in enumerate(unread)
     ]
     return ranked[:limit]

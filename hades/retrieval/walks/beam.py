@@ -49,16 +49,22 @@ def terms_of(walks: Sequence[Walk], max_hops: int) -> Floats:
     """The terms of walks that have an edge: seed score, mean weight, mean match beyond the seed,
     share of the hops.
     """
-    rows = [
-        (
-            walk.seed_score,
-            sum(walk.weights) / walk.depth,
-            sum(walk.matches[1:]) / walk.depth,
-            walk.depth / max(1, max_hops),
+    rows = []
+    for walk in walks:
+        rows.append(
+            (
+                walk.seed_score,
+                sum(walk.weights) / walk.depth,
+                sum(walk.matches[1:]) / walk.depth,
+                walk.depth / max(1, max_hops),
+            )
         )
-        for walk in walks
-    ]
-    return np.clip(np.array(rows, np.float64).reshape(len(rows), 4), 0.0, 1.0)
+
+    return np.clip(
+        np.array(rows, np.float64).reshape(len(rows), 4),
+        0.0,
+        1.0,
+    )
 
 
 class Overlap:
@@ -67,11 +73,13 @@ class Overlap:
     def __init__(self, walks: Sequence[Walk]) -> None:
         codes: dict[tuple[str, int], int] = {}
         parts: list[int] = []
+
         sizes: list[int] = []
         for walk in walks:
             names = [("n", node) for node in walk.nodes] + [("e", edge) for edge in walk.edges]
             parts += [codes.setdefault(name, len(codes)) for name in names]
             sizes.append(len(names))
+
         self._sizes = np.array(sizes, np.int64)
         self._walk_of_part = np.repeat(np.arange(len(sizes)), self._sizes)
         self._parts = np.array(parts, np.int64)
@@ -81,14 +89,21 @@ class Overlap:
         """The overlap of one walk with each."""
         parts = self._parts[self._walk_of_part == row]
         self._is_common[parts] = 1.0
-        common = np.bincount(self._walk_of_part, self._is_common[self._parts], len(self._sizes))
+        common = np.bincount(
+            self._walk_of_part,
+            self._is_common[self._parts],
+            len(self._sizes),
+        )
         self._is_common[parts] = 0.0
         shares: Floats = common / np.maximum(self._sizes[row] + self._sizes - common, 1.0)
         return shares
 
 
 def choose(
-    scores: Floats, overlap: Overlap | NDArray[np.float32], capacity: int, redundancy: float
+    scores: Floats,
+    overlap: Overlap | NDArray[np.float32],
+    capacity: int,
+    redundancy: float,
 ) -> tuple[Numbers, Floats, Floats]:
     """Places of at most `capacity`, one after the other, each the best given those before it (MMR,
     Carbonell 1998).
@@ -99,17 +114,27 @@ def choose(
     worst = np.zeros(len(scores))
     available = np.ones(len(scores), np.bool_)
     chosen: list[tuple[int, float, float]] = []
+
     while available.any() and len(chosen) < capacity:
-        penalised = np.where(available, scores - redundancy * worst, -np.inf)
+        penalised = np.where(
+            available,
+            scores - redundancy * worst,
+            -np.inf,
+        )
         best = int(np.argmax(penalised))
         chosen.append((best, float(penalised[best]), float(worst[best])))
         available[best] = False
         worst = np.maximum(worst, overlap[best])
+
     places, penalised_scores, against = np.array(chosen, np.float64).reshape(-1, 3).T
     return places.astype(np.int64), penalised_scores, against
 
 
-def sentence(terms: NDArray[np.float64], overlap: float, weights: BeamTerms) -> str:
+def sentence(
+    terms: NDArray[np.float64],
+    overlap: float,
+    weights: BeamTerms,
+) -> str:
     """Why a walk was kept, in the terms of its score."""
     seed, weight, match, depth = terms.tolist()
     return (
@@ -158,15 +183,24 @@ class KeptPaths:
         pool = self._distinct([*self.walks, *walks])
         if not pool:
             return 0
+
         terms = terms_of(pool, rules.hops)
         scores = score_terms(terms, rules.weights)
         redundancy = rules.weights.redundancy
-        places, final, overlaps = choose(scores, Overlap(pool), self.capacity, redundancy)
+        places, final, overlaps = choose(
+            scores,
+            Overlap(pool),
+            self.capacity,
+            redundancy,
+        )
         self.walks = [pool[place] for place in places.tolist()]
         self.explanations = [
             (score, sentence(walk_terms, overlap, rules.weights))
             for walk_terms, score, overlap in zip(
-                terms[places], final.tolist(), overlaps.tolist(), strict=True
+                terms[places],
+                final.tolist(),
+                overlaps.tolist(),
+                strict=True,
             )
         ]
         return len(pool) - len(places)
@@ -181,6 +215,7 @@ class KeptPaths:
             rival = best.setdefault(edges, walk)
             if (-walk.seed_score, walk.nodes) < (-rival.seed_score, rival.nodes):
                 best[edges] = walk
+
         self.repeats += len(walks) - len(best)
         return list(best.values())
 
@@ -197,26 +232,50 @@ def search_beam(
     kept_paths = KeptPaths(rules.beam)
     relevance = Relevance(view, question)
     frontier = _starts(seeds, relevance)
+
     candidate_count = 0
     for _ in range(rules.hops):
         if not frontier or view.turn.expired():
             break
+
         grown = _grow(
-            view, relevance, frontier, rules, question.mask, candidate_graph=candidate_graph
+            view,
+            relevance,
+            frontier,
+            rules,
+            question.mask,
+            candidate_graph=candidate_graph,
         )
         candidate_count += len(grown)
         if kept_paths.offer(grown, rules):
             view.turn.trimmed(Reason.CAP_EXCEEDED)
+
         survivors = set(map(id, kept_paths.walks))
-        frontier = [walk for walk in grown if id(walk) in survivors]
+        frontier = []
+        for walk in grown:
+            if id(walk) in survivors:
+                frontier.append(walk)
+
         if len(seeds) > 1 and join(kept_paths.walks, seeds) >= rules.coverage:
             view.turn.note_early_end(Reason.COVERAGE_REACHED)
             break
+
     paths = tuple(
-        FoundPath(walk.nodes, walk.edges, walk.outbound, score, origin="beam", why=why)
+        FoundPath(
+            walk.nodes,
+            walk.edges,
+            walk.outbound,
+            score,
+            origin="beam",
+            why=why,
+        )
         for walk, (score, why) in zip(kept_paths.walks, kept_paths.explanations, strict=True)
     )
-    return StepResult(paths, candidates=candidate_count, repeats=kept_paths.repeats)
+    return StepResult(
+        paths,
+        candidates=candidate_count,
+        repeats=kept_paths.repeats,
+    )
 
 
 def join(walks: Sequence[Walk | FoundPath], seeds: Sequence[Seed]) -> float:
@@ -225,12 +284,17 @@ def join(walks: Sequence[Walk | FoundPath], seeds: Sequence[Seed]) -> float:
     """
     scores = {seed.node: seed.score for seed in seeds}
     total = sum(scores.values())
+
     joined_nodes: set[int] = set()
     for walk in walks:
         on_it = scores.keys() & set(walk.nodes)
         if len(on_it) > 1:
             joined_nodes |= on_it
-    return sum(scores[node] for node in sorted(joined_nodes)) / total if total > 0 else 0.0
+
+    if total > 0:
+        return sum(scores[node] for node in sorted(joined_nodes)) / total
+
+    return 0.0
 
 
 def _starts(seeds: Sequence[Seed], relevance: Relevance) -> list[Walk]:
@@ -263,15 +327,21 @@ def _grow(
     distinct_ends, row_of = np.unique(ends, return_inverse=True)
     look = max(rules.look, rules.fanout)
     expansion = view.expand(
-        distinct_ends, direction=rules.direction, types=PATH_TYPES, fanout=look, mask=mask
+        distinct_ends,
+        direction=rules.direction,
+        types=PATH_TYPES,
+        fanout=look,
+        mask=mask,
     )
     may_have_more = np.bincount(expansion.row, minlength=len(distinct_ends)) >= look
     matches = relevance.of(expansion.target)
     promise = rules.weights.edge_weight * expansion.weight + rules.weights.lex_match * matches
     # The sort is stable, so equal promise keeps the order of the view.
     order = np.lexsort((-promise, expansion.row))
+
     if candidate_graph is not None:
         order = order[candidate_graph.holds(expansion.target[order])]
+
     starts = np.searchsorted(expansion.row[order], np.arange(len(distinct_ends) + 1)).tolist()
     grown: list[Walk] = []
     for walk, row in zip(frontier, row_of.tolist(), strict=True):
@@ -281,19 +351,27 @@ def _grow(
             target = int(expansion.target[place])
             if target in visited:
                 continue
+
             if not room:
                 view.turn.trimmed(Reason.CAP_EXCEEDED)
                 break
+
             visited.add(target)
             room -= 1
             grown.append(_extend_walk(walk, expansion, matches, place))
         else:
             if may_have_more[row]:  # beyond what was looked at
                 view.turn.trimmed(Reason.CAP_EXCEEDED)
+
     return grown
 
 
-def _extend_walk(walk: Walk, expansion: Expansion, matches: Floats, place: int) -> Walk:
+def _extend_walk(
+    walk: Walk,
+    expansion: Expansion,
+    matches: Floats,
+    place: int,
+) -> Walk:
     """A walk with one of the edges found at its end."""
     return Walk(
         (*walk.nodes, int(expansion.target[place])),

@@ -38,7 +38,10 @@ class LocalGraph:
     def local(self, number: int) -> int | None:
         """The local number of a node, None where it is not here."""
         place = int(np.searchsorted(self.numbers, number))
-        return place if place < len(self.numbers) and int(self.numbers[place]) == number else None
+        if place < len(self.numbers) and int(self.numbers[place]) == number:
+            return place
+
+        return None
 
 
 def among(
@@ -56,12 +59,24 @@ def among(
     An edge costs -ln(max(weight x boost, eps)), never below 0 (X-49).
     """
     numbers = np.unique(nodes)
-    expansion = view.expand(numbers, direction=ANY, types=PATH_TYPES, fanout=fanout, mask=mask)
+    expansion = view.expand(
+        numbers,
+        direction=ANY,
+        types=PATH_TYPES,
+        fanout=fanout,
+        mask=mask,
+    )
     local = np.full(
-        1 + max(numbers.max(initial=-1), expansion.target.max(initial=-1)), -1, np.int64
+        1 + max(numbers.max(initial=-1), expansion.target.max(initial=-1)),
+        -1,
+        np.int64,
     )
     local[numbers] = np.arange(len(numbers))
-    joining = keep_targets(expansion, local[expansion.target] >= 0, None)
+    joining = keep_targets(
+        expansion,
+        local[expansion.target] >= 0,
+        None,
+    )
     weights = np.clip(joining.weight.astype(np.float64), 0.0, 1.0)
     boosted = weights * gains(view.type_names, boosts)[joining.type]
     costs = -np.log(np.clip(boosted, eps, 1.0))
@@ -69,19 +84,36 @@ def among(
     starts = np.searchsorted(joining.row[order], np.arange(len(numbers) + 1))
     heads = local[joining.target[order]]
     return LocalGraph(
-        numbers, starts, heads, joining.edge[order], joining.outbound[order], costs[order]
+        numbers,
+        starts,
+        heads,
+        joining.edge[order],
+        joining.outbound[order],
+        costs[order],
     )
 
 
-def _ball(view: MeteredView, centre: int, radius: int, mask: Mask) -> Numbers:
+def _ball(
+    view: MeteredView,
+    centre: int,
+    radius: int,
+    mask: Mask,
+) -> Numbers:
     """The nodes up to a number of steps from a node."""
     ball = frontier = np.array([centre], np.int64)
     for _ in range(radius):
         if not len(frontier) or view.turn.expired():
             break
-        expansion = view.expand(frontier, direction=ANY, types=PATH_TYPES, mask=mask)
+
+        expansion = view.expand(
+            frontier,
+            direction=ANY,
+            types=PATH_TYPES,
+            mask=mask,
+        )
         frontier = np.setdiff1d(expansion.target, ball)
         ball = np.union1d(ball, frontier)
+
     return ball
 
 
@@ -109,11 +141,27 @@ def cheapest_paths(
     """
     if source == target:
         return ()
+
     # Half the hops are taken from each side: two small balls instead of one large one.
     near = _ball(view, source, (max_hops + 1) // 2, mask)
     far = _ball(view, target, max_hops // 2, mask)
-    graph = among(view, np.concatenate([near, far]), boosts, EPS, mask=mask, fanout=None)
-    paths = _search(view, graph, [source], target, k=k, max_hops=max_hops, length_penalty=None)
+    graph = among(
+        view,
+        np.concatenate([near, far]),
+        boosts,
+        EPS,
+        mask=mask,
+        fanout=None,
+    )
+    paths = _search(
+        view,
+        graph,
+        [source],
+        target,
+        k=k,
+        max_hops=max_hops,
+        length_penalty=None,
+    )
     return tuple(_rank(paths)[:k])
 
 
@@ -138,6 +186,7 @@ def get_best_paths(
     if seeds:
         ranked_seeds = sorted(seeds, key=lambda seed: (-seed.score, seed.node))
         ends = np.array([seed.node for seed in ranked_seeds], np.int64)
+
     settled = {str(relation): boost for relation, boost in rules.relation_boost.items()}
     boosts = settled if relation_boosts is None else relation_boosts
     # Bridges were computed from the weights as they stand now and with the boosts of the settings.
@@ -148,22 +197,38 @@ def get_best_paths(
     nodes = np.concatenate([candidate_graph.nodes, ends]) if L > 1 else ends
     graph = among(view, nodes, boosts, rules.eps, mask=mask)
     paths = list(bridged)
+
     for place, target in enumerate(ends.tolist()):
         if view.turn.expired():
             break
+
         # Both ways are one path, so each pair is searched once.
         sources = [
             source for source in ends[:place].tolist() if frozenset((source, target)) not in joined
         ]
         paths += _search(
-            view, graph, sources, target, k=M, max_hops=L, length_penalty=rules.length_penalty
+            view,
+            graph,
+            sources,
+            target,
+            k=M,
+            max_hops=L,
+            length_penalty=rules.length_penalty,
         )
+
     best = _rank(paths)[:M]
-    return StepResult(tuple(best), bridges=sum(path.origin == "bridge" for path in best))
+    return StepResult(
+        tuple(best),
+        bridges=sum(path.origin == "bridge" for path in best),
+    )
 
 
 def _bridges(
-    view: MeteredView, ends: Numbers, limit: int, max_hops: int, length_penalty: float
+    view: MeteredView,
+    ends: Numbers,
+    limit: int,
+    max_hops: int,
+    length_penalty: float,
 ) -> list[FoundPath]:
     """Paths computed ahead between the topics of the ends, where they join two of the ends.
 
@@ -171,19 +236,30 @@ def _bridges(
     """
     topics = np.unique(view.clusters_of(ends))
     topics = topics[topics >= 0]
+
     if not len(topics):
         return []
+
     known = set(ends.tolist())
     paths = []
     for bridge in view.bridges(topics, topics, limit=limit):
         length = len(bridge.edges)
         if not 1 <= length <= max_hops or not {bridge.nodes[0], bridge.nodes[-1]} <= known:
             continue
+
         score = -value_of(bridge.cost, length, length_penalty)
         why = f"bridge between topics, cost {bridge.cost:.3f} over {length} edges"
         paths.append(
-            FoundPath(bridge.nodes, bridge.edges, bridge.outbound, score, origin="bridge", why=why)
+            FoundPath(
+                bridge.nodes,
+                bridge.edges,
+                bridge.outbound,
+                score,
+                origin="bridge",
+                why=why,
+            )
         )
+
     return paths
 
 
@@ -199,13 +275,20 @@ def _search(
 ) -> Iterator[FoundPath]:
     """Paths of a local graph to one target; by cost without a penalty, else by score."""
     end = graph.local(target)
-    starts = [place for place in map(graph.local, sources) if place is not None and place != end]
+
+    starts = []
+    for place in map(graph.local, sources):
+        if place is not None and place != end:
+            starts.append(place)
+
     limit = min(MAX_WORK, view.turn.work_left)
     if end is None or not starts:
         return
+
     if limit < 2 * len(graph.heads):
         view.turn.count_work(0, capped=True)
         return
+
     ways, work, capped = best_ways(
         Edges(graph.starts, graph.heads, graph.costs),
         starts,
@@ -224,11 +307,21 @@ def _search(
         outbound = tuple(graph.outbound[entries].tolist())
         score = -value_of(path.cost, len(entries), length_penalty)
         why = f"cost {path.cost:.3f} over {len(entries)} edges"
-        yield FoundPath(nodes, edges, outbound, score, origin="cheapest", why=why)
+        yield FoundPath(
+            nodes,
+            edges,
+            outbound,
+            score,
+            origin="cheapest",
+            why=why,
+        )
 
 
 def _rank(paths: Iterable[FoundPath]) -> list[FoundPath]:
     """Best first, then fewest edges, then by edge; a path that came twice stands once."""
     return distinct_paths(
-        sorted(paths, key=lambda path: (-round(path.score, 9), len(path.edges), path.edges))
+        sorted(
+            paths,
+            key=lambda path: (-round(path.score, 9), len(path.edges), path.edges),
+        )
     )

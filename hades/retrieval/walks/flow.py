@@ -46,27 +46,33 @@ def calculate_path_score(
     vertices = list((path or {}).get("vertices") or ())
     if path is None or not vertices:
         return NO_PATH
+
     edges = list(path.get("edges") or ())
     if not edges:
         return NO_EDGES / max(1, len(vertices) - 1)
-    degrees = {
-        _id(vertex): int(vertex.get("deg_out") or 1)
-        for vertex in vertices
-        if isinstance(vertex, Mapping)
-    }
+
+    degrees = {}
+    for vertex in vertices:
+        if isinstance(vertex, Mapping):
+            degrees[_id(vertex)] = int(vertex.get("deg_out") or 1)
+
     steps = list(pairwise(map(_id, vertices)))
     resource = {_id(source_node if source_node is not None else vertices[0]): 1.0}
+
     total = 0.0
     for place, edge in enumerate(edges):
         tail, head = _ends(edge, steps[place] if place < len(steps) else None)
         if tail not in resource:
             continue
+
         if scoring == "v0":
             flow = resource[tail] * _weight(edge) * decay_rate**place
         else:
             flow = resource[tail] * _share(edge, degrees.get(tail, 1)) * decay_rate
+
         resource[head] = flow
         total += flow
+
     return total / len(edges)
 
 
@@ -85,11 +91,14 @@ def prune_paths(
         reliability = calculate_path_score(path, vertices[0], decay_rate)
         if reliability >= pruning_threshold:
             reliable.append({**path, "reliability": reliability})
+
     return sorted(reliable, key=lambda path: -path["reliability"])
 
 
 def _id(node: Mapping[str, Any] | str) -> str:
-    return node if isinstance(node, str) else str(node.get("_id", node.get("id", "")))
+    if isinstance(node, str):
+        return node
+    return str(node.get("_id", node.get("id", "")))
 
 
 def _ends(edge: Mapping[str, Any], step: tuple[str, str] | None) -> tuple[str, str]:
@@ -97,7 +106,10 @@ def _ends(edge: Mapping[str, Any], step: tuple[str, str] | None) -> tuple[str, s
     edge points.
     """
     ends = str(edge.get("_from", edge.get("from", ""))), str(edge.get("_to", edge.get("to", "")))
-    return step if step is not None and set(step) == set(ends) else ends
+    if step is not None and set(step) == set(ends):
+        return step
+
+    return ends
 
 
 def _weight(edge: Mapping[str, Any]) -> float:
@@ -150,11 +162,22 @@ def flow_paths(
     Work is bounded by what is left of the turn's, and by about hops / theta a seed whatever the
     graph.
     """
-    reached_paths = spread_flow(view, question, seeds, rules, candidate_graph=candidate_graph)
+    reached_paths = spread_flow(
+        view,
+        question,
+        seeds,
+        rules,
+        candidate_graph=candidate_graph,
+    )
     paths = within_fanout(view, reached_paths, rules.fanout)
+
     if len(paths) > rules.max_paths:
         view.turn.trimmed(Reason.CAP_EXCEEDED)
-    return StepResult(tuple(paths[: rules.max_paths]), candidates=len(reached_paths))
+
+    return StepResult(
+        tuple(paths[: rules.max_paths]),
+        candidates=len(reached_paths),
+    )
 
 
 def spread_flow(
@@ -174,9 +197,17 @@ def spread_flow(
     scores = {seed.node: seed.score for seed in seeds}
     sources = np.array(sorted(scores, key=lambda node: (-scores[node], node)), np.int64)
     ends = np.unique(sources if targets is None else targets)
-    allowed = None if candidate_graph is None else np.union1d(candidate_graph.nodes, ends)
+
+    if candidate_graph is None:
+        allowed = None
+    else:
+        allowed = np.union1d(candidate_graph.nodes, ends)
+
     rows = Rows(
-        view.adjacency(), gains(view.type_names, rules.boosts), moments(question.mask), shares=True
+        view.adjacency(),
+        gains(view.type_names, rules.boosts),
+        moments(question.mask),
+        shares=True,
     )
     walks, capped = spread(
         rows,
@@ -189,11 +220,20 @@ def spread_flow(
         stop=view.turn.expired,
     )
     view.turn.count_work(rows.work, capped=capped)
+
     paths: list[FoundPath] = []
     for walks_of_length in walks:
-        paths += _paths_of(walks_of_length, scores, joins_seeds=targets is None)
+        paths += _paths_of(
+            walks_of_length,
+            scores,
+            joins_seeds=targets is None,
+        )
+
     return distinct_paths(
-        sorted(paths, key=lambda path: (-round(path.score, 12), len(path.edges), path.edges))
+        sorted(
+            paths,
+            key=lambda path: (-round(path.score, 12), len(path.edges), path.edges),
+        )
     )
 
 
@@ -213,20 +253,46 @@ def join_named(
     """
     if len({places[seed.node] for seed in named_seeds}) < 2 or view.turn.expired():
         return []
+
     nodes = np.array([seed.node for seed in named_seeds], np.int64)
     hub = int(nodes[np.argmax(view.degree(nodes, direction=ANY))])
-    sources = [seed for seed in named_seeds if seed.node != hub]
-    at_once = replace(rules, hops=1, theta=0.0)
-    direct = spread_flow(view, question, sources, at_once, np.unique(nodes))
+
+    sources = []
+    for seed in named_seeds:
+        if seed.node != hub:
+            sources.append(seed)
+
+    at_once = replace(
+        rules,
+        hops=1,
+        theta=0.0,
+    )
+    direct = spread_flow(
+        view,
+        question,
+        sources,
+        at_once,
+        np.unique(nodes),
+    )
     candidate_paths = (*spread_flow(view, question, named_seeds, rules), *direct)
+
     best: dict[tuple[Span, Span], FoundPath] = {}
     for path in sorted(
-        candidate_paths, key=lambda path: (len(path.edges), -path.score, path.edges)
+        candidate_paths,
+        key=lambda path: (len(path.edges), -path.score, path.edges),
     ):
         ends = places[path.nodes[0]], places[path.nodes[-1]]
         pair = min(ends), max(ends)
         if _are_apart(question.text, *pair):
-            best.setdefault(pair, replace(path, joins_named=True, why=f"{JOINED}; {path.why}"))
+            best.setdefault(
+                pair,
+                replace(
+                    path,
+                    joins_named=True,
+                    why=f"{JOINED}; {path.why}",
+                ),
+            )
+
     return list(best.values())
 
 
@@ -265,8 +331,14 @@ def spread(
     graph. `targets` and `allowed` are sorted.
     """
     none = np.empty((len(sources), 0))
-    walks = Walks(sources[:, None], none.astype(np.int64), none.astype(np.bool_), none)
+    walks = Walks(
+        sources[:, None],
+        none.astype(np.int64),
+        none.astype(np.bool_),
+        none,
+    )
     carried = np.ones(len(sources))
+
     arrivals = []
     for _ in range(hops):
         ends = walks.nodes[:, -1]
@@ -275,7 +347,11 @@ def spread(
         largest_sum = reach / max(theta, np.finfo(np.float64).tiny)
         nodes, place_of_end = np.unique(ends, return_inverse=True)
         largest_sums = np.zeros(len(nodes))
-        np.maximum.at(largest_sums, place_of_end, largest_sum)
+        np.maximum.at(
+            largest_sums,
+            place_of_end,
+            largest_sum,
+        )
         rows.sum_until(nodes, largest_sums, max_work)
         total = rows.total[ends]
         known = rows.are_read(ends)
@@ -286,19 +362,32 @@ def spread(
         fits = open_walks[rows.work + entry_counts <= max_work]
         capped |= len(fits) < len(open_walks)
         slices = np.flatnonzero(np.diff(entry_counts[: len(fits)] // SLICE)) + 1
+
         longer = []
         for part in np.split(fits, slices):
             passed_on = carried[part] * DECAY_RATE / total[part]
-            longer.append(_lengthen(rows, walks, part, passed_on, theta=theta, allowed=allowed))
+            longer.append(
+                _lengthen(
+                    rows,
+                    walks,
+                    part,
+                    passed_on,
+                    theta=theta,
+                    allowed=allowed,
+                )
+            )
             if stop():
                 break
+
         walks = Walks(*map(np.concatenate, zip(*longer, strict=True)))
         carried = walks.flows[:, -1]
         arrived = np.isin(walks.nodes[:, -1], targets)
         ended: list[Any] = [column[arrived] for column in walks]
         arrivals.append(Walks(*ended))
+
         if capped or not len(carried) or stop():
             return arrivals, capped
+
     return arrivals, False
 
 
@@ -320,8 +409,10 @@ def _lengthen(
     place = part[entries.place[carrying]]
     node = entries.target[carrying]
     goes_on = (walks.nodes[place] != node[:, None]).all(axis=1)
+
     if allowed is not None:
         goes_on &= np.isin(node, allowed)
+
     place = place[goes_on]
     carrying = carrying[goes_on]
     step = (node[goes_on], *rows.edges(entries, carrying), flow[carrying])
@@ -340,26 +431,39 @@ class Continuations:
 
     def admit(self, path: FoundPath) -> bool:
         """Whether there is room for a path; from now on it takes that room."""
-        steps = [(path.nodes[:place], path.nodes[place]) for place in range(1, len(path.nodes))]
+        steps = []
+        for place in range(1, len(path.nodes)):
+            steps.append((path.nodes[:place], path.nodes[place]))
+
         if self._fanout is not None and any(
             len(self._taken[walk]) >= self._fanout and node not in self._taken[walk]
             for walk, node in steps
         ):
             return False
+
         for walk, node in steps:
             self._taken[walk].add(node)
+
         return True
 
 
 def within_fanout(
-    view: MeteredView, paths: Iterable[FoundPath], fanout: int | None
+    view: MeteredView,
+    paths: Iterable[FoundPath],
+    fanout: int | None,
 ) -> list[FoundPath]:
     """The paths, best first, that continue no walk to more than `fanout` neighbours."""
     room = Continuations(fanout)
     offered = list(paths)
-    admitted = [path for path in offered if room.admit(path)]
+
+    admitted = []
+    for path in offered:
+        if room.admit(path):
+            admitted.append(path)
+
     if len(admitted) < len(offered):
         view.turn.trimmed(Reason.CAP_EXCEEDED)
+
     return admitted
 
 
@@ -368,17 +472,27 @@ def distinct_paths(ordered: Iterable[FoundPath]) -> list[FoundPath]:
     first: dict[frozenset[int], FoundPath] = {}
     for path in ordered:
         first.setdefault(frozenset(path.edges), path)
+
     return list(first.values())
 
 
-def _paths_of(walks: Walks, scores: Mapping[int, float], *, joins_seeds: bool) -> list[FoundPath]:
+def _paths_of(
+    walks: Walks,
+    scores: Mapping[int, float],
+    *,
+    joins_seeds: bool,
+) -> list[FoundPath]:
     paths = []
     for nodes, edges, outbound, flows in zip(*(column.tolist() for column in walks), strict=True):
         source_flow = scores[nodes[0]]
         if joins_seeds:
             source_flow = (source_flow + scores[nodes[-1]]) / 2
+
         reliability = source_flow * sum(flows) / len(flows)
-        shares = [flow / (previous * DECAY_RATE) for previous, flow in pairwise((1.0, *flows))]
+        shares = []
+        for previous, flow in pairwise((1.0, *flows)):
+            shares.append(flow / (previous * DECAY_RATE))
+
         shares[0] *= source_flow
         why = "flow " + " > ".join([f"{source_flow * flow:.4f}" for flow in flows])
         paths.append(
@@ -393,4 +507,5 @@ def _paths_of(walks: Walks, scores: Mapping[int, float], *, joins_seeds: bool) -
                 why=why,
             )
         )
+
     return paths

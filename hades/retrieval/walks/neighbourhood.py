@@ -28,7 +28,12 @@ _MAX_NODES = 2000
 
 
 def neighbourhood(
-    view: MeteredView, question: Question, seeds: Sequence[Seed], *, limit: int, hops: int = 2
+    view: MeteredView,
+    question: Question,
+    seeds: Sequence[Seed],
+    *,
+    limit: int,
+    hops: int = 2,
 ) -> tuple[FoundPassage, ...]:
     """The baseline of path search (GraphRAG): chunks within `hops` steps of the seeds over
     relations and mentions.
@@ -37,30 +42,56 @@ def neighbourhood(
     """
     masses_by_node = {seed.node: seed.score for seed in sorted(seeds, key=lambda seed: seed.node)}
     total = dict(masses_by_node)
+
     for _ in range(hops):
         if not masses_by_node or view.turn.expired():
             break
+
         nodes = np.array(
-            sorted(masses_by_node, key=lambda node: (-masses_by_node[node], node)), np.int64
+            sorted(
+                masses_by_node,
+                key=lambda node: (-masses_by_node[node], node),
+            ),
+            np.int64,
         )
         if len(nodes) > _MAX_NODES:
             view.turn.trimmed(Reason.CAP_EXCEEDED)
             nodes = nodes[:_MAX_NODES]
+
         expansion = view.expand(
-            nodes, direction=ANY, types=(*PATH_TYPES, MENTIONS), fanout=_FANOUT, mask=question.mask
+            nodes,
+            direction=ANY,
+            types=(*PATH_TYPES, MENTIONS),
+            fanout=_FANOUT,
+            mask=question.mask,
         )
         masses = np.array([masses_by_node[node] for node in nodes.tolist()], np.float64)
         reached, place = np.unique(expansion.target, return_inverse=True)
         passed_on = np.bincount(
-            place, masses[expansion.row] * expansion.weight * _DECAY, len(reached)
+            place,
+            masses[expansion.row] * expansion.weight * _DECAY,
+            len(reached),
         )
         masses_by_node = dict(zip(reached.tolist(), passed_on.tolist(), strict=True))
+
         for node, weight in masses_by_node.items():
             total[node] = total.get(node, 0.0) + weight
+
     numbers = np.array(sorted(total), np.int64)
-    chunks = numbers[view.kinds(numbers) == CHUNK] if len(numbers) else numbers
+    if len(numbers):
+        chunks = numbers[view.kinds(numbers) == CHUNK]
+    else:
+        chunks = numbers
+
     best = sorted(chunks.tolist(), key=lambda node: (-total[node], node))[:limit]
-    return tuple(FoundPassage(node, total[node], {"graph": total[node]}) for node in best)
+    return tuple(
+        FoundPassage(
+            node,
+            total[node],
+            {"graph": total[node]},
+        )
+        for node in best
+    )
 
 
 MAX_WORK = 200_000
@@ -101,14 +132,23 @@ def node_shown(view: GraphView, identifier: str) -> dict[str, Any]:
     shown["degree"] = {"out": degree_out, "in": degree_in}
     shown["topic"] = view.ids(topic)[0] if topic[0] >= 0 else None
     shown["snapshot"] = view.info.snapshot
+
     if kind in _WITH_TEXT:
         passage = view.passages(number)[0]
-        shown |= {"text": passage.text, "title": passage.title, "headings": list(passage.headings)}
+        shown |= {
+            "text": passage.text,
+            "title": passage.title,
+            "headings": list(passage.headings),
+        }
+
     return shown
 
 
 def subgraph(
-    view: GraphView, identifiers: Sequence[str], reach: Reach, mask: Mask = Mask()
+    view: GraphView,
+    identifiers: Sequence[str],
+    reach: Reach,
+    mask: Mask = Mask(),
 ) -> dict[str, Any]:
     """The nodes and edges within reach, heaviest first; `capped` says that there was more."""
     turn = Turn(Caps(reach.nodes + reach.edges, MAX_WORK, MAX_MS))
@@ -118,29 +158,43 @@ def subgraph(
     handles: dict[int, None] = {}
     frontier = start
     capped = False
+
     for hop in range(1, reach.hops + 1):
         if not len(frontier) or turn.expired():
             break
+
         expansion = metered.expand(
-            frontier, direction=reach.direction, types=reach.types, fanout=reach.fanout, mask=mask
+            frontier,
+            direction=reach.direction,
+            types=reach.types,
+            fanout=reach.fanout,
+            mask=mask,
         )
         capped = capped or expansion.capped
+
         fresh: list[int] = []
         for target, edge in zip(expansion.target.tolist(), expansion.edge.tolist(), strict=True):
             if target not in depth and len(depth) < reach.nodes:
                 depth[target] = hop
                 fresh.append(target)
+
             if target in depth and len(handles) < reach.edges:
                 handles[edge] = None
             else:
                 capped = True
+
         frontier = np.array(fresh, np.int64)
+
     nodes = metered.nodes(np.array(list(depth), np.int64))
     edges = metered.edges(np.array(list(handles), np.int64))
     nodes_shown = [
         as_json(facts) | {"depth": hop} for facts, hop in zip(nodes, depth.values(), strict=False)
     ]
-    spent = {"reads": turn.reads_spent, "work": turn.work_spent, "ms": round(turn.ms, 3)}
+    spent = {
+        "reads": turn.reads_spent,
+        "work": turn.work_spent,
+        "ms": round(turn.ms, 3),
+    }
     return {
         "snapshot": view.info.snapshot,
         "nodes": nodes_shown,
@@ -150,7 +204,11 @@ def subgraph(
     }
 
 
-def topics_shown(store: GraphStore, view: OpenView, limit: int) -> dict[str, Any]:
+def topics_shown(
+    store: GraphStore,
+    view: OpenView,
+    limit: int,
+) -> dict[str, Any]:
     """Super-topics and topics that the view has, largest first; a remote graph is the store
     itself.
     """
@@ -158,16 +216,23 @@ def topics_shown(store: GraphStore, view: OpenView, limit: int) -> dict[str, Any
     if not isinstance(view, RemoteView):
         numbers = view.number([f"clusters/{row['_key']}" for row in rows]).tolist()
         rows = [row for row, number in zip(rows, numbers, strict=True) if number >= 0]
-    topics = [
-        {
-            "id": f"clusters/{row.pop('_key')}",
-            **row,
-            "parent": f"clusters/{row['parent']}" if row["parent"] else None,
-        }
-        for row in rows
-    ]
+
+    topics = []
+    for row in rows:
+        topics.append(
+            {
+                "id": f"clusters/{row.pop('_key')}",
+                **row,
+                "parent": f"clusters/{row['parent']}" if row["parent"] else None,
+            }
+        )
+
     topics.sort(key=lambda topic: (-topic["level"], -topic["size"], topic["id"]))
-    return {"snapshot": view.info.snapshot, "topics": topics[:limit], "total": len(topics)}
+    return {
+        "snapshot": view.info.snapshot,
+        "topics": topics[:limit],
+        "total": len(topics),
+    }
 
 
 _NODE = ("id", "kind", "name", "type", "summary", "document", "span", "domain")
@@ -181,16 +246,26 @@ def as_json(facts: NodeFacts | EdgeFacts) -> dict[str, Any]:
     if isinstance(facts, NodeFacts):
         shown = {name: getattr(facts, name) for name in _NODE}
         return shown | {"kind": str(facts.kind), "span": span}
-    shown = {"id": facts.id, "from": facts.source, "to": facts.target}
+
+    shown = {
+        "id": facts.id,
+        "from": facts.source,
+        "to": facts.target,
+    }
     shown |= {name: getattr(facts, name) for name in _EDGE}
     shown["span"] = span
+
     for name in _INTERVALS:
         moment = getattr(facts, name)
         shown[name] = None if moment is None else iso(moment)
+
     return shown
 
 
-def _numbers(view: GraphView, identifiers: Sequence[str]) -> np.ndarray[Any, np.dtype[np.int64]]:
+def _numbers(
+    view: GraphView,
+    identifiers: Sequence[str],
+) -> np.ndarray[Any, np.dtype[np.int64]]:
     distinct = list(dict.fromkeys(identifiers))
     numbers = view.number(distinct)
     for identifier, number in zip(distinct, numbers.tolist(), strict=True):
@@ -199,6 +274,7 @@ def _numbers(view: GraphView, identifiers: Sequence[str]) -> np.ndarray[Any, np.
                 f"{identifier!r} is not a node of snapshot {view.info.snapshot}; give an id such "
                 "as entities/name"
             )
+
     return numbers
 
 
@@ -268,19 +344,33 @@ def explain_passages(
     ends = _passage_ends(view, question, first, read_passages)
     starts = _starts(sources, ends)[:most_starts]
     targets = sorted(set().union(*(passage_ends.weights for passage_ends in ends)))
-    hops = "one edge" if rules.hops == 1 else f"at most {rules.hops} edges"
+
+    if rules.hops == 1:
+        hops = "one edge"
+    else:
+        hops = f"at most {rules.hops} edges"
+
     not_read = BEHIND.format(first=len(first))
     further = [replace(passage, no_path=not_read) for passage in passages[len(read_passages) :]]
     if view.turn.expired():
         return (), [*(replace(passage, no_path=NO_TIME) for passage in first), *further]
+
     flow_paths: list[FoundPath] = []
     nowhere = NO_START
     if starts and targets:
-        flow_paths = spread_flow(view, question, starts, rules, np.array(targets, np.int64))
+        flow_paths = spread_flow(
+            view,
+            question,
+            starts,
+            rules,
+            np.array(targets, np.int64),
+        )
         nowhere = NO_WAY.format(hops=hops)
+
     offers = _offer_paths(view, flow_paths, ends, read_passages)
     room = Continuations(rules.fanout)
     paths = {frozenset(path.edges): path for path in joining if room.admit(path)}
+
     marked: list[FoundPassage] = []
     for rank, (passage, passage_ends, offered) in enumerate(
         zip(first, ends, offers, strict=True), 1
@@ -288,28 +378,48 @@ def explain_passages(
         joined = [path for path in offered.stated if frozenset(path.edges) in paths]
         choices = (*joined, *offered.stated, *offered.touching)
         best = next((path for path in choices if room.admit(path)), None)
+
         if best is None:
             reason = nowhere if passage_ends.weights else NO_NAME
             if choices:
                 view.turn.trimmed(Reason.CAP_EXCEEDED)
                 reason = NO_ROOM
+
             marked.append(replace(passage, no_path=reason))
             continue
+
         is_stated = best in offered.stated
-        verb = "leads to" if is_stated else "touches what is named in"
+        if is_stated:
+            verb = "leads to"
+        else:
+            verb = "touches what is named in"
+
         why = f"{verb} passage {rank}; {best.why}"
-        explanation = replace(best, score=passage.score, origin=EXPLAIN, why=why)
+        explanation = replace(
+            best,
+            score=passage.score,
+            origin=EXPLAIN,
+            why=why,
+        )
         edges = frozenset(best.edges)
         shown = paths.setdefault(edges, explanation)
+
         if shown.joins_named and shown.origin != EXPLAIN:
-            paths[edges] = replace(shown, origin=EXPLAIN, why=f"{JOINED}; {why}")
+            paths[edges] = replace(
+                shown,
+                origin=EXPLAIN,
+                why=f"{JOINED}; {why}",
+            )
+
         if is_stated:
             marked.append(replace(passage, explained_by=shown.edges))
         else:
             marked.append(replace(passage, no_path=NOT_STATED.format(hops=hops)))
+
     for path in flow_paths:
         if len(paths) < least and room.admit(path):
             paths.setdefault(frozenset(path.edges), path)
+
     return tuple(paths.values()), [*marked, *further]
 
 
@@ -325,13 +435,32 @@ def _passage_ends(
     """
     if not passages:
         return []
+
     nodes = np.array([passage.node for passage in passages], np.int64)
-    types = [name for name in (MENTIONS, DESCRIBES) if name in view.type_names]
-    expansion = view.expand(nodes, direction=OUT, types=types, fanout=NAMES, mask=question.mask)
-    describes = view.type_names.index(DESCRIBES) if DESCRIBES in types else None
+    types = []
+    for name in (MENTIONS, DESCRIBES):
+        if name in view.type_names:
+            types.append(name)
+
+    expansion = view.expand(
+        nodes,
+        direction=OUT,
+        types=types,
+        fanout=NAMES,
+        mask=question.mask,
+    )
+    if DESCRIBES in types:
+        describes = view.type_names.index(DESCRIBES)
+    else:
+        describes = None
+
     matches = view.match_whole([short_title(passage.title) for passage in read_passages])
     title_entities = [set(numbers.tolist()) for numbers in matches]
-    modules = [_module_entities(view, passage) for passage in read_passages]
+
+    modules = []
+    for passage in read_passages:
+        modules.append(_module_entities(view, passage))
+
     ends = [PassageEnds() for _ in passages]
     columns = (expansion.row, expansion.target, expansion.weight, expansion.type)
     for row, target, weight, kind in zip(*(column.tolist() for column in columns), strict=True):
@@ -339,8 +468,10 @@ def _passage_ends(
             ends[row].functions.add(target)
         elif target in modules[row]:
             continue
+
         is_subject = kind == describes or target in title_entities[row]
         ends[row].weights[target] = (TITLE_VOICE if is_subject else 1.0) * min(1.0, weight)
+
     return ends
 
 
@@ -350,6 +481,7 @@ def _module_entities(view: MeteredView, passage: Passage) -> set[int]:
     """
     if not (passage.path and passage.lines):
         return set()
+
     name = passage.path.rpartition(".")[0].replace("/", ".")
     matches = view.match_names(name)
     return {
@@ -373,8 +505,10 @@ def _starts(sources: Sequence[Seed], ends: Sequence[PassageEnds]) -> list[Seed]:
         if not nodes and place < NEXT_STEPS:
             subjects = [node for node, weight in weights.items() if weight > 1.0]
             nodes = subjects or list(weights)[:1]
+
         for node in nodes:
             starts.setdefault(node, Seed(node, NEXT_VOICE, {"passage": weights[node]}))
+
     return list(starts.values())
 
 
@@ -388,28 +522,46 @@ def _offer_paths(
     them.
     """
     ranked = [_rank_paths(paths, passage_ends.weights) for passage_ends in ends]
+
     edges: dict[int, None] = {}
     for path in chain.from_iterable(ranked):
         edges |= dict.fromkeys(path.edges)
+
     handles = list(edges)[: view.turn.reads_left // READS_SHARE]
-    facts = view.edges(np.array(handles, np.int64)) if handles else []
-    stated_in = {handle: fact.document_id for handle, fact in zip(handles, facts, strict=False)}
+    if handles:
+        facts = view.edges(np.array(handles, np.int64))
+    else:
+        facts = []
+
+    stated_in = {}
+    for handle, fact in zip(handles, facts, strict=False):
+        stated_in[handle] = fact.document_id
+
     offers = [OfferedPaths([], []) for _ in ranked]
     for passage, passage_ends, near_paths, offered in zip(
-        read_passages, ends, ranked, offers, strict=True
+        read_passages,
+        ends,
+        ranked,
+        offers,
+        strict=True,
     ):
         if not passage.document_id:
             continue
+
         for path in near_paths:
             is_stated = any(stated_in.get(edge) == passage.document_id for edge in path.edges)
             if is_stated or not passage_ends.functions.isdisjoint(path.nodes):
                 offered.stated.append(path)
             else:
                 offered.touching.append(path)
+
     return offers
 
 
-def _rank_paths(paths: Sequence[FoundPath], entity_weights: Mapping[int, float]) -> list[FoundPath]:
+def _rank_paths(
+    paths: Sequence[FoundPath],
+    entity_weights: Mapping[int, float],
+) -> list[FoundPath]:
     """The few paths with the most flow that touch what the passage is about, in their end, their
     start or between.
 
@@ -420,5 +572,6 @@ def _rank_paths(paths: Sequence[FoundPath], entity_weights: Mapping[int, float])
         weight = max(entity_weights.get(node, 0.0) for node in path.nodes)
         if path.score * weight > 0.0:
             flows.append((path.score * weight, path))
+
     flows.sort(key=lambda pair: -pair[0])
     return [path for _, path in flows[:LOOKED_AT]]

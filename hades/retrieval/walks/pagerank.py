@@ -70,32 +70,72 @@ def personalized_pagerank(
     nodes, mass = _restart(restart, weights)
     if not 0.0 <= damping < 1.0 or epsilon <= 0.0:
         raise BadQuery(f"need 0 <= damping < 1 and epsilon > 0, not {damping} and {epsilon}")
+
     if not len(nodes):
         none = np.empty(0, np.int64)
-        return Ppr(none, np.empty(0), bound=0.0, residue=0.0, work=0, capped=False)
-    adjacency = graph if isinstance(graph, Adjacency) else graph.adjacency()
+        return Ppr(
+            none,
+            np.empty(0),
+            bound=0.0,
+            residue=0.0,
+            work=0,
+            capped=False,
+        )
+
+    if isinstance(graph, Adjacency):
+        adjacency = graph
+    else:
+        adjacency = graph.adjacency()
+
     by_code = np.ones(256)
     if not isinstance(graph, Adjacency):
         by_code = weigh_types(graph.type_names, tuple((factors or {}).items()))
-    when = (int(ALWAYS), int(ALWAYS)) if mask.is_open else moments(mask)
-    walk = Walk(Rows(adjacency, by_code, when, shares=False), nodes, mass)
+
+    if mask.is_open:
+        when = (int(ALWAYS), int(ALWAYS))
+    else:
+        when = moments(mask)
+
+    walk = Walk(
+        Rows(adjacency, by_code, when, shares=False),
+        nodes,
+        mass,
+    )
     relaxed = max(relaxed_epsilon or 0.0, epsilon)
-    first_work = max_work * 2 // 3 if relaxed > epsilon else max_work
+    if relaxed > epsilon:
+        first_work = max_work * 2 // 3
+    else:
+        first_work = max_work
+
     complete = walk.run(epsilon, damping, first_work, stop)
     is_relaxed = not complete and relaxed > epsilon
     if is_relaxed:
         complete = walk.run(relaxed, damping, max_work, stop)
+
     first: Numbers | None = None
     for _ in range(_ROUNDS if top is not None and not is_relaxed else 0):
-        best = np.sort(_sort(walk.touched, walk.estimate[walk.touched], top)[0])
+        best = np.sort(
+            _sort(
+                walk.touched,
+                walk.estimate[walk.touched],
+                top,
+            )[0]
+        )
         if not complete or (first is not None and np.array_equal(first, best)):
             break
+
         first = best
         epsilon *= _FINER
         complete = walk.run(epsilon, damping, max_work, stop)
-    numbers, scores = _sort(walk.touched, walk.estimate[walk.touched], None)
+
+    numbers, scores = _sort(
+        walk.touched,
+        walk.estimate[walk.touched],
+        None,
+    )
     if not len(numbers):
         numbers, scores = _by_degree(walk, damping)
+
     return Ppr(
         numbers,
         scores,
@@ -107,11 +147,15 @@ def personalized_pagerank(
 
 
 @lru_cache(maxsize=64)
-def weigh_types(names: tuple[str, ...], factors: tuple[tuple[str, float], ...]) -> Floats:
+def weigh_types(
+    names: tuple[str, ...],
+    factors: tuple[tuple[str, float], ...],
+) -> Floats:
     """(types,) the factor of each type by its code. Read-only: a turn asks several times."""
     known = dict(factors)
     if unknown := sorted(known.keys() - set(names)):
         raise BadQuery(f"{unknown[0]!r} is not an edge type; there are {', '.join(names)}")
+
     by_code = np.array([known.get(name, 1.0) for name in names], np.float64)
     by_code.setflags(write=False)
     return by_code
@@ -146,10 +190,15 @@ def walk_from(
     return ppr
 
 
-def _sort(numbers: Numbers, scores: Floats, top: int | None) -> tuple[Numbers, Floats]:
+def _sort(
+    numbers: Numbers,
+    scores: Floats,
+    top: int | None,
+) -> tuple[Numbers, Floats]:
     """Nodes with a score, best first, equal ones by number."""
     reached = scores > 0.0
-    numbers, scores = numbers[reached], scores[reached]
+    numbers = numbers[reached]
+    scores = scores[reached]
     order = np.lexsort((numbers, -scores))
     return numbers[order[:top]], scores[order[:top]]
 
@@ -169,13 +218,19 @@ def _restart(restart: Numbers, weights: Floats) -> tuple[Numbers, Floats]:
     """
     numbers = np.asarray(restart, np.int64)
     mass = np.asarray(weights, np.float64)
+
     if numbers.shape != mass.shape or not np.isfinite(mass).all():
         raise BadQuery(
             f"{len(numbers)} restart nodes need as many finite weights, not {mass.shape}"
         )
+
     restarts = mass > 0
     distinct, place = np.unique(numbers[restarts], return_inverse=True)
-    total: Floats = np.bincount(place, mass[restarts], minlength=len(distinct)).astype(np.float64)
+    total: Floats = np.bincount(
+        place,
+        mass[restarts],
+        minlength=len(distinct),
+    ).astype(np.float64)
     return distinct, total / max(float(total.sum()), np.finfo(np.float64).tiny)
 
 
@@ -197,7 +252,12 @@ class Walk:
     order.
     """
 
-    def __init__(self, rows: Rows, restart: Numbers, weights: Floats) -> None:
+    def __init__(
+        self,
+        rows: Rows,
+        restart: Numbers,
+        weights: Floats,
+    ) -> None:
         self.rows = rows
         self.touched = restart
         self.estimate = np.zeros(rows.size)
@@ -206,22 +266,35 @@ class Walk:
         self.residual[restart] = weights
         self._is_touched[restart] = True
 
-    def run(self, epsilon: float, damping: float, max_work: int, stop: Callable[[], bool]) -> bool:
+    def run(
+        self,
+        epsilon: float,
+        damping: float,
+        max_work: int,
+        stop: Callable[[], bool],
+    ) -> bool:
         """Push until no node holds more than epsilon times its degree; False when work or clock
         ended it first.
         """
         while True:
             residuals = self.residual[self.touched]
             nodes = self.touched[residuals > epsilon * self.rows.total[self.touched]]
-            self.rows.sum_until(nodes, self.residual[nodes] / epsilon, max_work)
+            self.rows.sum_until(
+                nodes,
+                self.residual[nodes] / epsilon,
+                max_work,
+            )
             nodes = nodes[self.residual[nodes] > epsilon * self.rows.total[nodes]]
+
             if not len(nodes):
                 return True
+
             entry_counts = np.cumsum(self.rows.count(nodes))
             is_known = np.logical_and.accumulate(self.rows.are_read(nodes))
             fits = (self.rows.work + entry_counts <= max_work) & is_known
             slices = np.flatnonzero(np.diff(entry_counts[fits] // SLICE)) + 1
             parts = np.split(nodes[fits], slices)
+
             if not self._push(parts, damping, stop) or not fits.all():
                 return False
 
@@ -229,11 +302,18 @@ class Walk:
         """The most residual that a node holds for each unit of its degree."""
         residuals = self.residual[self.touched]
         degrees = self.rows.total[self.touched][residuals > 0.0]
+
         if not degrees.all():
             return np.inf
+
         return float((residuals[residuals > 0.0] / degrees).max(initial=0.0))
 
-    def _push(self, parts: Sequence[Numbers], damping: float, stop: Callable[[], bool]) -> bool:
+    def _push(
+        self,
+        parts: Sequence[Numbers],
+        damping: float,
+        stop: Callable[[], bool],
+    ) -> bool:
         """Let nodes push what they hold now, all of them, unless the clock ends it."""
         masses = [self.residual[nodes] for nodes in parts]
         for nodes, mass in zip(parts, masses, strict=True):
@@ -250,6 +330,8 @@ class Walk:
             new = np.unique(target[~self._is_touched[target]])
             self._is_touched[new] = True
             self.touched = np.concatenate([self.touched, new])
+
             if stop():
                 return False
+
         return True

@@ -44,7 +44,12 @@ class Rows:
     """
 
     def __init__(
-        self, adjacency: Adjacency, factors: Floats, moments: tuple[int, int], *, shares: bool
+        self,
+        adjacency: Adjacency,
+        factors: Floats,
+        moments: tuple[int, int],
+        *,
+        shares: bool,
     ) -> None:
         self._adjacency = adjacency
         self._factors = factors
@@ -55,15 +60,18 @@ class Rows:
         self.work = 0
         self.cursor: Numbers | None = None
         is_dated = adjacency.validity is not None
+
         if adjacency.fetched is None and is_dated and moments != (ALWAYS, ALWAYS):
             self.total = np.zeros(self.size)
             self.cursor = np.zeros(self.size, np.int64)
             return
+
         key = (factors.tobytes(), shares, *(moments if is_dated else ()))
         if key not in adjacency.sums:
             if len(adjacency.sums) >= _SUMS:
                 adjacency.sums.clear()
             adjacency.sums[key] = self._sum_all()
+
         self.total = adjacency.sums[key]
 
     def count(self, nodes: Numbers) -> Numbers:
@@ -75,18 +83,24 @@ class Rows:
         """The weight of each node's heaviest edge, without factors; 0 without edges."""
         self._note(nodes)
         weights = np.zeros(len(nodes))
+
         for rows in (self._adjacency.out, self._adjacency.into):
             has = rows.starts[nodes + 1] > rows.starts[nodes]
             weights[has] = np.maximum(weights[has], rows.weight[rows.starts[nodes[has]]])
+
         return np.minimum(weights, 1.0) if self._shares else weights
 
     def read(
-        self, nodes: Numbers, first: Numbers | None = None, width: Numbers | None = None
+        self,
+        nodes: Numbers,
+        first: Numbers | None = None,
+        width: Numbers | None = None,
     ) -> Entries:
         """The entries of each node, all or `width` of them from `first` on; what they cost is
         counted.
         """
         self._note(nodes)
+
         halves = []
         for rows, outbound in ((self._adjacency.out, True), (self._adjacency.into, False)):
             low = rows.starts[nodes]
@@ -97,16 +111,26 @@ class Rows:
                 end = np.minimum(np.maximum(first + width - preceding, 0), counts)
                 counts = end - start
                 low = low + start
+
             place = np.repeat(np.arange(len(nodes)), counts)
             at = np.arange(len(place)) + np.repeat(low - (np.cumsum(counts) - counts), counts)
             target = rows.target[at]
             weight = self._weigh(rows, at)
+
             if self._shares or not outbound:
                 weight[target == nodes[place]] = 0.0
+
             halves.append((place, target, weight, at))
+
         place, target, weight, at = (np.concatenate(both) for both in zip(*halves, strict=True))
         self.work += len(place)
-        return Entries(place, target, weight, at, leaving=len(halves[0][0]))
+        return Entries(
+            place,
+            target,
+            weight,
+            at,
+            leaving=len(halves[0][0]),
+        )
 
     def edges(self, entries: Entries, chosen: Numbers) -> tuple[Numbers, Flags]:
         """Handles of some entries, by their places among those that were read, and whether they
@@ -132,19 +156,23 @@ class Rows:
         weight = rows.weight[at].astype(np.float64)
         if self._shares:
             np.clip(weight, 0.0, 1.0, out=weight)
+
         weight *= self._factors[rows.type[at]]
         if self._adjacency.hidden is not None:
             weight[self._adjacency.hidden[rows.edge[at]]] = 0.0
+
         validity = self._adjacency.validity
         as_of, known_at = self._moments
         if validity is not None and as_of != ALWAYS:
             edge = rows.edge[at]
             is_early = as_of < validity.valid_from[edge]
             weight[is_early | (validity.valid_until[edge] <= as_of)] = 0.0
+
         if validity is not None and known_at != ALWAYS:
             edge = rows.edge[at]
             is_early = known_at < validity.recorded_at[edge]
             weight[is_early | (validity.retracted_at[edge] <= known_at)] = 0.0
+
         return weight
 
     def _sum_all(self) -> Floats:
@@ -157,14 +185,22 @@ class Rows:
             weight = self._weigh(rows, np.arange(len(node)))
             if self._shares or not outbound:
                 weight[rows.target == node] = 0.0
+
             total += np.bincount(node, weight, minlength=self.size)
+
         fetched = self._adjacency.fetched
         if fetched is None:
             return total
+
         sums = fetched.sums @ self._factors[: fetched.sums.shape[1]]
         return np.where(fetched.is_whole, total, sums)
 
-    def sum_until(self, nodes: Numbers, enough: Floats, max_work: int) -> None:
+    def sum_until(
+        self,
+        nodes: Numbers,
+        enough: Floats,
+        max_work: int,
+    ) -> None:
         """Read the rows of distinct nodes until the sum of each is known or more than `enough`, or
         the work ends.
 
@@ -176,15 +212,22 @@ class Rows:
             width[self.total[nodes] > enough] = 0
             room = max_work - self.work - (np.cumsum(width) - width)
             width = np.minimum(width, np.maximum(room, 0))
+
             if not width.any():
                 return
+
             entries = self.read(nodes, self.cursor[nodes], width)
-            self.total[nodes] += np.bincount(entries.place, entries.weight, minlength=len(nodes))
+            self.total[nodes] += np.bincount(
+                entries.place,
+                entries.weight,
+                minlength=len(nodes),
+            )
             self.cursor[nodes] += width
 
     def are_read(self, nodes: Numbers) -> Flags:
         """Whether the sums of nodes are known."""
         if self.cursor is None:
             return np.ones(len(nodes), np.bool_)
+
         are_read: Flags = self.cursor[nodes] == self.count(nodes)
         return are_read

@@ -33,7 +33,10 @@ class BuildLease:
     """The right to build in a database; a silent holder is replaced."""
 
     def __init__(
-        self, session: ArangoSession, renewed_seconds: float = 3.0, expires_seconds: float = 12.0
+        self,
+        session: ArangoSession,
+        renewed_seconds: float = 3.0,
+        expires_seconds: float = 12.0,
     ) -> None:
         self._session, self._renewed, self._expires = session, renewed_seconds, expires_seconds
         session.waits_in_builds = False  # a renewal that is late is made by the next one
@@ -49,23 +52,33 @@ class BuildLease:
             read = partial(self._session.db.collection(_LEASES).get, _BUILDER)
             lease = cast(
                 JsonObject | None,
-                self._session.run("reading who builds", read, again=True, patient=True),
+                self._session.run(
+                    "reading who builds",
+                    read,
+                    again=True,
+                    patient=True,
+                ),
             )
         except NotProvisioned:  # nobody builds there; a build reports it
             return None
+
         if lease is not None and not self._is_expired(lease["beat"]):
             return str(lease["who"])
+
         holder = self._write(who, replaces=lease["beat"] if lease else None)
         if holder is None:
             self._who, self._renewed_at = who, time.monotonic()
             if lease is not None:
                 self._end_open_transactions()
+
             # SIGINT is ignored in what a shell starts in the background.
             if current_thread() is main_thread():
                 self._former = signal.signal(signal.SIGUSR1, lambda *_: self._refuse_if_lost())
+
             self._renewer = Thread(target=self._renew, daemon=True)
             self._renewer.start()
             BUILT_HERE[self._session.database_name] = self.require
+
         return holder
 
     def require(self, *, surely: bool = False) -> None:
@@ -78,6 +91,7 @@ class BuildLease:
             except StoreError:  # a write to a server that is away waits, and asks again
                 if surely:
                     raise
+
         self._refuse_if_lost()
 
     def close(self) -> None:
@@ -85,6 +99,7 @@ class BuildLease:
         self._ended.set()
         if self._renewer is None:
             return
+
         BUILT_HERE.pop(self._session.database_name, None)
         try:
             self._renewer.join()
@@ -92,6 +107,7 @@ class BuildLease:
         finally:
             if self._former is not None:
                 signal.signal(signal.SIGUSR1, self._former)
+
         with suppress(StoreError):  # a lease that nobody renews ends by itself
             self._write("")
 
@@ -111,6 +127,7 @@ class BuildLease:
             self._silent_seconds += min(now - self._checked_at, 1.0)
         else:
             self._silent_seconds = 0.0
+
         self._last_beat, self._checked_at = beat, now
         return self._silent_seconds >= self._expires
 
@@ -120,22 +137,34 @@ class BuildLease:
         """
         database = self._session.db
         remaining = self._list_transactions()
+
         if remaining:
             time.sleep(_BESIDE_S)
             remaining &= self._list_transactions()
+
         for identifier in sorted(remaining):
             with suppress(TransportError, ArangoServerError):  # it has ended since
                 database.fetch_transaction(identifier).abort_transaction()
 
     def _list_transactions(self) -> set[str]:
         list_all = self._session.db.list_transactions
-        listed = self._session.run("listing open transactions", list_all, again=True)
-        return {transaction["id"] for transaction in cast(list[JsonObject], listed)}
+        listed = self._session.run(
+            "listing open transactions",
+            list_all,
+            again=True,
+        )
+
+        transactions = set()
+        for transaction in cast(list[JsonObject], listed):
+            transactions.add(transaction["id"])
+
+        return transactions
 
     def _renew(self) -> None:
         while not self._ended.wait(self._renewed):
             with suppress(StoreError):  # a server that is away gives the lease to nobody
                 self._beat()
+
             if self._is_lost:
                 if self._former is not None:
                     signal.pthread_kill(cast(int, main_thread().ident), signal.SIGUSR1)
@@ -148,7 +177,12 @@ class BuildLease:
         else:
             self._is_lost = True
 
-    def _write(self, who: str, replaces: str | None = "", patient: bool = False) -> str | None:
+    def _write(
+        self,
+        who: str,
+        replaces: str | None = "",
+        patient: bool = False,
+    ) -> str | None:
         """Renew a lease of ours, or end it without `who`. With `replaces`, take the one of this
         beat; None: a free one.
 
@@ -159,8 +193,10 @@ class BuildLease:
             leases = unit.collection(_LEASES)
             stored = cast(JsonObject | None, leases.get(_BUILDER))
             lease = stored or {"who": "nobody"}
+
             if lease.get("beat") != replaces and lease.get("token") != self._token:
                 return str(lease["who"])
+
             if who:
                 renewed = {
                     "_key": _BUILDER,
@@ -168,9 +204,20 @@ class BuildLease:
                     "who": who,
                     "beat": uuid.uuid4().hex,
                 }
-                leases.insert(renewed, overwrite_mode="replace", silent=True)
+                leases.insert(
+                    renewed,
+                    overwrite_mode="replace",
+                    silent=True,
+                )
             else:
                 leases.delete(_BUILDER, silent=True)
+
             return None
 
-        return in_unit(self._session, "saying who builds", [_LEASES], work, patient=patient)
+        return in_unit(
+            self._session,
+            "saying who builds",
+            [_LEASES],
+            work,
+            patient=patient,
+        )

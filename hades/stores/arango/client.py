@@ -97,18 +97,23 @@ class UnitSize:
 
 
 def write_costs(
-    kind: Literal["put", "change", "remove"], collection: Collection, table: pa.Table
+    kind: Literal["put", "change", "remove"],
+    collection: Collection,
+    table: pa.Table,
 ) -> Bytes:
     """What writing, patching or removing each row costs; for a patch the server writes the whole
     document again.
     """
     entries = len(collection.indexes) + (2 if collection.edge else 0) + 1
     row_bytes = _LOCK_BYTES + _DOCUMENT_BYTES + 2 * _ENTRY_BYTES * entries
+
     if kind == "remove":
         return np.full(table.num_rows, row_bytes, dtype=np.int64)
+
     if kind == "change":
         row_bytes += _TEXT_BYTES if collection.text_fields else 512
         row_bytes += _VECTOR_BYTES if collection.vector_field else 0
+
     return json_bytes(table) + row_bytes
 
 
@@ -127,7 +132,9 @@ class Endpoint:
     unix_socket: Path | None = None
 
     def __str__(self) -> str:
-        return f"unix:{self.unix_socket}" if self.unix_socket else self.url
+        if self.unix_socket:
+            return f"unix:{self.unix_socket}"
+        return self.url
 
 
 @dataclass(frozen=True)
@@ -167,6 +174,7 @@ class ArangoEndpoints:
             return Endpoint("http://localhost", Path(socket))
         if self.url is not None:
             return Endpoint(self.url.rstrip("/"))
+
         raise SettingsError(
             f"there is no ArangoDB endpoint for mode {mode.value!r}; set {_SOCKET_VARIABLE[mode]} "
             "to a socket, "
@@ -193,7 +201,10 @@ class SingleShotClient(HTTPClient):
     """
 
     def __init__(
-        self, endpoint: Endpoint, request_timeout_s: float, breaker: CircuitBreaker
+        self,
+        endpoint: Endpoint,
+        request_timeout_s: float,
+        breaker: CircuitBreaker,
     ) -> None:
         self._endpoint = endpoint
         self._breaker = breaker
@@ -226,6 +237,7 @@ class SingleShotClient(HTTPClient):
         """One request, one answer, or a `TransportError`."""
         self._breaker.before_request()
         body = data.encode() if isinstance(data, str) else data
+
         try:
             answer = session.request(
                 method,
@@ -238,11 +250,17 @@ class SingleShotClient(HTTPClient):
             )
         except requests.RequestException as error:
             self._breaker.failed()
-            raise _failure(error, self._endpoint, self.request_timeout) from error
+            raise _failure(
+                error,
+                self._endpoint,
+                self.request_timeout,
+            ) from error
+
         problem = _not_an_answer(answer, self._endpoint)
         if problem is not None:
             self._breaker.failed()
             raise problem
+
         self._breaker.succeeded()
         answer.encoding = "utf-8"  # guessing it reads the whole body once more
         return Response(
@@ -256,7 +274,9 @@ class SingleShotClient(HTTPClient):
 
 
 def _failure(
-    error: requests.RequestException, endpoint: Endpoint, timeout_s: float
+    error: requests.RequestException,
+    endpoint: Endpoint,
+    timeout_s: float,
 ) -> TransportError:
     reason = error.args[0] if error.args else None
     if isinstance(reason, MaxRetryError):
@@ -265,19 +285,25 @@ def _failure(
         return NotSent(f"nothing listens at {endpoint}")
     if isinstance(error, requests.Timeout):
         return TimedOut(f"{endpoint} did not answer within {timeout_s:g} s")
+
     return Lost(f"the connection to {endpoint} broke before the answer came")
 
 
-def _not_an_answer(answer: requests.Response, endpoint: Endpoint) -> TransportError | None:
+def _not_an_answer(
+    answer: requests.Response,
+    endpoint: Endpoint,
+) -> TransportError | None:
     """What an HTTP answer that is not the database's own means, or None when it is."""
     is_json = not answer.content or "json" in answer.headers.get("content-type", "")
     if answer.status_code == 503 and (not is_json or answer.json().get("errorNum", 503) == 503):
         # The driver would resend on this one: the server starts, stops or is in maintenance.
         return NotSent(f"{endpoint} says that it does not serve at the moment (503)")
+
     if is_json:
         return None
     if answer.status_code in (502, 504):
         return Lost(f"the proxy at {endpoint} got no answer from the server ({answer.status_code})")
+
     return NotArango(f"{endpoint} answers, but not as ArangoDB does; check the address")
 
 
@@ -296,6 +322,7 @@ class _UnixConnection(HTTPConnection):
             raise NewConnectionError(
                 self, f"cannot connect to {self._unix_socket}: {error}"
             ) from error
+
         self.sock = connection
 
 
@@ -307,11 +334,19 @@ class _UnixAdapter(HTTPAdapter):
     """Hands every request to one pool of connections to a socket file."""
 
     def __init__(self, path: Path) -> None:
-        self._pool = _UnixPool("localhost", maxsize=_CONNECTIONS, unix_socket=str(path))
+        self._pool = _UnixPool(
+            "localhost",
+            maxsize=_CONNECTIONS,
+            unix_socket=str(path),
+        )
         super().__init__(max_retries=0)
 
     def get_connection_with_tls_context(
-        self, request: Any, verify: Any, proxies: Any = None, cert: Any = None
+        self,
+        request: Any,
+        verify: Any,
+        proxies: Any = None,
+        cert: Any = None,
     ) -> HTTPConnectionPool:
         return self._pool
 
@@ -346,7 +381,11 @@ def _tell_while_waiting(action: str) -> Iterator[None]:
     def tell() -> None:
         waited = TELL_SECONDS
         while not answered.wait(TELL_SECONDS):
-            logger.warning("waiting for the server at %s (%s s)", action, waited)
+            logger.warning(
+                "waiting for the server at %s (%s s)",
+                action,
+                waited,
+            )
             waited += TELL_SECONDS
 
     Thread(target=tell, daemon=True).start()
@@ -417,18 +456,41 @@ class ArangoSession:
 
         `bare` leaves failures as they are, for a unit that is repeated as a whole.
         """
-        db = inside if inside is not None else self.patient_db if patient else self.db
+        if inside is not None:
+            db = inside
+        elif patient:
+            db = self.patient_db
+        else:
+            db = self.db
+
         runtime_s = runtime_s or (PATIENCE_S if patient else MAX_RUNTIME_S)
         if bare:
             return self._all(db, text, binds, runtime_s)
-        return self.run(action, lambda: self._all(db, text, binds, runtime_s), again=inside is None)
 
-    def change(self, text: str, binds: Binds, *, inside: Database) -> int:
+        return self.run(
+            action,
+            lambda: self._all(db, text, binds, runtime_s),
+            again=inside is None,
+        )
+
+    def change(
+        self,
+        text: str,
+        binds: Binds,
+        *,
+        inside: Database,
+    ) -> int:
         """Run a modifying query inside a transaction; how many rows it touched. The caller runs the
         unit.
         """
         self.require_write("writing rows")
-        cursor = self.execute(inside, text, binds, MAX_RUNTIME_S, self.batch_rows)
+        cursor = self.execute(
+            inside,
+            text,
+            binds,
+            MAX_RUNTIME_S,
+            self.batch_rows,
+        )
         return int((cursor.statistics() or {}).get("modified", 0))
 
     def run(
@@ -448,12 +510,15 @@ class ArangoSession:
         """
         if self._closed:
             raise StoreUnavailable(f"{action}: this handle was closed; open the store again")
+
         with in_our_words(action, writes=writes):
             if not again:
                 return work()
+
             if patient or self._is_of_a_build():
                 with _tell_while_waiting(f"{self.endpoint}: {action}"):
                     return self._retry.patient().run(work, may_wait)
+
             return self._retry.run(work, may_repeat_unit if unit else may_repeat)
 
     def require_answer(self, action: str) -> None:
@@ -463,10 +528,18 @@ class ArangoSession:
         now = time.monotonic()
         if not self._checks_answer or now - self._heard_at < _HEARD_S:
             return
+
         database = self._database(self._first_client, self.database_name)
         # An error is an answer, too: what the server cannot do, the request itself reports.
-        request = Request(method="get", endpoint=f"/_api/collection/{JOURNAL}/count")
-        self.run(action, lambda: database.conn.send_request(request), again=True)
+        request = Request(
+            method="get",
+            endpoint=f"/_api/collection/{JOURNAL}/count",
+        )
+        self.run(
+            action,
+            lambda: database.conn.send_request(request),
+            again=True,
+        )
         self._heard_at = now
 
     def _is_of_a_build(self) -> bool:
@@ -496,7 +569,9 @@ class ArangoSession:
     def version(self) -> str:
         """What the server says it is, such as 3.12.8."""
         return self.run(
-            "asking the server's version", lambda: cast(str, self.db.version()), again=True
+            "asking the server's version",
+            lambda: cast(str, self.db.version()),
+            again=True,
         )
 
     @property
@@ -510,16 +585,24 @@ class ArangoSession:
         by assumption.
         """
         if self._transaction_limit is not None:
-            return UnitSize(self._transaction_limit, self._transaction_share, "settings")
+            return UnitSize(
+                self._transaction_limit,
+                self._transaction_share,
+                "settings",
+            )
+
         limit = self._options().get(OPTION)
         if isinstance(limit, int) and limit > 0:
             return UnitSize(limit, self._transaction_share, "server")
+
         try:
             is_later = self.version_numbers >= LATER_LIMIT_SINCE
         except StoreError:  # other calls report that the server is away
             is_later = False
+
         return UnitSize(
-            LATER_LIMIT_BYTES if is_later else DEFAULT_LIMIT_BYTES, self._transaction_share
+            LATER_LIMIT_BYTES if is_later else DEFAULT_LIMIT_BYTES,
+            self._transaction_share,
         )
 
     def _options(self) -> dict[str, Any]:
@@ -531,6 +614,7 @@ class ArangoSession:
             answer = self._retry.run(lambda: self.db.conn.send_request(request))
         except (TransportError, ArangoServerError):
             return {}
+
         body = answer.body if answer.is_success else None
         return body if isinstance(body, dict) else {}
 
@@ -549,9 +633,14 @@ class ArangoSession:
                 if error.error_code == _UNKNOWN_FUNCTION:
                     return False
                 raise
+
             return True
 
-        return self.run("asking for the vector index", parses, again=True)
+        return self.run(
+            "asking for the vector index",
+            parses,
+            again=True,
+        )
 
     def close(self) -> None:
         """Give the connections back."""
@@ -559,8 +648,22 @@ class ArangoSession:
         for client in (self._client, self._patient_client, self._first_client):
             client.close()
 
-    def _all(self, db: Database, text: str, binds: Binds, runtime_s: float) -> list[Any]:
-        return list(self.execute(db, text, binds, runtime_s, self.batch_rows))
+    def _all(
+        self,
+        db: Database,
+        text: str,
+        binds: Binds,
+        runtime_s: float,
+    ) -> list[Any]:
+        return list(
+            self.execute(
+                db,
+                text,
+                binds,
+                runtime_s,
+                self.batch_rows,
+            )
+        )
 
     def execute(
         self, db: Database, text: str, binds: Binds, runtime_s: float, batch: int, **options: Any
@@ -568,6 +671,7 @@ class ArangoSession:
         """Send a query once; failures are the driver's."""
         if is_modifying(text):
             self.require_write("a modifying query")
+
         cursor = cast(
             Cursor,
             db.aql.execute(
@@ -581,8 +685,12 @@ class ArangoSession:
         )
         for warning in cursor.warnings() or ():
             logger.warning(
-                "%s: warning %s: %s", title_of(text), warning.get("code"), warning.get("message")
+                "%s: warning %s: %s",
+                title_of(text),
+                warning.get("code"),
+                warning.get("message"),
             )
+
         return cursor
 
     def _connect(self, timeout_s: float, breaker: CircuitBreaker) -> ArangoClient:
@@ -595,7 +703,11 @@ class ArangoSession:
         )
 
     def _database(self, client: ArangoClient, name: str) -> StandardDatabase:
-        return client.db(name, username=self.user, password=self._password)
+        return client.db(
+            name,
+            username=self.user,
+            password=self._password,
+        )
 
 
 @cache

@@ -29,14 +29,22 @@ _LAST_YEAR = np.datetime64("9999-12-31T23:59:59.999999", "us").astype(np.int64)
 
 
 def to_documents(
-    collection: Collection, table: pa.Table, *, keep_nulls: bool = False
+    collection: Collection,
+    table: pa.Table,
+    *,
+    keep_nulls: bool = False,
 ) -> list[Document]:
     """Checked rows as documents. `keep_nulls` is a patch: a null there takes the old value away."""
     columns = {column.name: column for column in collection.columns}
     names = table.column_names
-    values = [_to_json(collection, columns[name], table) for name in names]
+
+    values = []
+    for name in names:
+        values.append(_to_json(collection, columns[name], table))
+
     if keep_nulls:
         return [dict(zip(names, row, strict=True)) for row in zip(*values, strict=True)]
+
     return [_without_nulls(names, row) for row in zip(*values, strict=True)]
 
 
@@ -45,21 +53,34 @@ def _without_nulls(names: Sequence[str], row: Sequence[Any]) -> Document:
 
 
 def to_table(
-    collection: Collection, documents: Sequence[Document], names: Sequence[str]
+    collection: Collection,
+    documents: Sequence[Document],
+    names: Sequence[str],
 ) -> pa.Table:
     """Documents as rows with these columns in this order."""
-    free_form = {column.name for column in collection.columns if column.is_json}
+    free_form = set()
+    for column in collection.columns:
+        if column.is_json:
+            free_form.add(column.name)
+
     schema = columns_schema(collection.name, names)
     arrays = []
     for field in schema:
         values = [document.get(field.name) for document in documents]
         try:
-            arrays.append(_to_arrow(values, field.type, field.name in free_form))
+            arrays.append(
+                _to_arrow(
+                    values,
+                    field.type,
+                    field.name in free_form,
+                )
+            )
         except (pa.ArrowException, TypeError, ValueError, AttributeError) as error:
             raise StoreDamaged(
                 f"{collection.name}.{field.name} holds something that is not {field.type} "
                 f"in one of the rows {documents[0].get('_key')} to {documents[-1].get('_key')}"
             ) from error
+
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
@@ -69,15 +90,32 @@ def pieces(table: pa.Table, limit_bytes: int) -> Iterator[pa.Table]:
     """
     if not table.num_rows:
         return
+
     ends = np.cumsum(json_bytes(table))
-    start, spent = 0, 0
+    start = 0
+    spent = 0
+
     while start < table.num_rows:
-        stop = max(int(np.searchsorted(ends, spent + limit_bytes, side="right")), start + 1)
+        stop = max(
+            int(
+                np.searchsorted(
+                    ends,
+                    spent + limit_bytes,
+                    side="right",
+                )
+            ),
+            start + 1,
+        )
         yield table.slice(start, stop - start)
-        start, spent = stop, int(ends[stop - 1])
+        start = stop
+        spent = int(ends[stop - 1])
 
 
-def _to_json(collection: Collection, column: Column, table: pa.Table) -> list[Any]:
+def _to_json(
+    collection: Collection,
+    column: Column,
+    table: pa.Table,
+) -> list[Any]:
     values = table.column(column.name).combine_chunks()
     if pa.types.is_timestamp(column.type):
         return _times_to_texts(collection, column, values)
@@ -85,20 +123,38 @@ def _to_json(collection: Collection, column: Column, table: pa.Table) -> list[An
         return _vectors_to_lists(values)
     if column.is_json:
         return [None if text is None else orjson.loads(text) for text in values.to_pylist()]
+
     result: list[Any] = values.to_pylist()
     return result
 
 
-def _times_to_texts(collection: Collection, column: Column, values: pa.Array) -> list[str | None]:
+def _times_to_texts(
+    collection: Collection,
+    column: Column,
+    values: pa.Array,
+) -> list[str | None]:
     """As `schemas.ids.iso` writes them, all at once."""
     moments = values.cast(pa.int64())
     outside = pc.or_(
-        pc.less(moments, pa.scalar(_FIRST_YEAR)), pc.greater(moments, pa.scalar(_LAST_YEAR))
+        pc.less(moments, pa.scalar(_FIRST_YEAR)),
+        pc.greater(moments, pa.scalar(_LAST_YEAR)),
     )
     row = pc.index(pc.fill_null(outside, False), True).as_py()
+
     if row >= 0:
-        raise BadRows(collection.name, row, f"{column.name} lies outside the years 1 to 9999")
-    return list(pc.replace_substring(values.cast(pa.string()), " ", "T").to_pylist())
+        raise BadRows(
+            collection.name,
+            row,
+            f"{column.name} lies outside the years 1 to 9999",
+        )
+
+    return list(
+        pc.replace_substring(
+            values.cast(pa.string()),
+            " ",
+            "T",
+        ).to_pylist()
+    )
 
 
 def _vectors_to_lists(values: pa.Array) -> list[list[float] | None]:
@@ -107,27 +163,41 @@ def _vectors_to_lists(values: pa.Array) -> list[list[float] | None]:
         pc.fill_null(pc.list_value_length(values), 0).to_numpy(zero_copy_only=False)
     ).tolist()
     starts = [0, *ends[:-1]]
-    lists = [flat[start:end] for start, end in zip(starts, ends, strict=True)]
+
+    lists = []
+    for start, end in zip(starts, ends, strict=True):
+        lists.append(flat[start:end])
+
     if not values.null_count:
         return list(lists)
+
     return [
         vector if is_valid else None
         for vector, is_valid in zip(lists, values.is_valid().to_pylist(), strict=True)
     ]
 
 
-def _to_arrow(values: list[Any], type_: pa.DataType, is_json: bool = False) -> pa.Array:
+def _to_arrow(
+    values: list[Any],
+    type_: pa.DataType,
+    is_json: bool = False,
+) -> pa.Array:
     if is_json:
         return pa.array(
-            [None if value is None else canonical_json(value) for value in values], type_
+            [None if value is None else canonical_json(value) for value in values],
+            type_,
         )
+
     if pa.types.is_timestamp(type_):
         texts = pa.array(
-            [None if value is None else value.removesuffix("Z") for value in values], pa.string()
+            [None if value is None else value.removesuffix("Z") for value in values],
+            pa.string(),
         )
         return pc.assume_timezone(texts.cast(pa.timestamp("us")), "UTC").cast(type_)
+
     if pa.types.is_list(type_) and pa.types.is_floating(type_.value_type):
         return pa.array(values, pa.list_(pa.float64())).cast(type_)
+
     return pa.array(values, type_)
 
 
@@ -150,6 +220,7 @@ def json_bytes(table: pa.Table) -> np.ndarray[Any, np.dtype[np.int64]]:
             )
         else:
             sizes += 4 * _FLOAT_CHARACTERS
+
     return sizes
 
 
@@ -173,17 +244,29 @@ def condition(collection: Collection, where: Predicate) -> Condition:
     terms = row_checks.check_terms(collection, where)
     if not terms:
         return Condition("all", {})
-    key_columns = {"_key", "_from", "_to"} if collection.edge else {"_key"}
+
+    if collection.edge:
+        key_columns = {"_key", "_from", "_to"}
+    else:
+        key_columns = {"_key"}
+
     indexed = key_columns | {index.fields[0] for index in collection.indexes}
     for place, term in enumerate(terms):
         if term.column in indexed and term.op in ("==", "in"):
             values = bound_value(term.value if isinstance(term.value, list) else [term.value])
-            other_terms = [
-                _bind_term(other_term) for other_term in (*terms[:place], *terms[place + 1 :])
-            ]
+            other_terms = []
+            for other_term in (*terms[:place], *terms[place + 1 :]):
+                other_terms.append(_bind_term(other_term))
+
             return Condition(
-                "among", {"column": term.column, "values": values, "terms": other_terms}
+                "among",
+                {
+                    "column": term.column,
+                    "values": values,
+                    "terms": other_terms,
+                },
             )
+
     return Condition("where", {"terms": [_bind_term(term) for term in terms]})
 
 
@@ -198,5 +281,13 @@ def _bind_term(term: Term) -> dict[str, Any]:
     if term.op in ("is_null", "not_null"):
         return {"column": term.column, "op": term.op}
     if term.op in ("<", "<=", ">", ">=") and isinstance(term.value, str):
-        return {"column": term.column, "op": f"text {term.op}", "value": term.value.encode().hex()}
-    return {"column": term.column, "op": term.op, "value": bound_value(term.value)}
+        return {
+            "column": term.column,
+            "op": f"text {term.op}",
+            "value": term.value.encode().hex(),
+        }
+    return {
+        "column": term.column,
+        "op": term.op,
+        "value": bound_value(term.value),
+    }

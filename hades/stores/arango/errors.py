@@ -138,28 +138,37 @@ def in_our_words(action: str, *, writes: bool) -> Iterator[None]:
 
 
 def translate(
-    error: ArangoServerError | ArangoClientError, action: str, *, writes: bool
+    error: ArangoServerError | ArangoClientError,
+    action: str,
+    *,
+    writes: bool,
 ) -> HadesError:
     """The error a caller can act on for one of the server, never with a credential."""
-    code, text = error.error_code, error.error_message or error.message
+    code = error.error_code
+    text = error.error_message or error.message
+
     for codes, kind, explanation in _EXPLAINED:
         if code in codes:
             return kind(f"{action}: {explanation.format(text)}")
+
     if error.http_code == 401:
         step = "check HADES_ARANGO_USER and HADES_ARANGO_PASSWORD"
         return SettingsError(f"{action}: the server refused the account; {step}")
+
     if code in _FORBIDDEN or error.http_code == 403:
         if writes:
             return ReadOnly(action)
         return SettingsError(
             f"{action}: the account may not read this ({text}); grant it access to the database"
         )
+
     if code == _BAD_PARAMETER and "vector" in str(text).lower():
         return StoreError(
             f"{action}: a vector index refuses vectors of another dimension ({text}); run `hades "
             "provision` with "
             "HADES_ARANGO_VECTOR_INDEX=false, write again, then provision with it set"
         )
+
     return StoreError(f"{action}: the server answered error {code}: {text}")
 
 
@@ -189,7 +198,12 @@ class RetryPolicy:
         """The same for builds: about two minutes, which a restart or a failover of the server
         takes, whether the server refuses at once or answers late.
         """
-        return replace(self, attempts=_MOST_ATTEMPTS, longest_s=8.0, patience_s=PATIENCE_S)
+        return replace(
+            self,
+            attempts=_MOST_ATTEMPTS,
+            longest_s=8.0,
+            patience_s=PATIENCE_S,
+        )
 
     def pauses(self) -> Iterator[float]:
         """The pause after each failed attempt but the last."""
@@ -219,15 +233,20 @@ class RetryPolicy:
                 is_over = self.patience_s is not None and spent_s > self.patience_s
                 if is_over or not (may or may_repeat)(error):
                     raise
+
             self.sleep(pause)
+
         return work()
 
 
 def may_repeat(
-    error: TransportError | ArangoServerError, codes: frozenset[int] = REPEATABLE_CODES
+    error: TransportError | ArangoServerError,
+    codes: frozenset[int] = REPEATABLE_CODES,
 ) -> bool:
     """Whether the same request may succeed when it is made again at once."""
-    return error.may_repeat if isinstance(error, TransportError) else error.error_code in codes
+    if isinstance(error, TransportError):
+        return error.may_repeat
+    return error.error_code in codes
 
 
 def may_repeat_unit(error: TransportError | ArangoServerError) -> bool:
@@ -237,11 +256,9 @@ def may_repeat_unit(error: TransportError | ArangoServerError) -> bool:
 
 def may_wait(error: TransportError | ArangoServerError) -> bool:
     """Whether a build waits and begins the unit again, whatever kept the server from answering."""
-    return (
-        not isinstance(error, NotArango)
-        if isinstance(error, TransportError)
-        else may_repeat_unit(error)
-    )
+    if isinstance(error, TransportError):
+        return not isinstance(error, NotArango)
+    return may_repeat_unit(error)
 
 
 _MOST_DOUBLINGS = 10
@@ -275,6 +292,7 @@ class CircuitBreaker:
         with self._lock:
             if self._next_trial_at is None:
                 return
+
             now = self._clock()
             seconds_left = self._next_trial_at - now
             if seconds_left > 0:
@@ -282,6 +300,7 @@ class CircuitBreaker:
                     f"the server failed {self._in_a_row} times in a row; next try in "
                     f"{seconds_left:.1f} s"
                 )
+
             # Booking the next trial already now keeps a trial that is never heard of again from
             # blocking the rest.
             self._next_trial_at = now + self._cool_down_s

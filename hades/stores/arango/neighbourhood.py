@@ -83,7 +83,9 @@ class ArangoView:
     """
 
     def __init__(
-        self, store: ArangoStore, open_whole: Callable[[], GraphView | None] = lambda: None
+        self,
+        store: ArangoStore,
+        open_whole: Callable[[], GraphView | None] = lambda: None,
     ) -> None:
         self.store = store
         self.open_whole = open_whole
@@ -100,15 +102,34 @@ class ArangoView:
         models = {}
         for kind in KINDS:
             if require(kind.value).vector_field is not None:
-                binds = {"@collection": kind.value, "sample": _SAMPLE}
+                binds = {
+                    "@collection": kind.value,
+                    "sample": _SAMPLE,
+                }
                 models[kind.value] = tuple(
-                    sorted(self._ask_until(None, load("view/list_models"), binds, "listing models"))
+                    sorted(
+                        self._ask_until(
+                            None,
+                            load("view/list_models"),
+                            binds,
+                            "listing models",
+                        )
+                    )
                 )
+
         nodes = {kind.value: self.store.count(kind.value) for kind in KINDS}
-        edges = {name: self.store.count(name) for name in EDGES}
+        edges = {}
+        for name in EDGES:
+            edges[name] = self.store.count(name)
+
         strange = has_other_analyzer(self.store.session)
         return ViewInfo(
-            "live", nodes, edges, models, parts=parts_of(self.store), has_other_analyzer=strange
+            "live",
+            nodes,
+            edges,
+            models,
+            parts=parts_of(self.store),
+            has_other_analyzer=strange,
         )
 
     def around(
@@ -124,65 +145,109 @@ class ArangoView:
         """See `RemoteView.around`: searches, then rows and edges; with hops, edges hop by hop and
         then the rows.
         """
-        until = None if seconds is None else budget_seconds() + seconds
+        if seconds is None:
+            until = None
+        else:
+            until = budget_seconds() + seconds
+
         fetched = _Fetched(mask, adds_up=not hops)
         try:
             started = self._search(texts, vectors, model, near, until)
             if not hops and mask.is_open:
                 fetched = self._go_on(started.revisions)
+
             fetched.saw_write = started.saw_write
             fetched.lacks_nearest = started.lacks_nearest
             fetched.held.names.update(texts)
             fetched.held.texts.update(texts)
             trips = 1
-            by_words, by_vector = started.by_words, started.by_vector
+            by_words = started.by_words
+            by_vector = started.by_vector
             seeds = dict.fromkeys([*by_words, *by_vector])
             starts = _first_of_each_kind(by_words) | _first_of_each_kind(by_vector)
             promising = _first_of_each_kind(by_words, _CLOSE)
-            best = {node for node in promising if node.startswith(f"{Kind.CHUNK}/")}
+
+            best = set()
+            for node in promising:
+                if node.startswith(f"{Kind.CHUNK}/"):
+                    best.add(node)
+
             best.update(by_vector)
             if not hops:
-                missing = Parts(rows={*seeds}, edges=starts, vectors=best)
+                missing = Parts(
+                    rows={*seeds},
+                    edges=starts,
+                    vectors=best,
+                )
                 missing.remove(fetched.held)
                 self._refuse_half(fetched)
+
                 if missing:
                     trips += self._read(fetched, missing, until)
+
                 return self._assemble(fetched, trips)
+
             frontier = {*seeds}
             for _ in range(min(hops, QUESTIONS - trips - 1)):
                 if not frontier or fetched.room <= 0:
                     break
+
                 self._read(fetched, Parts(edges=frontier), until)
                 trips += 1
                 frontier = fetched.nodes - fetched.held.edges
+
             rows = {*seeds} | fetched.nodes
-            topics = {
-                node.partition("/")[2] for node in rows if node.startswith(f"{Kind.CLUSTER}/")
-            }
+            topics = set()
+            for node in rows:
+                if node.startswith(f"{Kind.CLUSTER}/"):
+                    topics.add(node.partition("/")[2])
+
             self._read(
                 fetched,
-                Parts(rows=rows, vectors=rows, documents=fetched.cited, topics=topics),
+                Parts(
+                    rows=rows,
+                    vectors=rows,
+                    documents=fetched.cited,
+                    topics=topics,
+                ),
                 until,
             )
             return self._assemble(fetched, trips + 1)
         except QueryTimeout:
             return replace(self._assemble(_Fetched(mask), 0), is_late=True)
 
-    def further(self, neighbourhood: Neighbourhood, seconds: float | None = None) -> Neighbourhood:
-        until = None if seconds is None else budget_seconds() + seconds
-        missing, trips = neighbourhood.view.missing(), neighbourhood.round_trips
+    def further(
+        self,
+        neighbourhood: Neighbourhood,
+        seconds: float | None = None,
+    ) -> Neighbourhood:
+        if seconds is None:
+            until = None
+        else:
+            until = budget_seconds() + seconds
+
+        missing = neighbourhood.view.missing()
+        trips = neighbourhood.round_trips
         fetched = cast(_Fetched, neighbourhood.fetched).copy()
+
         try:
             if (missing.texts or missing.names) and trips + 1 < QUESTIONS:
                 texts = sorted(missing.texts)
-                searched = self._find_seeds(texts, {*texts, *missing.names}, (), until)
+                searched = self._find_seeds(
+                    texts,
+                    {*texts, *missing.names},
+                    (),
+                    until,
+                )
                 missing.rows.update(searched["seeds"])
                 missing.edges.update(searched["named"])
                 fetched.held.texts.update(missing.texts)
                 trips += 1
+
             trips += self._read(fetched, missing, until)
         except QueryTimeout:
             return replace(neighbourhood, is_late=True)
+
         return self._assemble(fetched, trips)
 
     def _go_on(self, revisions: Sequence[str]) -> _Fetched:
@@ -190,6 +255,7 @@ class ArangoView:
         kept = self._kept
         if kept is not None and kept.revisions == revisions:
             return kept.copy()
+
         fetched = _Fetched(Mask(), adds_up=True)
         fetched.revisions = revisions
         return fetched
@@ -206,16 +272,33 @@ class ArangoView:
         def ask() -> list[str]:
             return [str(session.db.collection(name).revision()) for name in _READ]
 
-        return session.run("asking what was written", ask, again=True)
+        return session.run(
+            "asking what was written",
+            ask,
+            again=True,
+        )
 
     def _ask_until(
-        self, until: float | None, text: str, binds: JsonObject, action: str
+        self,
+        until: float | None,
+        text: str,
+        binds: JsonObject,
+        action: str,
     ) -> list[Any]:
         """All rows of a query that ends at the moment `until`; None: as late as the session
         allows.
         """
-        seconds_left = None if until is None else max(_LEAST_S, until - budget_seconds())
-        return self.store.session.query(text, binds, action=action, runtime_s=seconds_left)
+        if until is None:
+            seconds_left = None
+        else:
+            seconds_left = max(_LEAST_S, until - budget_seconds())
+
+        return self.store.session.query(
+            text,
+            binds,
+            action=action,
+            runtime_s=seconds_left,
+        )
 
     @cached_property
     def words(self) -> dict[Kind, WordCounts]:
@@ -223,13 +306,10 @@ class ArangoView:
         first.
         """
         counted = last_completion(self.store, WORDS)
-        return (
-            {}
-            if counted is None
-            else {
-                Kind(kind): WordCounts.from_json(counts) for kind, counts in counted.report.items()
-            }
-        )
+        if counted is None:
+            return {}
+
+        return {Kind(kind): WordCounts.from_json(counts) for kind, counts in counted.report.items()}
 
     def _search(
         self,
@@ -240,12 +320,17 @@ class ArangoView:
         until: float | None,
     ) -> _Searched:
         """What a turn starts from, by words and by vector at the same time."""
-        known_kinds = [node for node in near if node.partition("/")[0] in (*KINDS, "documents")]
+        known_kinds = []
+        for node in near:
+            if node.partition("/")[0] in (*KINDS, "documents"):
+                known_kinds.append(node)
+
         with ThreadPoolExecutor(2) as pool:
             nearest = pool.submit(self._find_near, vectors, model)
             revisions = pool.submit(self._read_revisions)
             by_words = self._find_seeds(texts, texts, known_kinds, until)
             by_vector = nearest.result()
+
         return _Searched(
             by_words["seeds"],
             by_vector or [],
@@ -272,7 +357,12 @@ class ArangoView:
             "texts_limit": _TEXT_HITS,
             "limit": _HITS,
         }
-        rows = self._ask_until(until, load("view/find_seeds"), binds, "searching names and words")
+        rows = self._ask_until(
+            until,
+            load("view/find_seeds"),
+            binds,
+            "searching names and words",
+        )
         return cast(JsonObject, rows[0])
 
     def _find_near(self, vectors: Sequence[Singles], model: str) -> list[str] | None:
@@ -283,7 +373,11 @@ class ArangoView:
             return []
         if budget_seconds() < self._slow_until:
             return None
-        plain_vectors = [vector.astype(float).tolist() for vector in vectors]
+
+        plain_vectors = []
+        for vector in vectors:
+            plain_vectors.append(vector.astype(float).tolist())
+
         binds: JsonObject = {"model": model, "limit": _CLOSE}
         query = partial(self.store.session.query, runtime_s=_SEARCH_S)
         try:
@@ -294,6 +388,7 @@ class ArangoView:
             ]
             kinds = [require(kind.value) for kind in known]
             nearest: list[str] = []
+
             if not self.store.approximate or not all(
                 is_indexed(self.store.session, kind) for kind in kinds
             ):
@@ -303,6 +398,7 @@ class ArangoView:
                     {**binds, "vectors": plain_vectors},
                     action="comparing vectors",
                 )
+
             for kind in kinds:
                 index_binds = {
                     "@collection": kind.name,
@@ -322,11 +418,18 @@ class ArangoView:
                 logger.warning(
                     "comparing all vectors takes too long; build a vector index (docs/arangodb.md)"
                 )
+
             return None
+
         self._slow_searches = 0
         return nearest
 
-    def _read(self, fetched: _Fetched, parts: Parts, until: float | None) -> int:
+    def _read(
+        self,
+        fetched: _Fetched,
+        parts: Parts,
+        until: float | None,
+    ) -> int:
         """Fetch parts of the graph, all at the same time; topics, which are few, always with their
         vectors. How often the server was waited for.
 
@@ -335,16 +438,23 @@ class ArangoView:
         """
         parts.vectors.update(node for node in parts.rows if node.startswith(f"{Kind.CLUSTER}/"))
         questions = _questions(fetched, parts)
-        beyond = questions.pop(_BEYOND_QUERY, None) if fetched.sums else None
+
+        if fetched.sums:
+            beyond = questions.pop(_BEYOND_QUERY, None)
+        else:
+            beyond = None
+
         answers = self._ask_at_once(questions, until)
         fetched.take(parts, answers)
         fetched.lacks_beyond |= not questions.keys() <= answers.keys()
         trips = 1
+
         if beyond is not None and (nodes := fetched.reaching_new(answers.get(_EDGES_QUERY, ()))):
             answers = self._ask_at_once({_BEYOND_QUERY: {**beyond, "nodes": nodes}}, until)
             fetched.take(Parts(), answers)
             fetched.lacks_beyond |= not answers
             trips = 2
+
         self._refuse_half(fetched)
         return trips
 
@@ -353,7 +463,9 @@ class ArangoView:
             raise WriteUnderWay(whole)
 
     def _ask_at_once(
-        self, questions: Mapping[str, JsonObject], until: float | None
+        self,
+        questions: Mapping[str, JsonObject],
+        until: float | None,
     ) -> dict[str, list[Any]]:
         """The rows of each query by its name; the wait is that of the slowest. What lies behind
         edges is left out where the server needs more than its share of the time for it.
@@ -362,6 +474,7 @@ class ArangoView:
         if until is not None:
             now = budget_seconds()
             beyond_until = now + (until - now) * _BEYOND_SHARE
+
         with ThreadPoolExecutor(max(1, len(questions))) as pool:
             pending = {
                 name: pool.submit(
@@ -380,6 +493,7 @@ class ArangoView:
                 except QueryTimeout:
                     if name != _BEYOND_QUERY:
                         raise
+
             return answers
 
     def _assemble(self, fetched: _Fetched, trips: int) -> Neighbourhood:
@@ -388,15 +502,35 @@ class ArangoView:
                 folder = MemoryFolder()
                 for kind, counts in self.words.items():
                     fetched.words.setdefault(kind, PartWords(counts))
-                contents, _ = build(cast(RowStore, fetched), folder, self.info.parts, fetched.words)
+
+                contents, _ = build(
+                    cast(RowStore, fetched),
+                    folder,
+                    self.info.parts,
+                    fetched.words,
+                )
+
             fetched.built = contents, folder.columns()
             if fetched.revisions:
                 self._keep(fetched)
+
         info = replace(self.info, is_part=True)
         counted = self.words.get(Kind.CHUNK)
-        view = PartView(*fetched.built, info, fetched.held, fetched.sums, counted)
+        view = PartView(
+            *fetched.built,
+            info,
+            fetched.held,
+            fetched.sums,
+            counted,
+        )
         is_cut = bool(fetched.cut) or fetched.lacks_nearest or fetched.lacks_beyond
-        return Neighbourhood(view, trips, is_cut, saw_write=fetched.saw_write, fetched=fetched)
+        return Neighbourhood(
+            view,
+            trips,
+            is_cut,
+            saw_write=fetched.saw_write,
+            fetched=fetched,
+        )
 
 
 class _Searched(NamedTuple):
@@ -414,7 +548,9 @@ class _Searched(NamedTuple):
 def _questions(fetched: _Fetched, parts: Parts) -> dict[str, JsonObject]:
     """The queries that fetch these parts, each with its binds; what is not wanted is not asked."""
     questions: dict[str, JsonObject] = {}
-    fetched_parts, mask = fetched.held, fetched.mask
+    fetched_parts = fetched.held
+    mask = fetched.mask
+
     if parts.edges:
         nodes = sorted(parts.edges)
         questions[_EDGES_QUERY] = {
@@ -423,6 +559,7 @@ def _questions(fetched: _Fetched, parts: Parts) -> dict[str, JsonObject]:
             "limit": max(0, fetched.room),
             "columns": _EDGE_COLUMNS,
         }
+
     if parts.edges and fetched.adds_up:
         questions[_BEYOND_QUERY] = {
             "nodes": nodes,
@@ -432,6 +569,7 @@ def _questions(fetched: _Fetched, parts: Parts) -> dict[str, JsonObject]:
             "known_at": None if mask.known_at is None else iso(mask.known_at),
             "columns": _EDGE_COLUMNS,
         }
+
     if parts.rows or parts.vectors or parts.documents:
         questions["view/read_rows"] = {
             "keys": _keys_by_kind(parts.rows | parts.vectors),
@@ -440,12 +578,14 @@ def _questions(fetched: _Fetched, parts: Parts) -> dict[str, JsonObject]:
             "full": dict.fromkeys(sorted(parts.vectors), True),
             "documents": sorted(parts.documents),
         }
+
     if parts.topics or parts.stated:
         questions["view/read_bridges"] = {
             "topics": sorted(parts.topics | fetched_parts.topics if parts.topics else ()),
             "stated": sorted(parts.stated),
             "columns": _EDGE_COLUMNS,
         }
+
     return questions
 
 
@@ -456,6 +596,7 @@ def _keys_by_kind(ids: Iterable[str]) -> dict[str, list[str]]:
         kind, _, key = identifier.partition("/")
         if kind in keys:  # a document that a question is asked from is no node
             keys[kind].append(key)
+
     return keys
 
 
@@ -469,6 +610,7 @@ def _first_of_each_kind(seeds: Iterable[str], passages: int = _PASSAGES) -> set[
     ranked: dict[str, list[str]] = {}
     for node in seeds:
         ranked.setdefault(node.partition("/")[0], []).append(node)
+
     return {
         node
         for kind, nodes in ranked.items()
@@ -508,11 +650,18 @@ class _Fetched:
         copied = copy(self)
         copied.held = Parts()
         copied.held.add(self.held)
+
         for name in ("nodes", "cut", "cited", "_tables", "words"):
             setattr(copied, name, copy(getattr(self, name)))
+
         for name in ("sums", "_named", "_keys", "_new"):
             grouped = getattr(self, name)
-            setattr(copied, name, {key: copy(group) for key, group in grouped.items()})
+            setattr(
+                copied,
+                name,
+                {key: copy(group) for key, group in grouped.items()},
+            )
+
         copied.lacks_nearest = copied.lacks_beyond = False
         return copied
 
@@ -526,21 +675,26 @@ class _Fetched:
         edges = answers.get(_EDGES_QUERY, [])
         is_full = len(edges) >= self.room
         self.held.add(requested)
+
         for beyond in answers.get(_BEYOND_QUERY, ()):
             self.held.edges.update(beyond["whole"])
             self._take_sums(beyond["sums"])
             edges = [*edges, *beyond["edges"]]
+
         for bridged in answers.get("view/read_bridges", ()):
             edges = [*edges, *bridged["edges"]]
             self._add("bridge_cache", bridged["bridges"])
+
         if is_full:
             self.cut.update(requested.edges)
+
         edges_before = sum(map(self.count, EDGES))
         for edge in edges:
             self._name(edge["_from"])
             self._name(edge["_to"])
             self._add(edge["_id"].partition("/")[0], [edge])
             self.cited.update(filter(None, [(edge.get("provenance") or {}).get("doc")]))
+
         self.room -= sum(map(self.count, EDGES)) - edges_before
         for rows in answers.get("view/read_rows", ()):
             self._take_rows(rows, requested.vectors)
@@ -550,8 +704,13 @@ class _Fetched:
         reaching: set[str] = set()
         for edge in edges:
             ends = {edge["_from"], edge["_to"]}
-            new = {end for end in ends if end not in self.sums and end not in self.held.edges}
+            new = set()
+            for end in ends:
+                if end not in self.sums and end not in self.held.edges:
+                    new.add(end)
+
             reaching.update(ends - new if new else ())
+
         return sorted(reaching)
 
     def _take_sums(self, sums: Sequence[Sequence[Any]]) -> None:
@@ -564,12 +723,18 @@ class _Fetched:
         self._add("documents", answer["sources"])
         self.held.documents.update(row["_id"] for row in answer["sources"])
         self.held.rows.update(row["_id"] for row in answer["nodes"])
+
         for topic in answer["themes"]:
             self._name(topic)
+
         for row in answer["nodes"]:
             self._name(row["_id"])
             kind = row["_id"].partition("/")[0]
-            self._add(kind, [row], again=row["_id"] in with_vectors)
+            self._add(
+                kind,
+                [row],
+                again=row["_id"] in with_vectors,
+            )
 
     def _name(self, node: str) -> None:
         """A node is there, with its key alone until its row comes."""
@@ -578,9 +743,16 @@ class _Fetched:
             kind, _, key = node.partition("/")
             self._named.setdefault(kind, set()).add(key)
 
-    def _add(self, name: str, rows: Sequence[JsonObject], again: bool = False) -> None:
+    def _add(
+        self,
+        name: str,
+        rows: Sequence[JsonObject],
+        again: bool = False,
+    ) -> None:
         """New rows; of those that are there, with `again`, what came now."""
-        known, new = self._keys.setdefault(name, set()), self._new.setdefault(name, {})
+        known = self._keys.setdefault(name, set())
+        new = self._new.setdefault(name, {})
+
         for row in rows:
             if again or row["_key"] not in known:
                 known.add(row["_key"])
@@ -588,15 +760,30 @@ class _Fetched:
 
     def scan(self, name: str, *, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """The rows in key order; what came since the last scan is converted."""
-        collection, known = require(name), self._keys.get(name, set())
+        collection = require(name)
+        known = self._keys.get(name, set())
         new = self._new.pop(name, {})
-        parts = [encode.to_table(collection, [*new.values()], columns)]
+        parts = [
+            encode.to_table(
+                collection,
+                [*new.values()],
+                columns,
+            )
+        ]
+
         if (old := self._tables.get(name)) is not None:
             stays = pc.invert(pc.is_in(old["_key"], parts[0]["_key"].combine_chunks()))
             parts.append(old if pc.all(stays).as_py() is not False else old.filter(stays))
+
         self._tables[name] = pa.concat_tables(parts)
         bare = sorted(self._named.get(name, set()) - known)
         schema = self._tables[name].schema
         nothing = {field.name: pa.nulls(len(bare), field.type) for field in schema}
-        stubs = pa.table({**nothing, "_key": pa.array(bare, schema.field("_key").type)}, schema)
+        stubs = pa.table(
+            {
+                **nothing,
+                "_key": pa.array(bare, schema.field("_key").type),
+            },
+            schema,
+        )
         return iter(pa.concat_tables([self._tables[name], stubs]).sort_by("_key").to_batches())

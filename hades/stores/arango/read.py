@@ -45,13 +45,25 @@ def _batches(
     live = inside is None
     patient = live and session.mode is not Mode.READ_ONLY
     db = session.patient_db if inside is None else inside
-    options = {"stream": live, "ttl": SCAN_IDLE_S, "allow_retry": live}
+    options = {
+        "stream": live,
+        "ttl": SCAN_IDLE_S,
+        "allow_retry": live,
+    }
     cursor = session.run(
         action,
-        lambda: session.execute(db, text, binds, SCAN_RUNTIME_S, batch, **options),
+        lambda: session.execute(
+            db,
+            text,
+            binds,
+            SCAN_RUNTIME_S,
+            batch,
+            **options,
+        ),
         again=live,
         patient=patient,
     )
+
     try:
         while True:
             rows = list(cursor.batch() or ())
@@ -60,9 +72,20 @@ def _batches(
                 yield rows
             if not cursor.has_more():
                 return
-            session.run(action, lambda: _fetch(cursor, action), again=live, patient=patient)
+
+            session.run(
+                action,
+                lambda: _fetch(cursor, action),
+                again=live,
+                patient=patient,
+            )
             if inside is not None and getattr(inside, "idle_s", 0.0) > KEEP_ALIVE_S:
-                session.query(load("maintenance/keep_alive"), {}, action=action, inside=inside)
+                session.query(
+                    load("maintenance/keep_alive"),
+                    {},
+                    action=action,
+                    inside=inside,
+                )
     finally:
         # A cursor that cannot be closed now is dropped by the server when its idle time is over.
         with suppress(TransportError, CursorCloseError):
@@ -94,7 +117,11 @@ class Scope:
     bare: bool = False
 
     def query(
-        self, text: str, binds: Binds, action: str, runtime_s: float | None = None
+        self,
+        text: str,
+        binds: Binds,
+        action: str,
+        runtime_s: float | None = None,
     ) -> list[Any]:
         """All rows of a reading query; the server may work on it so long, by default as long as the
         session allows.
@@ -102,10 +129,21 @@ class Scope:
         if self.unit is None:
             self.session.before_read()
         return self.session.query(
-            text, binds, action=action, inside=self.unit, bare=self.bare, runtime_s=runtime_s
+            text,
+            binds,
+            action=action,
+            inside=self.unit,
+            bare=self.bare,
+            runtime_s=runtime_s,
         )
 
-    def stream(self, text: str, binds: Binds, action: str, batch: int) -> Iterator[list[Any]]:
+    def stream(
+        self,
+        text: str,
+        binds: Binds,
+        action: str,
+        batch: int,
+    ) -> Iterator[list[Any]]:
         """The rows of a scan in batches, in key order, from the snapshot the query began with.
 
         Outside a transaction the server computes rows as they are fetched. A lost batch is fetched
@@ -117,13 +155,27 @@ class Scope:
         """
         if self.unit is None:
             self.session.before_read()
-        last, in_vain = "", 0
+
+        last = ""
+        in_vain = 0
         while True:
             try:
-                page_binds = {**binds, "after": last.encode().hex() or None}
-                for rows in _batches(self.session, text, page_binds, action, batch, self.unit):
-                    last, in_vain = rows[-1]["_key"], 0
+                page_binds = {
+                    **binds,
+                    "after": last.encode().hex() or None,
+                }
+                for rows in _batches(
+                    self.session,
+                    text,
+                    page_binds,
+                    action,
+                    batch,
+                    self.unit,
+                ):
+                    last = rows[-1]["_key"]
+                    in_vain = 0
                     yield rows
+
                 return
             except CursorLost:
                 in_vain += 1
@@ -140,28 +192,51 @@ def chunks(items: Sequence[Item], size: int) -> Iterator[Sequence[Item]]:
 KEYS_PER_QUERY = 5_000
 
 
-def keys_where(scope: Scope, collection: Collection, narrowed: Condition) -> list[str]:
+def keys_where(
+    scope: Scope,
+    collection: Collection,
+    narrowed: Condition,
+) -> list[str]:
     """Keys of the rows that satisfy a predicate, in key order."""
     text, binds = scan_query(collection, narrowed, ["_key"])
     rows = scope.query(
-        text, {**binds, "after": None}, f"looking for rows of {collection.name}", PATIENCE_S
+        text,
+        {**binds, "after": None},
+        f"looking for rows of {collection.name}",
+        PATIENCE_S,
     )
     return [row["_key"] for row in rows]
 
 
-def missing_keys(scope: Scope, collection: str, keys: Sequence[str]) -> set[str]:
+def missing_keys(
+    scope: Scope,
+    collection: str,
+    keys: Sequence[str],
+) -> set[str]:
     """Which of these keys name no row of the collection."""
     missing: set[str] = set()
     for batch in chunks(keys, KEYS_PER_QUERY):
-        binds = {"@collection": collection, "keys": list(batch)}
+        binds = {
+            "@collection": collection,
+            "keys": list(batch),
+        }
         missing.update(
-            scope.query(load("rows/list_missing"), binds, f"looking for rows of {collection}")
+            scope.query(
+                load("rows/list_missing"),
+                binds,
+                f"looking for rows of {collection}",
+            )
         )
+
     return missing
 
 
 def scan_batches(
-    scope: Scope, collection: Collection, narrowed: Condition, names: list[str], batch_rows: int
+    scope: Scope,
+    collection: Collection,
+    narrowed: Condition,
+    names: list[str],
+    batch_rows: int,
 ) -> Iterator[pa.RecordBatch]:
     """Batches of exactly `batch_rows`, made of smaller answers: as JSON a row is many times its
     size as Arrow.
@@ -175,7 +250,12 @@ def scan_batches(
     )
     answer_rows = min(batch_rows, scope.session.batch_rows if wide else scope.session.narrow_rows)
     query = scan_query(collection, narrowed, names)
-    for documents in scope.stream(*query, f"scanning {collection.name}", answer_rows):
+
+    for documents in scope.stream(
+        *query,
+        f"scanning {collection.name}",
+        answer_rows,
+    ):
         tables.append(encode.to_table(collection, documents, names))
         rows_held += len(documents)
         if rows_held >= batch_rows:
@@ -183,16 +263,26 @@ def scan_batches(
             yield from whole.slice(0, batch_rows).to_batches()
             remainder = whole.slice(batch_rows)
             tables, rows_held = ([remainder], remainder.num_rows) if remainder.num_rows else ([], 0)
+
     if tables:
         yield from pa.concat_tables(tables).combine_chunks().to_batches()
 
 
-def scan_query(collection: Collection, narrowed: Condition, names: list[str]) -> tuple[str, Binds]:
+def scan_query(
+    collection: Collection,
+    narrowed: Condition,
+    names: list[str],
+) -> tuple[str, Binds]:
     """The query for these columns of the rows that satisfy a predicate; it wants the key `after`
     which to begin.
     """
     text = load("rows/scan_among" if narrowed.kind == "among" else "rows/scan_where")
-    return text, {"@collection": collection.name, "columns": names, "terms": [], **narrowed.binds}
+    return text, {
+        "@collection": collection.name,
+        "columns": names,
+        "terms": [],
+        **narrowed.binds,
+    }
 
 
 def names_in(text: str) -> list[str]:
@@ -200,6 +290,7 @@ def names_in(text: str) -> list[str]:
     names: set[str] = set()
     for start, end, form in runs_of_words(text):
         names.update((form, *_spellings(text, start, end)))
+
     return sorted(names)
 
 
@@ -207,8 +298,16 @@ def _spellings(text: str, start: int, end: int) -> Iterator[str]:
     """A run of words as a name would be stored: as written, and with the sign beside it on either
     side.
     """
-    first_start = start - 1 if start and not text[start - 1].isspace() else start
-    last_end = end + 1 if end < len(text) and not text[end].isspace() else end
+    if start and not text[start - 1].isspace():
+        first_start = start - 1
+    else:
+        first_start = start
+
+    if end < len(text) and not text[end].isspace():
+        last_end = end + 1
+    else:
+        last_end = end
+
     for first in {first_start, start}:
         for last in {end, last_end}:
             yield _analyse(text[first:last])

@@ -32,7 +32,11 @@ _AWAY_S, _LONG_AWAY_S = 2.0, 30.0
 
 @cache
 def _brief_breaker(url: str | None) -> CircuitBreaker:
-    return CircuitBreaker(failures=1, cool_down_s=_AWAY_S, longest_s=_LONG_AWAY_S)
+    return CircuitBreaker(
+        failures=1,
+        cool_down_s=_AWAY_S,
+        longest_s=_LONG_AWAY_S,
+    )
 
 
 def brief_limits(url: str | None) -> dict[str, Any]:
@@ -67,18 +71,32 @@ class ArangoStore(ArangoRows, GraphStore):
         session = ArangoSession(endpoints, mode, **limits)
         super().__init__(Scope(session))
         self.wait_for_view, self.approximate = wait_for_view, approximate
+
         # A build never computes from half of a write that another process left.
         if mode is not Mode.READ_ONLY:
             session.before_read = partial(journal.finish, session)
 
-    def provision(self, only: str | None = None, *, replicas: int | None = None) -> ProvisionReport:
+    def provision(
+        self,
+        only: str | None = None,
+        *,
+        replicas: int | None = None,
+    ) -> ProvisionReport:
         """See `GraphStore.provision`; `replicas` is for a database that is not there yet."""
         self.session.require_admin("provisioning")
         return provision.provision(
-            self.session, only, replicas=replicas, vector_index=self.approximate
+            self.session,
+            only,
+            replicas=replicas,
+            vector_index=self.approximate,
         )
 
-    def write_batch(self, collection: Collection, table: pa.Table, kind: Kind) -> None:
+    def write_batch(
+        self,
+        collection: Collection,
+        table: pa.Table,
+        kind: Kind,
+    ) -> None:
         """Write rows in a transaction of their own, or in units where they may be larger than
         one.
         """
@@ -89,13 +107,27 @@ class ArangoStore(ArangoRows, GraphStore):
         else:
             super().write_batch(collection, table, kind)
 
-    def delete(self, collection: str, *, keys: Iterable[str] = (), where: Predicate = ()) -> int:
+    def delete(
+        self,
+        collection: str,
+        *,
+        keys: Iterable[str] = (),
+        where: Predicate = (),
+    ) -> int:
         key_list = list(keys)
         try:
-            return super().delete(collection, keys=key_list, where=where)
+            return super().delete(
+                collection,
+                keys=key_list,
+                where=where,
+            )
         except TooLarge:
             with self.bulk([collection]) as inside:
-                return inside.delete(collection, keys=key_list, where=where)
+                return inside.delete(
+                    collection,
+                    keys=key_list,
+                    where=where,
+                )
 
     @contextmanager
     def transaction(self, collections: Sequence[str]) -> Iterator[RowStore]:
@@ -108,18 +140,30 @@ class ArangoStore(ArangoRows, GraphStore):
         # Beginning twice leaves at most an empty transaction behind, which the server drops by
         # itself.
         unit = self.session.run(
-            action, lambda: Unit.begin(self.session.db, names), again=True, writes=True
+            action,
+            lambda: Unit.begin(self.session.db, names),
+            again=True,
+            writes=True,
         )
+
         try:
             yield ArangoRows(Scope(self.session, unit), frozenset(names))
-            self.session.run(action, lambda: commit(unit, action), again=False, writes=True)
+            self.session.run(
+                action,
+                lambda: commit(unit, action),
+                again=False,
+                writes=True,
+            )
         except BaseException:
             give_up(unit)
             raise
 
     @contextmanager
     def bulk(
-        self, collections: Sequence[str], *, unfinished: Callable[[RowStore], object] | None = None
+        self,
+        collections: Sequence[str],
+        *,
+        unfinished: Callable[[RowStore], object] | None = None,
     ) -> Iterator[BulkRows]:
         """See `GraphStore.bulk`: units within the server's limit, and the journal where it takes
         several.
@@ -127,13 +171,19 @@ class ArangoStore(ArangoRows, GraphStore):
         names = [rules.require(name).name for name in collections]
         self.session.require_write(f"writing {', '.join(names)}")
         journal.finish(self.session, again=True)
-        writer = BulkRows(Scope(self.session), frozenset(names), unfinished)
+        writer = BulkRows(
+            Scope(self.session),
+            frozenset(names),
+            unfinished,
+        )
+
         try:
             yield writer
             writer.flush()
         except BaseException:
             with suppress(StoreError):
                 writer.give_up()
+
             raise
 
     def reading(self) -> AbstractContextManager[RowStore]:
@@ -150,6 +200,7 @@ class ArangoStore(ArangoRows, GraphStore):
                 "is finished by the "
                 "next ingest or build"
             )
+
         return nullcontext(self)
 
     def counts(self) -> dict[str, int]:
@@ -175,10 +226,12 @@ class ArangoStore(ArangoRows, GraphStore):
         }
         if (part := self._part) != ALL:
             facts["holds"] = part
+
         if self.session.mode is Mode.ADMIN:
             facts["vector_index"] = (
                 "available" if self.session.has_vector_index else "not available; search is exact"
             )
+
         return facts
 
     def _to_write(self, name: str) -> Collection:

@@ -36,7 +36,11 @@ class Unit(TransactionDatabase):
     @classmethod
     def begin(cls, db: StandardDatabase, collections: Sequence[str]) -> Unit:
         """A transaction that may write these collections and read all."""
-        unit = cls(db.conn, write=list(collections), allow_implicit=True)
+        unit = cls(
+            db.conn,
+            write=list(collections),
+            allow_implicit=True,
+        )
         execute = unit._executor.execute
 
         def noted(*arguments: Any, **options: Any) -> Any:
@@ -86,9 +90,17 @@ def in_unit(
         except BaseException:
             give_up(unit)
             raise
+
         return result
 
-    return session.run(action, round_, again=True, writes=True, unit=True, patient=patient)
+    return session.run(
+        action,
+        round_,
+        again=True,
+        writes=True,
+        unit=True,
+        patient=patient,
+    )
 
 
 def commit(unit: Unit, action: str) -> None:
@@ -98,6 +110,7 @@ def commit(unit: Unit, action: str) -> None:
             f"{action}: the transaction was idle for {unit.idle_s:.0f} s, and the server has given "
             "it up"
         )
+
     try:
         unit.commit_transaction()
     except (Lost, TimedOut) as error:
@@ -115,7 +128,9 @@ def give_up(unit: Unit) -> None:
 
 def _was_kept(unit: Unit, action: str) -> bool:
     """Whether a commit without an answer was kept: the status that the server gives twice."""
-    previous, last = "", None
+    previous = ""
+    last = None
+
     for _ in range(_STATUS_REQUESTS):
         try:
             status = unit.transaction_status()
@@ -123,13 +138,16 @@ def _was_kept(unit: Unit, action: str) -> bool:
                 _commit_again(unit)
             if status == previous and status != "running":
                 return status == "committed"
+
             previous = status
         except (TransportError, TransactionStatusError, TransactionCommitError) as error:
             last = error
             # A server that restarts is asked again, one that lost the transaction is not.
             if not may_repeat(error):
                 break
+
         time.sleep(_SETTLED_S)
+
     raise Doubt(
         f"{action}: the server was lost while it committed, so it is not known whether the change "
         "was kept; read the rows again before repeating it"

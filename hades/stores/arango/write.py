@@ -32,55 +32,100 @@ REQUEST_BYTES = 12 * 1024 * 1024
 _GONE = 1202
 
 
-def put(scope: Scope, collection: Collection, table: pa.Table, *, checked: bool = False) -> None:
+def put(
+    scope: Scope,
+    collection: Collection,
+    table: pa.Table,
+    *,
+    checked: bool = False,
+) -> None:
     """Insert or replace prepared rows; the ends of edges are looked for in the same transaction, or
     were `checked`.
     """
     if collection.edge and not checked:
-        rules.check_stored_ends(collection, table, partial(missing_keys, scope))
+        rules.check_stored_ends(
+            collection,
+            table,
+            partial(missing_keys, scope),
+        )
+
     for piece in encode.pieces(table, REQUEST_BYTES):
         documents = encode.to_documents(collection, piece)
-        answers = _documents(scope, collection).insert_many(documents, overwrite_mode="replace")
+        answers = _documents(scope, collection).insert_many(
+            documents,
+            overwrite_mode="replace",
+        )
+
         # The driver returns errors as values.
-        failed = [answer for answer in answers if isinstance(answer, ArangoServerError)]
+        failed = []
+        for answer in answers:
+            if isinstance(answer, ArangoServerError):
+                failed.append(answer)
+
         if failed:
             raise failed[0]
 
 
 def update(
-    scope: Scope, collection: Collection, table: pa.Table, passed_over: Sequence[int] = (_GONE,)
+    scope: Scope,
+    collection: Collection,
+    table: pa.Table,
+    passed_over: Sequence[int] = (_GONE,),
 ) -> None:
     """Set the given columns of rows that were checked; rows that fail with these codes are passed
     over.
     """
     for piece in encode.pieces(table, REQUEST_BYTES):
-        documents = encode.to_documents(collection, piece, keep_nulls=True)
-        answers = _documents(scope, collection).update_many(
-            documents, check_rev=False, merge=False, keep_none=True
+        documents = encode.to_documents(
+            collection,
+            piece,
+            keep_nulls=True,
         )
-        failed = [
-            answer
-            for answer in answers
-            if isinstance(answer, ArangoServerError) and answer.error_code not in passed_over
-        ]
+        answers = _documents(scope, collection).update_many(
+            documents,
+            check_rev=False,
+            merge=False,
+            keep_none=True,
+        )
+
+        failed = []
+        for answer in answers:
+            if isinstance(answer, ArangoServerError) and answer.error_code not in passed_over:
+                failed.append(answer)
+
         if failed:
             raise failed[0]
 
 
-def change(scope: Scope, collection: Collection, table: pa.Table) -> None:
+def change(
+    scope: Scope,
+    collection: Collection,
+    table: pa.Table,
+) -> None:
     """Set the given columns of rows that exist, whole columns at a time."""
-    missing = missing_keys(scope, collection.name, table.column("_key").to_pylist())
+    missing = missing_keys(
+        scope,
+        collection.name,
+        table.column("_key").to_pylist(),
+    )
     rules.refuse_unknown(collection, table, missing)
     update(scope, collection, table, passed_over=())
 
 
-def remove_keys(scope: Scope, collection: Collection, keys: Sequence[str]) -> int:
+def remove_keys(
+    scope: Scope,
+    collection: Collection,
+    keys: Sequence[str],
+) -> int:
     """Remove the rows of these keys; how many there were."""
     assert scope.unit is not None
     return sum(
         scope.session.change(
             load("rows/delete_keys"),
-            {"@collection": collection.name, "keys": list(batch)},
+            {
+                "@collection": collection.name,
+                "keys": list(batch),
+            },
             inside=scope.unit,
         )
         for batch in chunks(keys, KEYS_PER_QUERY)
@@ -174,8 +219,17 @@ class Journal:
     def complete(self) -> None:
         """From here on the write happens; apply it."""
         self._is_complete = True
-        head = Head(self._write, self._pieces, self._cost, tuple(sorted(self._collections)))
-        document = {"pieces": head.pieces, "cost": head.cost, "collections": head.collections}
+        head = Head(
+            self._write,
+            self._pieces,
+            self._cost,
+            tuple(sorted(self._collections)),
+        )
+        document = {
+            "pieces": head.pieces,
+            "cost": head.cost,
+            "collections": head.collections,
+        }
         _insert_document(self._session, {"_key": head.write, **document})
         apply(self._session, head)
 
@@ -188,7 +242,9 @@ class Journal:
                 "giving up a write",
                 [COLLECTION],
                 lambda unit: self._session.change(
-                    load("journal/delete_pieces"), binds, inside=unit
+                    load("journal/delete_pieces"),
+                    binds,
+                    inside=unit,
                 ),
             )
 
@@ -197,11 +253,16 @@ def apply(session: ArangoSession, head: Head) -> None:
     """Apply the pieces that are left, in order, and take the head away with the last."""
     if head.cost <= session.unit_size.whole_bytes and _apply_at_once(session, head):
         return
+
     for number in range(head.pieces):
         operations = _read_piece(session, head.write, number)
         if operations is not None:
             key = _piece_key(head.write, number)
-            gone = [key, head.write] if number == head.pieces - 1 else [key]
+            if number == head.pieces - 1:
+                gone = [key, head.write]
+            else:
+                gone = [key]
+
             write_unit(session, operations, gone)
 
 
@@ -225,27 +286,53 @@ def write_unit(
 
     def work(unit: Unit) -> None:
         for key in gone:
-            _claim_piece(partial(unit.collection(COLLECTION).delete, key, silent=True))
+            _claim_piece(
+                partial(
+                    unit.collection(COLLECTION).delete,
+                    key,
+                    silent=True,
+                )
+            )
+
         if part is not None:  # held until the commit, so that nobody applies later pieces meanwhile
             _claim_piece(
                 partial(
-                    unit.collection(COLLECTION).update, {"_key": part, "halved": True}, silent=True
+                    unit.collection(COLLECTION).update,
+                    {"_key": part, "halved": True},
+                    silent=True,
                 )
             )
+
         scope = Scope(session, unit, bare=True)
         for operation in operations:
             _apply_operation(scope, operation)
 
     try:
-        in_unit(session, f"writing {', '.join(names)}", names, work, patient=True)
+        in_unit(
+            session,
+            f"writing {', '.join(names)}",
+            names,
+            work,
+            patient=True,
+        )
     except PieceGone:
         return
     except TooLarge:
         first, second = _halves(operations)
         if not first:
             raise
-        write_unit(session, first, part=gone[0] if gone else part)
-        write_unit(session, second, gone, part=None if gone else part)
+
+        write_unit(
+            session,
+            first,
+            part=gone[0] if gone else part,
+        )
+        write_unit(
+            session,
+            second,
+            gone,
+            part=None if gone else part,
+        )
 
 
 def finish(session: ArangoSession, *, again: bool = False) -> int:
@@ -255,9 +342,11 @@ def finish(session: ArangoSession, *, again: bool = False) -> int:
     """
     if session.journal_settled and not again:
         return 0
+
     heads = complete_writes(session)
     for head in heads or ():
         apply(session, head)
+
     session.journal_settled = True
     return len(heads or ())
 
@@ -265,9 +354,14 @@ def finish(session: ArangoSession, *, again: bool = False) -> int:
 def complete_writes(session: ArangoSession) -> list[Head] | None:
     """Writes that are complete and not applied; None where the database has no journal yet."""
     try:
-        rows = session.query(load("journal/list_complete"), {}, action="opening the database")
+        rows = session.query(
+            load("journal/list_complete"),
+            {},
+            action="opening the database",
+        )
     except NotProvisioned:
         return None
+
     return [
         Head(write, pieces, cost, tuple(collections)) for write, pieces, cost, collections in rows
     ]
@@ -280,7 +374,11 @@ def remove_abandoned(session: ArangoSession) -> None:
         session,
         "clearing the write journal",
         [COLLECTION],
-        lambda unit: session.change(load("journal/delete_abandoned"), binds, inside=unit),
+        lambda unit: session.change(
+            load("journal/delete_abandoned"),
+            binds,
+            inside=unit,
+        ),
         patient=True,
     )
 
@@ -296,31 +394,65 @@ def _apply_at_once(session: ArangoSession, head: Head) -> bool:
             operations = _read_piece(session, head.write, number)
             if operations is None:
                 raise PieceGone
+
             _claim_piece(
                 partial(
-                    unit.collection(COLLECTION).delete, _piece_key(head.write, number), silent=True
+                    unit.collection(COLLECTION).delete,
+                    _piece_key(head.write, number),
+                    silent=True,
                 )
             )
             for operation in operations:
                 _apply_operation(scope, operation)
-        _claim_piece(partial(unit.collection(COLLECTION).delete, head.write, silent=True))
+
+        _claim_piece(
+            partial(
+                unit.collection(COLLECTION).delete,
+                head.write,
+                silent=True,
+            )
+        )
 
     names = [*head.collections, COLLECTION]
     try:
-        in_unit(session, f"writing {', '.join(head.collections)}", names, work, patient=True)
+        in_unit(
+            session,
+            f"writing {', '.join(head.collections)}",
+            names,
+            work,
+            patient=True,
+        )
     except (PieceGone, TooLarge):
         return False
+
     return True
 
 
-def _read_piece(session: ArangoSession, write: str, number: int) -> list[Operation] | None:
+def _read_piece(
+    session: ArangoSession,
+    write: str,
+    number: int,
+) -> list[Operation] | None:
     """What a piece holds; None where somebody has applied it."""
-    read = partial(session.patient_db.collection(COLLECTION).get, _piece_key(write, number))
-    document: Any = session.run("reading the write journal", read, again=True)
+    read = partial(
+        session.patient_db.collection(COLLECTION).get,
+        _piece_key(write, number),
+    )
+    document: Any = session.run(
+        "reading the write journal",
+        read,
+        again=True,
+    )
+
     if document is None:
         return None
+
     return [
-        Operation(kind, name, pa.ipc.open_stream(base64.b64decode(packed)).read_all())
+        Operation(
+            kind,
+            name,
+            pa.ipc.open_stream(base64.b64decode(packed)).read_all(),
+        )
         for kind, name, packed in document["operations"]
     ]
 
@@ -332,13 +464,20 @@ def _piece_key(write: str, number: int) -> str:
 def _insert_document(session: ArangoSession, document: dict[str, Any]) -> None:
     def insert() -> None:
         try:
-            session.patient_db.collection(COLLECTION).insert(document, silent=True)
+            session.patient_db.collection(COLLECTION).insert(
+                document,
+                silent=True,
+            )
         except DocumentInsertError as error:
             if error.error_code != _TAKEN:  # the first answer was lost: it is there
                 raise
 
     session.run(
-        "keeping a large write in the journal", insert, again=True, writes=True, patient=True
+        "keeping a large write in the journal",
+        insert,
+        again=True,
+        writes=True,
+        patient=True,
     )
 
 
@@ -359,23 +498,35 @@ def _apply_operation(scope: Scope, operation: Operation) -> None:
     elif operation.kind == "change":
         update(scope, collection, operation.rows)
     else:
-        remove_keys(scope, collection, operation.rows.column("_key").to_pylist())
+        remove_keys(
+            scope,
+            collection,
+            operation.rows.column("_key").to_pylist(),
+        )
 
 
 def _halves(operations: Sequence[Operation]) -> tuple[Sequence[Operation], Sequence[Operation]]:
     """The same in two parts, in order: of several operations half each, of one half of its rows."""
     if middle := len(operations) // 2:
         return operations[:middle], operations[middle:]
+
     (operation,) = operations
     half = operation.rows.num_rows // 2
-    first = [replace(operation, rows=operation.rows.slice(0, half))] if half else []
+    if half:
+        first = [replace(operation, rows=operation.rows.slice(0, half))]
+    else:
+        first = []
+
     return first, [replace(operation, rows=operation.rows.slice(half))]
 
 
 def _pack(table: pa.Table) -> str:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(
-        sink, table.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")
+        sink,
+        table.schema,
+        options=pa.ipc.IpcWriteOptions(compression="zstd"),
     ) as writer:
         writer.write_table(table.combine_chunks())
+
     return base64.b64encode(sink.getvalue()).decode()

@@ -33,26 +33,40 @@ class SqliteState(StateFile):
         copy_database(self.path, target)
         with _opened(target) as file:
             revision: int = file.execute(_REVISION).fetchone()[0]
+
         return revision
 
-    def write_changes(self, after: Path, since: int, target: Path) -> None:
+    def write_changes(
+        self,
+        after: Path,
+        since: int,
+        target: Path,
+    ) -> None:
         """See `StateFile.write_changes`."""
         with _opened(target) as file:
             _attach(file, "old", self.path)
             _attach(file, "new", after)
             file.execute("BEGIN")
             file.execute(_LIST)
+
             for collection in COLLECTIONS:
                 _list_changes(file, collection, since)
                 _keep_rows(file, collection)
+
             file.execute("COMMIT")
 
     def read_changes(self, changes: Path) -> list[RowChange]:
         """See `StateFile.read_changes`."""
         with _opened(changes) as file:
             rows = file.execute("SELECT * FROM row_changes ORDER BY collection, key").fetchall()
+
         return [
-            RowChange(collection, key, change, tuple(columns.split()))
+            RowChange(
+                collection,
+                key,
+                change,
+                tuple(columns.split()),
+            )
             for collection, key, change, columns in rows
         ]
 
@@ -63,13 +77,16 @@ class SqliteState(StateFile):
             _attach(file, "planned", changes)
             file.execute("BEGIN IMMEDIATE")
             moved = _moved(file, marks)
+
             if moved and not _is_replayed(file):
                 file.execute("ROLLBACK")
                 names = ", ".join(moved)
                 raise PlanOutdated(f"the store moved on since: rows of {names} were written")
+
             file.execute("UPDATE counter SET value = value + 1 WHERE name = 'revision'")
             for collection in COLLECTIONS:
                 _replay_rows(file, collection)
+
             file.execute("COMMIT")
 
 
@@ -79,24 +96,42 @@ def _opened(path: Path) -> Iterator[sqlite3.Connection]:
     with (
         translate(path),
         closing(
-            sqlite3.connect(path, timeout=BUSY_TIMEOUT_SECONDS, isolation_level=None)
+            sqlite3.connect(
+                path,
+                timeout=BUSY_TIMEOUT_SECONDS,
+                isolation_level=None,
+            )
         ) as connection,
     ):
         yield connection
 
 
-def _attach(file: sqlite3.Connection, name: str, path: Path) -> None:
+def _attach(
+    file: sqlite3.Connection,
+    name: str,
+    path: Path,
+) -> None:
     file.execute(f"ATTACH ? AS {name}", [str(path)])
 
 
 def _columns(collection: Collection) -> list[str]:
     """The columns of a row but its key, as SQL names them."""
-    return [quote(name) for name in collection.schema.names if name != "_key"]
+    columns = []
+    for name in collection.schema.names:
+        if name != "_key":
+            columns.append(quote(name))
+
+    return columns
 
 
-def _list_changes(file: sqlite3.Connection, collection: Collection, since: int) -> None:
+def _list_changes(
+    file: sqlite3.Connection,
+    collection: Collection,
+    since: int,
+) -> None:
     """Name the rows of a collection that differ; of a changed one, the columns too."""
-    table, columns = quote(collection.name), _columns(collection)
+    table = quote(collection.name)
+    columns = _columns(collection)
     differs = " OR ".join(f"new.{name} IS NOT old.{name}" for name in columns)
     column_names = " || ".join(
         f"CASE WHEN new.{name} IS NOT old.{name} THEN '{name.strip(chr(34))} ' ELSE '' END"
@@ -139,19 +174,23 @@ def _is_replayed(file: sqlite3.Connection) -> bool:
     """Whether the store holds every row as planned: who replayed them was killed afterwards."""
     if not file.execute("SELECT 1 FROM planned.row_changes LIMIT 1").fetchone():
         return False
+
     for collection in COLLECTIONS:
         names = ", ".join(["_key", *_columns(collection)])
         table = quote(collection.name)
         rows_of_plan = f"SELECT {names} FROM planned.{table}"
         lacking = f"{rows_of_plan} EXCEPT SELECT {names} FROM main.{table}"
+
         if file.execute(f"SELECT 1 FROM ({lacking}) LIMIT 1").fetchone():
             return False
+
         removed = (
             "SELECT 1 FROM planned.row_changes WHERE collection = ? AND change = 'removed' "
             f"AND key IN (SELECT _key FROM main.{table}) LIMIT 1"
         )
         if file.execute(removed, [collection.name]).fetchone():
             return False
+
     return True
 
 
@@ -160,7 +199,9 @@ def _replay_rows(file: sqlite3.Connection, collection: Collection) -> None:
     counted = "SELECT count(*) FROM planned.row_changes WHERE collection = ?"
     if not file.execute(counted, [collection.name]).fetchone()[0]:
         return
-    table, columns = quote(collection.name), _columns(collection)
+
+    table = quote(collection.name)
+    columns = _columns(collection)
     names = ", ".join(["_key", *columns])
     changes = ", ".join(f"{name} = excluded.{name}" for name in [*columns, REV])
     file.execute(
@@ -172,4 +213,7 @@ def _replay_rows(file: sqlite3.Connection, collection: Collection) -> None:
         f"INSERT INTO main.{table} ({names}, {REV}) SELECT {names}, ({_REVISION}) "
         f"FROM planned.{table} WHERE 1 ON CONFLICT (_key) DO UPDATE SET {changes}"
     )
-    file.execute(f"INSERT OR REPLACE INTO main.counter SELECT ?, ({_REVISION})", [collection.name])
+    file.execute(
+        f"INSERT OR REPLACE INTO main.counter SELECT ?, ({_REVISION})",
+        [collection.name],
+    )

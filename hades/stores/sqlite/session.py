@@ -38,9 +38,15 @@ class SqliteRows(RowStore):
             table = row_checks.prepare(target, batch)
             with self._writing() as connection:
                 if target.edge:
-                    row_checks.check_stored_ends(target, table, partial(_missing_keys, connection))
+                    row_checks.check_stored_ends(
+                        target,
+                        table,
+                        partial(_missing_keys, connection),
+                    )
                 _upsert_rows(connection, target, table)
+
             written += table.num_rows
+
         return written
 
     def patch(self, collection: str, rows: Rows) -> int:
@@ -48,43 +54,84 @@ class SqliteRows(RowStore):
         written = 0
         for batch in row_checks.as_tables(rows):
             table = row_checks.prepare(target, batch, partial=True)
-            names = [name for name in table.column_names if name != "_key"]
+            names = []
+            for name in table.column_names:
+                if name != "_key":
+                    names.append(name)
+
             changes = ", ".join(f"{quote(name)} = ?" for name in [*names, REV])
             statement = f"UPDATE {quote(collection)} SET {changes} WHERE _key = ?"
             with self._writing() as connection:
                 missing = set(
-                    _missing_keys(connection, collection, table.column("_key").to_pylist())
+                    _missing_keys(
+                        connection,
+                        collection,
+                        table.column("_key").to_pylist(),
+                    )
                 )
                 row_checks.refuse_unknown(target, table, missing)
                 _write_rows(
-                    connection, target, statement, table.select([*names, "_key"]), rev_at=len(names)
+                    connection,
+                    target,
+                    statement,
+                    table.select([*names, "_key"]),
+                    rev_at=len(names),
                 )
+
             written += table.num_rows
+
         return written
 
-    def delete(self, collection: str, *, keys: Iterable[str] = (), where: Predicate = ()) -> int:
+    def delete(
+        self,
+        collection: str,
+        *,
+        keys: Iterable[str] = (),
+        where: Predicate = (),
+    ) -> int:
         target = row_checks.require(collection)
         sorted_keys = sorted(set(keys))
-        row_checks.refuse_both(collection, sorted_keys, where)
+        row_checks.refuse_both(
+            collection,
+            sorted_keys,
+            where,
+        )
+
         if where:
             condition, values = predicate(row_checks.check_terms(target, where))
         elif sorted_keys:
-            condition, values = _AMONG, [json_text(sorted_keys)]
+            condition = _AMONG
+            values = [json_text(sorted_keys)]
         else:
             return 0
+
         with self._writing() as connection:
             _next_revision(connection, target)
             return connection.execute(
-                f"DELETE FROM {quote(collection)} WHERE {condition}", values
+                f"DELETE FROM {quote(collection)} WHERE {condition}",
+                values,
             ).rowcount
 
     def get(
-        self, collection: str, keys: Sequence[str], *, columns: Sequence[str] | None = None
+        self,
+        collection: str,
+        keys: Sequence[str],
+        *,
+        columns: Sequence[str] | None = None,
     ) -> pa.Table:
         target = row_checks.require(collection)
         names = tuple(row_checks.check_columns(target, columns))
         with self._reading() as connection:
-            batches = list(_rows_of(connection, target, sorted(set(keys)), names, _KEYS_PER_QUERY))
+            batches = list(
+                _rows_of(
+                    connection,
+                    target,
+                    sorted(set(keys)),
+                    names,
+                    _KEYS_PER_QUERY,
+                )
+            )
+
         return pa.Table.from_batches(batches, columns_schema(collection, names)).combine_chunks()
 
     def scan(
@@ -102,7 +149,11 @@ class SqliteRows(RowStore):
         return self._scan(target, terms, names, batch_rows)
 
     def _scan(
-        self, collection: Collection, terms: Sequence[Term], names: tuple[str, ...], batch_rows: int
+        self,
+        collection: Collection,
+        terms: Sequence[Term],
+        names: tuple[str, ...],
+        batch_rows: int,
     ) -> Iterator[pa.RecordBatch]:
         """Rows that satisfy the terms, in key order; rows that are written meanwhile do not disturb
         the order.
@@ -114,13 +165,28 @@ class SqliteRows(RowStore):
                     f"SELECT _key FROM {quote(collection.name)} WHERE {condition} ORDER BY _key"
                 )
                 keys = [key for (key,) in connection.execute(statement, values)]
-                yield from _rows_of(connection, collection, keys, names, batch_rows)
+                yield from _rows_of(
+                    connection,
+                    collection,
+                    keys,
+                    names,
+                    batch_rows,
+                )
                 return
-            last_key, clause = "", "WHERE _key > ? ORDER BY _key LIMIT ?"
+
+            last_key = ""
+            clause = "WHERE _key > ? ORDER BY _key LIMIT ?"
             while True:
-                batch = _select(connection, collection, names, clause, [last_key, batch_rows])
+                batch = _select(
+                    connection,
+                    collection,
+                    names,
+                    clause,
+                    [last_key, batch_rows],
+                )
                 if not batch.num_rows:
                     return
+
                 yield batch
                 last_key = batch.column("_key")[-1].as_py()
 
@@ -128,6 +194,7 @@ class SqliteRows(RowStore):
         """See `RowStore.marks`: the revision of the last write."""
         with self._reading() as connection:
             revisions = dict(connection.execute("SELECT name, value FROM counter").fetchall())
+
         return {row_checks.require(name).name: str(revisions.get(name, 0)) for name in collections}
 
     def last(
@@ -145,10 +212,16 @@ class SqliteRows(RowStore):
         row_checks.check_limit("limit", limit)
         names = tuple(row_checks.check_columns(target, columns))
         order = f"ORDER BY {quote(by)} DESC, _key DESC LIMIT ?"
+
         with self._reading() as connection:
             batch = _select(
-                connection, target, names, f"WHERE {condition} {order}", [*values, limit]
+                connection,
+                target,
+                names,
+                f"WHERE {condition} {order}",
+                [*values, limit],
             )
+
         return pa.Table.from_batches([batch])
 
     def count(self, collection: str, *, where: Predicate = ()) -> int:
@@ -156,8 +229,10 @@ class SqliteRows(RowStore):
         statement = f"SELECT count(*) FROM {quote(collection)}"
         if where:
             statement += f" WHERE {condition}"
+
         with self._reading() as connection:
             total: int = connection.execute(statement, values).fetchone()[0]
+
         return total
 
 
@@ -166,16 +241,26 @@ def rows_through(connection: sqlite3.Connection) -> SqliteRows:
     return SqliteRows(lambda: nullcontext(connection), lambda: nullcontext(connection))
 
 
-def _upsert_rows(connection: sqlite3.Connection, collection: Collection, table: pa.Table) -> None:
+def _upsert_rows(
+    connection: sqlite3.Connection,
+    collection: Collection,
+    table: pa.Table,
+) -> None:
     """Insert rows or replace those of the same keys; they were checked."""
     names = [*collection.schema.names, REV]
-    columns, places = ", ".join(map(quote, names)), ", ".join("?" * len(names))
+    columns = ", ".join(map(quote, names))
+    places = ", ".join("?" * len(names))
     changes = ", ".join(
         f"{quote(name)} = excluded.{quote(name)}" for name in names if name != "_key"
     )
     statement = f"INSERT INTO {quote(collection.name)} ({columns}) VALUES ({places})"
     statement += f" ON CONFLICT (_key) DO UPDATE SET {changes}"
-    _write_rows(connection, collection, statement, table.select(collection.schema.names))
+    _write_rows(
+        connection,
+        collection,
+        statement,
+        table.select(collection.schema.names),
+    )
 
 
 def _write_rows(
@@ -190,14 +275,20 @@ def _write_rows(
     """
     revision = _next_revision(connection, collection)
     columns = [tables.to_sql(column.combine_chunks()) for column in table.columns]
-    columns.insert(len(columns) if rev_at is None else rev_at, [revision] * table.num_rows)
+    columns.insert(
+        len(columns) if rev_at is None else rev_at,
+        [revision] * table.num_rows,
+    )
     connection.executemany(statement, zip(*columns, strict=True))
 
 
 def _next_revision(connection: sqlite3.Connection, collection: Collection) -> int:
     """The revision of the write that begins, which is noted as the last of the collection."""
     revision: int = connection.execute(_NEXT_REVISION).fetchone()[0]
-    connection.execute("INSERT OR REPLACE INTO counter VALUES (?, ?)", (collection.name, revision))
+    connection.execute(
+        "INSERT OR REPLACE INTO counter VALUES (?, ?)",
+        (collection.name, revision),
+    )
     return revision
 
 
@@ -210,7 +301,13 @@ def _rows_of(
 ) -> Iterator[pa.RecordBatch]:
     for start in range(0, len(keys), batch_rows):
         part = json_text(keys[start : start + batch_rows])
-        yield _select(connection, collection, names, f"WHERE {_AMONG} ORDER BY _key", [part])
+        yield _select(
+            connection,
+            collection,
+            names,
+            f"WHERE {_AMONG} ORDER BY _key",
+            [part],
+        )
 
 
 def _select(
@@ -222,13 +319,16 @@ def _select(
 ) -> pa.RecordBatch:
     columns = ", ".join(map(quote, names))
     rows = connection.execute(
-        f"SELECT {columns} FROM {quote(collection.name)} {clause}", values
+        f"SELECT {columns} FROM {quote(collection.name)} {clause}",
+        values,
     ).fetchall()
     return tables.to_batch(rows, columns_schema(collection.name, names))
 
 
 def _missing_keys(
-    connection: sqlite3.Connection, collection: str, keys: Sequence[str]
+    connection: sqlite3.Connection,
+    collection: str,
+    keys: Sequence[str],
 ) -> list[str]:
     missing = connection.execute(
         "SELECT value FROM json_each(?) AS asked "

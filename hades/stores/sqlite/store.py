@@ -31,7 +31,12 @@ class Connections:
     once or waits.
     """
 
-    def __init__(self, path: Path, mode: Mode, busy_seconds: float | None = None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        mode: Mode,
+        busy_seconds: float | None = None,
+    ) -> None:
         """`busy_seconds` is how long to wait for another writer."""
         self.path = path
         self.mode = mode
@@ -56,6 +61,7 @@ class Connections:
         except BaseException:
             connection.close()
             raise
+
         self._idle.append(connection)
         if self._closed:
             self._close_idle()
@@ -67,6 +73,7 @@ class Connections:
         """
         if self.mode is Mode.READ_ONLY:
             raise ReadOnly("writing to the store")
+
         with self._writer_lock, self._translate():
             connection = self._writer = self._writer or self._open(_WRITER_CACHE_KIB)
             connection.execute("BEGIN IMMEDIATE")
@@ -75,6 +82,7 @@ class Connections:
             except BaseException:
                 connection.execute("ROLLBACK")
                 raise
+
             connection.execute("COMMIT")
 
     def vacuum(self) -> bool:
@@ -86,12 +94,14 @@ class Connections:
             connection = self._writer = self._writer or self._open(_WRITER_CACHE_KIB)
             connection.execute("VACUUM")
             is_busy, *_ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+
         return not is_busy
 
     def close(self) -> None:
         """Close every idle connection; borrowed ones close when they come back."""
         self._closed = True
         self._close_idle()
+
         with self._writer_lock:
             if self._writer is not None:
                 self._writer.close()
@@ -105,6 +115,7 @@ class Connections:
     def _borrow(self) -> sqlite3.Connection:
         if self._closed:
             raise StoreError(f"{self.path} was closed; open the store again")
+
         try:
             return self._idle.pop()
         except IndexError:
@@ -113,8 +124,13 @@ class Connections:
     def _open(self, cache_kib: int) -> sqlite3.Connection:
         if self.mode is not Mode.ADMIN and not self.path.exists():
             raise NotProvisioned(f"there is no store at {self.path}; run `hades provision`")
+
         access = "ro" if self.mode is Mode.READ_ONLY else "rwc"
-        frozen = "&immutable=1" if access == "ro" and self._is_frozen() else ""
+        if access == "ro" and self._is_frozen():
+            frozen = "&immutable=1"
+        else:
+            frozen = ""
+
         with self._translate():
             connection = sqlite3.connect(
                 f"{self.path.resolve().as_uri()}?mode={access}{frozen}",
@@ -130,8 +146,10 @@ class Connections:
                 # FULL: a commit survives the machine, not only the process; bulk writes make few
                 # commits.
                 connection.execute("PRAGMA synchronous=FULL")
+
             connection.execute(f"PRAGMA cache_size=-{cache_kib}")
             connection.execute("PRAGMA temp_store=MEMORY")
+
         return connection
 
     def _is_frozen(self) -> bool:
@@ -148,7 +166,10 @@ class Connections:
 
 
 @contextmanager
-def translate(path: Path, busy_seconds: float = BUSY_TIMEOUT_SECONDS) -> Iterator[None]:
+def translate(
+    path: Path,
+    busy_seconds: float = BUSY_TIMEOUT_SECONDS,
+) -> Iterator[None]:
     """SQLite's errors as ours, naming the file and the next step."""
     try:
         yield
@@ -158,13 +179,20 @@ def translate(path: Path, busy_seconds: float = BUSY_TIMEOUT_SECONDS) -> Iterato
             raise StoreBusy(
                 f"{path} was held by another writer for {busy_seconds:g} s; try again"
             ) from error
+
         if "no such table" in text:
             raise NotProvisioned(
                 f"{path} is not provisioned ({text}); run `hades provision`"
             ) from error
+
         if "readonly" in text:
             raise ReadOnly(f"writing to {path}") from error
-        full = explain_full_disk(path.parent) if "disk" in text else None
+
+        if "disk" in text:
+            full = explain_full_disk(path.parent)
+        else:
+            full = None
+
         raise StoreError(full or f"{path}: {text}; run `hades doctor`") from error
     except sqlite3.DatabaseError as error:
         raise StoreDamaged(
@@ -188,7 +216,9 @@ def known_version(connection: sqlite3.Connection) -> int:
                 "it, move the file away, "
             )
             step += "build again and `hades import DIR`"
+
         raise StoreError(f"the file is at version {number}, this HADES knows {VERSION}; {step}")
+
     return number
 
 
@@ -199,6 +229,7 @@ def copy_as_of_now(source: Path, target: Path) -> None:
     """Copy a file of any kind to the new file `target`; a database as it is at one moment."""
     with source.open("rb") as file:
         is_database = file.read(len(_BEGINNING)) == _BEGINNING
+
     (copy_database if is_database else shutil.copy2)(source, target)
 
 
@@ -212,7 +243,9 @@ def copy_database(source: Path, target: Path) -> None:
         translate(source),
         closing(
             sqlite3.connect(
-                f"{source.resolve().as_uri()}?mode=ro", uri=True, timeout=BUSY_TIMEOUT_SECONDS
+                f"{source.resolve().as_uri()}?mode=ro",
+                uri=True,
+                timeout=BUSY_TIMEOUT_SECONDS,
             )
         ) as old,
         closing(sqlite3.connect(target, isolation_level=None)) as new,
@@ -227,10 +260,10 @@ def rows_of(path: Path) -> dict[str, int]:
         translate(path),
         closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as file,
     ):
-        counts = {
-            name: file.execute(f'SELECT count(*) FROM "{name}"').fetchone()[0]
-            for name in sorted(_names(file).intersection(NAMES))
-        }
+        counts = {}
+        for name in sorted(_names(file).intersection(NAMES)):
+            counts[name] = file.execute(f'SELECT count(*) FROM "{name}"').fetchone()[0]
+
         return {name: count for name, count in counts.items() if count}
 
 
@@ -246,52 +279,69 @@ class SqliteStore(SqliteRows, GraphStore):
 
     def __init__(self, connections: Connections) -> None:
         super().__init__(
-            lambda: self._checked(connections.reading), lambda: self._checked(connections.writing)
+            lambda: self._checked(connections.reading),
+            lambda: self._checked(connections.writing),
         )
         self._connections = connections
         self._part: str | None = None
 
     @classmethod
     def open(
-        cls, path: Path, mode: Mode = Mode.READ_WRITE, busy_seconds: float | None = None
+        cls,
+        path: Path,
+        mode: Mode = Mode.READ_WRITE,
+        busy_seconds: float | None = None,
     ) -> Self:
         """A handle on the file, which waits so long for another writer; nothing is created before
         `provision`.
         """
         return cls(Connections(path, mode, busy_seconds))
 
-    def provision(self, only: str | None = None, *, replicas: int | None = None) -> ProvisionReport:
+    def provision(
+        self,
+        only: str | None = None,
+        *,
+        replicas: int | None = None,
+    ) -> ProvisionReport:
         if self._connections.mode is not Mode.ADMIN:
             raise ReadOnly("provisioning", needed="admin")
+
         if replicas is not None:
             raise StoreError(
                 "copies of rows are for a cluster of ArangoDB and this store is one file; set "
                 "HADES_STORE=arango, or leave --replicas out"
             )
+
         self._connections.path.parent.mkdir(parents=True, exist_ok=True)
         with self._connections.writing() as connection:
             known_version(connection)
             part = only or part_of(_names(connection))
             for statement in _OWN_TABLES:
                 connection.execute(statement)
-            created = [
-                collection.name
-                for collection in collections_in(part)
-                if tables.create_table(connection, collection)
-            ]
+
+            created = []
+            for collection in collections_in(part):
+                if tables.create_table(connection, collection):
+                    created.append(collection.name)
+
             connection.execute(f"PRAGMA user_version = {VERSION}")
             part = part_of(_names(connection))
+
         return ProvisionReport(tuple(created), notes_on(part))
 
     @contextmanager
     def transaction(self, collections: Sequence[str]) -> Iterator[RowStore]:
         for name in collections:
             row_checks.require(name)
+
         with self._writing() as connection:
             yield rows_through(connection)
 
     def bulk(
-        self, collections: Sequence[str], *, unfinished: Callable[[RowStore], object] | None = None
+        self,
+        collections: Sequence[str],
+        *,
+        unfinished: Callable[[RowStore], object] | None = None,
     ) -> AbstractContextManager[RowStore]:
         """See `GraphStore.bulk`: one transaction, whatever its size, so nothing is ever
         unfinished.
@@ -316,11 +366,11 @@ class SqliteStore(SqliteRows, GraphStore):
 
     def check(self) -> list[str]:
         with self._connections.reading() as connection:
-            problems = [
-                f"SQLite: {row[0]}"
-                for row in connection.execute("PRAGMA integrity_check")
-                if row[0] != "ok"
-            ]
+            problems = []
+            for row in connection.execute("PRAGMA integrity_check"):
+                if row[0] != "ok":
+                    problems.append(f"SQLite: {row[0]}")
+
             part = self._check_form(connection)
             return [*problems, *row_checks.find_problems(rows_through(connection), part)]
 
@@ -328,19 +378,22 @@ class SqliteStore(SqliteRows, GraphStore):
         return self._connections.vacuum()
 
     def describe(self) -> dict[str, str]:
-        path, mode = self._connections.path, str(self._connections.mode)
+        path = self._connections.path
+        mode = str(self._connections.mode)
         facts = {
             "kind": "sqlite",
             "path": str(path),
             "mode": mode,
             "sqlite": sqlite3.sqlite_version,
         }
+
         if path.exists():
             facts["bytes"] = str(path.stat().st_size)
             with self._connections.reading() as connection:
                 facts["version"] = str(known_version(connection))
                 if facts["version"] != "0" and (part := part_of(_names(connection))) != ALL:
                     facts["holds"] = part
+
         return facts
 
     def close(self) -> None:
@@ -361,6 +414,7 @@ class SqliteStore(SqliteRows, GraphStore):
                 raise NotProvisioned(
                     f"{self._connections.path} is not provisioned; run `hades provision`"
                 )
+
             part = part_of(_names(connection))
             for collection in collections_in(part):
                 lacking = set(collection.schema.names).difference(
@@ -371,12 +425,15 @@ class SqliteStore(SqliteRows, GraphStore):
                         f"{collection.name} lacks {', '.join(sorted(lacking))}, which the "
                         "catalogue declares; run `hades provision`"
                     )
+
             self._part = part
+
         return self._part
 
 
 def _names(connection: sqlite3.Connection) -> set[str]:
-    return {
-        name
-        for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
-    }
+    names = set()
+    for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'"):
+        names.add(name)
+
+    return names

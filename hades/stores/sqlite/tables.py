@@ -28,8 +28,10 @@ def create_table(connection: sqlite3.Connection, collection: Collection) -> bool
     """Make the table, or add the columns that the catalogue gained; whether the table is new."""
     existing = table_columns(connection, collection.name)
     ordered = sorted(
-        collection.columns, key=lambda column: (column.is_vector, column.name == "text")
+        collection.columns,
+        key=lambda column: (column.is_vector, column.name == "text"),
     )
+
     if not existing:
         columns = ", ".join(
             f"{quote(column.name)} {_sql_type(column.type)}"
@@ -40,6 +42,7 @@ def create_table(connection: sqlite3.Connection, collection: Collection) -> bool
             f"CREATE TABLE {quote(collection.name)} (row_id INTEGER PRIMARY KEY, "
             f"_key TEXT NOT NULL UNIQUE, {REV} INTEGER NOT NULL, {columns}) STRICT"
         )
+
     for column in ordered:
         if existing and column.name not in existing:
             name = quote(column.name)
@@ -49,12 +52,14 @@ def create_table(connection: sqlite3.Connection, collection: Collection) -> bool
             if column.default is not None:
                 value = to_sql(pa.array([column.default], column.type))
                 connection.execute(f"UPDATE {quote(collection.name)} SET {name} = ?", value)
+
     for fields in _indexes(collection):
         name = "_".join([collection.name, "by", *fields])
         columns = ", ".join(map(quote, fields))
         connection.execute(
             f"CREATE INDEX IF NOT EXISTS {quote(name)} ON {quote(collection.name)} ({columns})"
         )
+
     return not existing
 
 
@@ -68,12 +73,17 @@ def _indexes(collection: Collection) -> list[tuple[str, ...]]:
     by row.
     """
     indexes = [index.fields for index in collection.indexes if not index.broad]
-    return [*indexes, ("_from",), ("_to",)] if collection.edge else indexes
+    if collection.edge:
+        return [*indexes, ("_from",), ("_to",)]
+
+    return indexes
 
 
 def predicate(terms: Sequence[Term]) -> tuple[str, list[Any]]:
     """Checked terms as a condition and its values."""
-    parts, values = ["1"], list[Any]()
+    parts = ["1"]
+    values = list[Any]()
+
     for term in terms:
         column = quote(term.column)
         if term.op in ("is_null", "not_null"):
@@ -89,6 +99,7 @@ def predicate(terms: Sequence[Term]) -> tuple[str, list[Any]]:
         else:
             parts.append(f"{column} {term.op} ?")
             values.append(_sql_value(term.value))
+
     return " AND ".join(parts), values
 
 
@@ -97,16 +108,24 @@ def to_sql(values: pa.Array) -> list[Any]:
     kind = values.type
     if pa.types.is_timestamp(kind):
         return list(values.cast(pa.int64()).to_pylist())
+
     if pa.types.is_list(kind) and pa.types.is_floating(kind.value_type):
         flat = values.flatten().to_numpy(zero_copy_only=False).astype("<f4")
         lengths = pc.fill_null(pc.list_value_length(values), 0).to_numpy(zero_copy_only=False)
         ends = np.cumsum(lengths).tolist()
-        spans = zip([0, *ends], ends, values.is_valid().to_pylist(), strict=False)
+        spans = zip(
+            [0, *ends],
+            ends,
+            values.is_valid().to_pylist(),
+            strict=False,
+        )
         return [flat[start:end].tobytes() if is_valid else None for start, end, is_valid in spans]
+
     if pa.types.is_nested(kind):
         return [
             None if value is None else orjson.dumps(value).decode() for value in values.to_pylist()
         ]
+
     return list(values.to_pylist())
 
 
@@ -116,17 +135,26 @@ def to_arrow(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
         return pa.array(values, pa.int64()).cast(kind)
     if pa.types.is_boolean(kind):
         return pa.array([None if value is None else bool(value) for value in values], kind)
+
     if pa.types.is_list(kind) and pa.types.is_floating(kind.value_type):
         flat = np.frombuffer(b"".join(blob for blob in values if blob is not None), "<f4")
-        lengths = [0 if blob is None else len(blob) // 4 for blob in values]
+        lengths = []
+        for blob in values:
+            lengths.append(0 if blob is None else len(blob) // 4)
+
         offsets = pa.array(np.concatenate(([0], np.cumsum(lengths))).astype(np.int32))
         absent = pa.array([blob is None for blob in values], pa.bool_())
         return pa.ListArray.from_arrays(
-            offsets, pa.array(flat, kind.value_type), type=kind, mask=absent
+            offsets,
+            pa.array(flat, kind.value_type),
+            type=kind,
+            mask=absent,
         )
+
     if pa.types.is_nested(kind):
         texts = ("null" if text is None else text for text in values)
         return pa.array(orjson.loads(f"[{','.join(texts)}]"), kind)
+
     return pa.array(values, kind)
 
 
@@ -148,7 +176,9 @@ def json_text(values: Sequence[Any]) -> str:
 
 
 def _sql_value(value: object) -> object:
-    return microseconds(value) if isinstance(value, datetime) else value
+    if isinstance(value, datetime):
+        return microseconds(value)
+    return value
 
 
 def _sql_type(kind: pa.DataType) -> str:
@@ -156,4 +186,7 @@ def _sql_type(kind: pa.DataType) -> str:
         return "BLOB"
     if pa.types.is_floating(kind):
         return "REAL"
-    return "TEXT" if pa.types.is_string(kind) or pa.types.is_nested(kind) else "INTEGER"
+    if pa.types.is_string(kind) or pa.types.is_nested(kind):
+        return "TEXT"
+
+    return "INTEGER"

@@ -112,11 +112,17 @@ class CallContext:
     @cached_property
     def pathrag(self) -> EnhancedPathRAG:
         """Paths and prompts by the rules of the section `pathrag:`."""
-        return EnhancedPathRAG(self.answers, None, self.settings.pathrag)
+        return EnhancedPathRAG(
+            self.answers,
+            None,
+            self.settings.pathrag,
+        )
 
     def limited(self, only: DocumentFilter | None) -> DocumentFilter | None:
         """A filter with what the caller may see at all."""
-        return only if self.limit is None else replace(only or DocumentFilter(), within=self.limit)
+        if self.limit is None:
+            return only
+        return replace(only or DocumentFilter(), within=self.limit)
 
     def ask(
         self,
@@ -128,9 +134,17 @@ class CallContext:
     ) -> CachedTurn:
         """Answer a question and log the turn; `version` is the id of a snapshot or a time."""
         options["asker"] = self.asker
-        answer = retrieve_version(self.answers, query, version, plan=plan, **options)
+        answer = retrieve_version(
+            self.answers,
+            query,
+            version,
+            plan=plan,
+            **options,
+        )
+
         if self._logs_turns and answer.snapshot:
             self._turns.append(answer)
+
         answer = with_origins(self.settings.home, answer, utc_now())
         return CachedTurn(answer.model_dump_json().encode(), answer.query_id)
 
@@ -146,6 +160,7 @@ class CallContext:
             return turn
         if turn.results["filters"].get("within") != written_filters(self.limit):
             raise UnknownQuery(f"no query has the id {turn.key!r}; an answer carries its id")
+
         return turn
 
     def flush_turns(self) -> str:
@@ -154,14 +169,23 @@ class CallContext:
         """
         turns = self._turns
         self._turns = []
+
         if not turns:
             return ""
+
         try:
-            with closing(open_briefly(self.settings, Mode.READ_WRITE, BUSY_SECONDS)) as store:
+            with closing(
+                open_briefly(
+                    self.settings,
+                    Mode.READ_WRITE,
+                    BUSY_SECONDS,
+                )
+            ) as store:
                 for turn in turns:
                     write_log(store, log_of(turn, utc_now()))
         except StoreError as error:
             return f"The turn was not logged, so it cannot be judged or explained: {error}"
+
         return ""
 
     def close(self) -> None:
@@ -197,9 +221,15 @@ class Service:
         self.answers = open_answers(settings)
         self.turns = TurnLog(self.readable, self.writable)
         tiers = settings.cache
+
         if "ram_cache_size_mb" not in tiers.model_fields_set:
             tiers = tiers.model_copy(update={"ram_cache_size_mb": limits.cache_bytes / MIB})
-        memory = TieredMemoryManager(tiers, home=settings.home, uses_disk=writes)
+
+        memory = TieredMemoryManager(
+            tiers,
+            home=settings.home,
+            uses_disk=writes,
+        )
         self.cached = CachedAnswers(
             self.answers,
             memory if settings.pathrag.enable_caching else None,
@@ -214,16 +244,31 @@ class Service:
         home.
         """
         kind, _, text = headers.get("authorization", "").partition(" ")
-        caller = self.tokens.caller(text.strip()) if kind.lower() == "bearer" else None
+        if kind.lower() == "bearer":
+            caller = self.tokens.caller(text.strip())
+        else:
+            caller = None
+
         return None if caller is None else self.admit(caller)
 
     def local_caller(self, name: str, tenant: str | None) -> Caller:
         """Whoever comes through a door without a token."""
-        return self.admit(Caller(name, self.door.mode, tenant, names=self.door.asker))
+        return self.admit(
+            Caller(
+                name,
+                self.door.mode,
+                tenant,
+                names=self.door.asker,
+            )
+        )
 
     def admit(self, caller: Caller) -> Caller:
         """The caller, limited to what they may read where sources state rights."""
-        limit = limit_to_rights(self.settings.home, caller.limit, caller.asker)
+        limit = limit_to_rights(
+            self.settings.home,
+            caller.limit,
+            caller.asker,
+        )
         return replace(caller, limit=limit)
 
     def close(self) -> None:
@@ -246,10 +291,17 @@ class ServiceContext(CallContext):
         limit: DocumentFilter | None = None,
         asker: Readers = PUBLIC,
     ) -> None:
-        super().__init__(service.settings, who, mode=mode, limit=limit, asker=asker)
+        super().__init__(
+            service.settings,
+            who,
+            mode=mode,
+            limit=limit,
+            asker=asker,
+        )
         self._service = service
         self.answers = service.answers
         self.readable = service.readable
+
         if (embedder := service.answers.tools.embedder) is not None:
             self.embedder = embedder
 
@@ -275,7 +327,11 @@ class ServiceContext(CallContext):
     @cached_property
     def pathrag(self) -> EnhancedPathRAG:
         """The same over the cache and the log of this service."""
-        rag = EnhancedPathRAG(self.answers, None, self.settings.pathrag)
+        rag = EnhancedPathRAG(
+            self.answers,
+            None,
+            self.settings.pathrag,
+        )
         rag.cached = self._service.cached
         return rag
 
@@ -290,16 +346,34 @@ class ServiceContext(CallContext):
         """Answer from the cache where possible, within the caps that a service offers."""
         limited = None if plan is None else limit_plan(plan)
         if self.limit is not None:
-            options |= {"only": self.limited(options.get("only")), "near": ()}
+            options |= {
+                "only": self.limited(options.get("only")),
+                "near": (),
+            }
+
         options["asker"] = self.asker
-        reply = self._service.cached.ask(query, version=version, plan=limited, **options)
+        reply = self._service.cached.ask(
+            query,
+            version=version,
+            plan=limited,
+            **options,
+        )
         if ledgers(self.settings.home):  # how old a source is depends on now, so it is not cached
-            answer = with_origins(self.settings.home, reply.answer, utc_now())
+            answer = with_origins(
+                self.settings.home,
+                reply.answer,
+                utc_now(),
+            )
             reply = replace(reply, text=answer.model_dump_json().encode())
+
         if self.limit is None:
             return reply
+
         # Nor does a caller who sees a part learn what the rest cost.
-        document = {**reply.document, "telemetry": Telemetry().model_dump(mode="json")}
+        document = {
+            **reply.document,
+            "telemetry": Telemetry().model_dump(mode="json"),
+        }
         return replace(reply, text=orjson.dumps(document))
 
     def find_turn(self, query_id: str) -> QueryLog:
@@ -315,10 +389,16 @@ class ServiceContext(CallContext):
 
 
 def limit_to_rights(
-    home: Path, limit: DocumentFilter | None, asker: Readers
+    home: Path,
+    limit: DocumentFilter | None,
+    asker: Readers,
 ) -> DocumentFilter | None:
     """The part of the corpus that a caller may see; None: all of it."""
-    only = within_rights(rights_of(home), DocumentFilter(within=limit), asker)
+    only = within_rights(
+        rights_of(home),
+        DocumentFilter(within=limit),
+        asker,
+    )
     return None if only is None else only.within
 
 
@@ -327,8 +407,19 @@ def limit_plan(plan: Mapping[str, Any]) -> Plan:
     one.
     """
     # Reasons are the service's to give.
-    requested = {name: part for name, part in plan.items() if name != "reasons"}
+    requested = {}
+    for name, part in plan.items():
+        if name != "reasons":
+            requested[name] = part
+
     profile = requested.get("profile", Profile.ONLINE)
     if profile in OFFERED or profile not in list(Profile):
         return clamp(requested)
-    return clamp({**requested, "reasons": (Reason.PLAN_CLAMPED,)}, Profile.ONLINE)
+
+    return clamp(
+        {
+            **requested,
+            "reasons": (Reason.PLAN_CLAMPED,),
+        },
+        Profile.ONLINE,
+    )

@@ -149,20 +149,24 @@ class Tokens:
                 f"a token of mode {mode.value} sees everything; leave the filters and readers out "
                 "or use --mode ro"
             )
+
         if not _NAME.fullmatch(name):
             raise TokenError(
                 f"{name!r} cannot name a token; use up to 64 letters, digits, dots, dashes and @"
             )
+
         if tenant is not None and not _NAME.fullmatch(tenant):
             raise TokenError(
                 f"{tenant!r} cannot name a tenant; use up to 64 letters, digits, dots and dashes"
             )
+
         with self._edit_tokens() as tokens:
             if any(token.name == name for token in tokens.values()):
                 raise TokenError(
                     f"there is a token called {name} already; revoke it first or choose another "
                     "name"
                 )
+
             identifier = secrets.token_hex(4)
             text = f"hades_{identifier}_{secrets.token_urlsafe(32)}"
             token = Token(
@@ -176,24 +180,31 @@ class Tokens:
                 names=names,
             )
             tokens[identifier] = token
+
         return text, token
 
     def revoke(self, name: str) -> Token:
         """Let a token, by name or id, open nothing any more."""
         with self._edit_tokens() as tokens:
             token = next(
-                (token for token in tokens.values() if name in (token.name, token.id)), None
+                (token for token in tokens.values() if name in (token.name, token.id)),
+                None,
             )
             if token is None:
                 raise TokenError(
                     f"no token is called {name!r}; `hades token list` shows those there are"
                 )
+
             del tokens[token.id]
+
         return token
 
     def all(self) -> list[Token]:
         """Every token, by name."""
-        return sorted(self._load_tokens().values(), key=lambda token: token.name)
+        return sorted(
+            self._load_tokens().values(),
+            key=lambda token: token.name,
+        )
 
     def caller(self, text: str) -> Caller | None:
         """Whose token this is; None when it is nobody's. Takes as long for a wrong one as for a
@@ -203,10 +214,18 @@ class Tokens:
         token = self._load_tokens().get(shape[1]) if shape else None
         expected = token.sha256 if token else _NOBODY
         is_right = hmac.compare_digest(sha256_text(text), expected)
+
         if token is None or not is_right:
             return None
+
         limit = read_filters(token.only)[0]
-        return Caller(token.name, Mode(token.mode), token.tenant, limit, tuple(token.names))
+        return Caller(
+            token.name,
+            Mode(token.mode),
+            token.tenant,
+            limit,
+            tuple(token.names),
+        )
 
     def _load_tokens(self) -> dict[str, Token]:
         try:
@@ -228,7 +247,11 @@ class Tokens:
             by_id = self._load_tokens()
             yield by_id
             tokens = [asdict(token) for _, token in sorted(by_id.items())]
-            write_whole(self._path, json.dumps({"tokens": tokens}, indent=1), 0o600)
+            write_whole(
+                self._path,
+                json.dumps({"tokens": tokens}, indent=1),
+                0o600,
+            )
 
 
 def without_tokens(text: str) -> str:
@@ -276,7 +299,10 @@ class Rates:
     """
 
     def __init__(
-        self, per_second: float, burst: float, clock: Callable[[], float] = time.monotonic
+        self,
+        per_second: float,
+        burst: float,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._per_second = per_second
         self._burst = max(1.0, burst)
@@ -290,18 +316,24 @@ class Rates:
         """
         if self._per_second <= 0:
             return 0.0
+
         now = self._clock()
         with self._lock:
             permits, last_moment = self._buckets.get(client, (self._burst, now))
             permits = min(self._burst, permits + (now - last_moment) * self._per_second)
             missing_permits = 1.0 - permits
             self._buckets[client] = (permits if missing_permits > 0 else permits - 1.0, now)
+
         return max(0.0, missing_permits / self._per_second)
 
 
 # Listening sockets, with their rights set before anybody can connect; or those that systemd hands
 # over.
-RIGHTS = {Mode.READ_ONLY: 0o660, Mode.READ_WRITE: 0o600, Mode.ADMIN: 0o600}
+RIGHTS = {
+    Mode.READ_ONLY: 0o660,
+    Mode.READ_WRITE: 0o600,
+    Mode.ADMIN: 0o600,
+}
 BACKLOG = 1024
 _FIRST_HANDED_OVER = 3  # file number of the first socket that systemd passes, by sd_listen_fds(3)
 
@@ -319,6 +351,7 @@ def unix_socket(path: Path, mode: Mode) -> socket.socket:
     _remove_dead_socket(path)
     listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     umask = os.umask(0o777 & ~RIGHTS[mode])
+
     try:
         listening.bind(str(path))
         path.chmod(RIGHTS[mode])
@@ -329,16 +362,22 @@ def unix_socket(path: Path, mode: Mode) -> socket.socket:
         ) from error
     finally:
         os.umask(umask)
+
     listening.listen(BACKLOG)
     return listening
 
 
-def hand_over(path: Path, mode: Mode, env: Mapping[str, str]) -> socket.socket | None:
+def hand_over(
+    path: Path,
+    mode: Mode,
+    env: Mapping[str, str],
+) -> socket.socket | None:
     """The socket of this path that systemd opened for this process, if it did; one with wider
     rights is refused.
     """
     if env.get("LISTEN_PID") != str(os.getpid()):
         return None
+
     for number in range(_FIRST_HANDED_OVER, _FIRST_HANDED_OVER + int(env.get("LISTEN_FDS", "0"))):
         listening = socket.socket(fileno=os.dup(number))
         if listening.family == socket.AF_UNIX and listening.getsockname() == str(path):
@@ -349,8 +388,11 @@ def hand_over(path: Path, mode: Mode, env: Mapping[str, str]) -> socket.socket |
                     f"{path} has the rights {rights:04o}, mode {mode.value} allows "
                     f"{RIGHTS[mode]:04o}; set SocketMode= in its unit"
                 )
+
             return listening
+
         listening.close()
+
     return None
 
 
@@ -361,8 +403,17 @@ def tcp_socket(host: str, port: int) -> socket.socket:
     the last one's receipt (TCP_NODELAY), which costs 40 ms.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listening = socket.socket(
+        family,
+        socket.SOCK_STREAM,
+        socket.IPPROTO_TCP,
+    )
+    listening.setsockopt(
+        socket.SOL_SOCKET,
+        socket.SO_REUSEADDR,
+        1,
+    )
+
     try:
         listening.bind((host, port))
     except (OSError, OverflowError) as error:
@@ -370,6 +421,7 @@ def tcp_socket(host: str, port: int) -> socket.socket:
         raise CannotListen(
             f"{host}:{port} cannot be listened on ({error}); choose another port"
         ) from error
+
     listening.listen(BACKLOG)
     return listening
 
@@ -387,7 +439,14 @@ def tcp_door(
         raise CannotListen(
             f"{host} is reached from other machines, so callers need tokens; leave out --no-token"
         )
-    return Door(mode, needs_token, tenant, None if needs_token else LOOPBACK, folders)
+
+    return Door(
+        mode,
+        needs_token,
+        tenant,
+        None if needs_token else LOOPBACK,
+        folders,
+    )
 
 
 def _remove_dead_socket(path: Path) -> None:
@@ -395,8 +454,10 @@ def _remove_dead_socket(path: Path) -> None:
         kind = path.lstat().st_mode
     except FileNotFoundError:
         return
+
     if not stat.S_ISSOCK(kind):
         raise CannotListen(f"{path} exists and is not a socket; choose another path")
+
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         try:
             probe.connect(str(path))
@@ -407,4 +468,5 @@ def _remove_dead_socket(path: Path) -> None:
             raise CannotListen(
                 f"{path} cannot be looked at ({error}); choose another path"
             ) from error
+
     raise CannotListen(f"another process listens on {path}; stop that service first")

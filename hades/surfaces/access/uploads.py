@@ -66,18 +66,22 @@ class Uploads:
                 f"{len(files):,} files were given; send 1 to {MAX_FILES} at a time, or `hades "
                 "watch`"
             )
+
         for path, size in files.items():
             check_path(path)
             if size < 0 or size > MAX_FILE_BYTES:
                 raise UploadRefused(
                     f"{path} has {size:,} bytes; a file may have {MAX_FILE_BYTES:,} at most"
                 )
+
         if len({unicodedata.normalize("NFC", path).casefold() for path in files}) < len(files):
             raise UploadRefused("two files have the same path; send each path once")
+
         if (total := sum(files.values())) > MAX_BYTES:
             raise UploadRefused(
                 f"the files have {total:,} bytes together; send {MAX_BYTES:,} at most"
             )
+
         incoming = self._home / INCOMING
         upload = secrets.token_hex(16)
         _remove_abandoned(incoming)
@@ -95,12 +99,18 @@ class Uploads:
                     f"{path} with {len(content):,} bytes was not announced; announce every file "
                     "first"
                 )
+
             if content.startswith(b"PK"):
                 open_archive(content).close()  # what the parsers refuse to unpack need not be kept
         except (UploadRefused, FormatProblem) as error:
             shutil.rmtree(folder)
-            problem = f"{path}: {error.detail}" if isinstance(error, FormatProblem) else str(error)
+            if isinstance(error, FormatProblem):
+                problem = f"{path}: {error.detail}"
+            else:
+                problem = str(error)
+
             raise UploadRefused(problem) from None
+
         target = folder / "files" / path
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(content)
@@ -109,23 +119,27 @@ class Uploads:
         """Move the files to the folder of uploads and begin to read it; how many there are."""
         folder, files = self._find_upload(upload)
         targets = {path: self._home / FOLDER / path for path in files}
+
         try:
             for path, target in targets.items():
                 if not (folder / "files" / path).is_file():
                     raise UploadRefused(
                         f"{path} was announced and not sent; begin again, nothing was kept"
                     )
+
                 parents = (parent for parent in target.parents if parent.is_relative_to(self._home))
                 if target.is_dir() or any(parent.is_file() for parent in parents):
                     problem = (
                         "is a folder where an earlier upload has a file, or a file for a folder"
                     )
                     raise UploadRefused(f"{path} {problem}")
+
             for path, target in targets.items():
                 target.parent.mkdir(parents=True, exist_ok=True)
                 (folder / "files" / path).replace(target)
         finally:
             shutil.rmtree(folder)
+
         self._start_reading(self._home / FOLDER)
         return len(files)
 
@@ -136,12 +150,15 @@ class Uploads:
             is_folder = folder.is_dir()
         except (OSError, ValueError) as error:  # no file system takes this text as a path
             raise UploadRefused(f"{path[:80]!r} is not a path: {error}") from None
+
         if not any(folder.is_relative_to(allowed) for allowed in self._allowed):
             raise UploadRefused(
                 "this folder may not be read; start the service with --allow-folder for it"
             )
+
         if not is_folder:
             raise UploadRefused(f"{path} is not a folder")
+
         self._start_reading(folder)
 
     def status(self) -> dict[str, Any]:
@@ -150,7 +167,11 @@ class Uploads:
             progress: dict[str, Any] = json.loads((self._home / STATUS).read_text("utf-8"))
         except (FileNotFoundError, ValueError):
             progress = {"state": "idle"}
-        return {**progress, "folders": [str(folder) for folder in self._allowed]}
+
+        return {
+            **progress,
+            "folders": [str(folder) for folder in self._allowed],
+        }
 
     def close(self) -> None:
         """Stop at the next step of reading; the next upload goes on from there."""
@@ -171,7 +192,12 @@ class Uploads:
         def report_stage(stage: str, done: int, total: int | None) -> None:
             if self._is_closing:
                 raise HadesError("the service stopped while it read; send a file again to go on")
-            self._write_status("reading", stage=stage, done=done, total=total)
+            self._write_status(
+                "reading",
+                stage=stage,
+                done=done,
+                total=total,
+            )
 
         try:
             with (
@@ -179,7 +205,12 @@ class Uploads:
                 open_hades(self._settings, progress=report_stage) as hades,
             ):
                 report = hades.refresh_folder(folder, "documents")
-            self._write_status("ready", documents=report["documents"], snapshot=report["snapshot"])
+
+            self._write_status(
+                "ready",
+                documents=report["documents"],
+                snapshot=report["snapshot"],
+            )
         # the caller has its answer already: the state of the upload says it
         except HadesError as error:
             self._write_status("failed", problem=str(error))
@@ -192,6 +223,7 @@ def _remove_abandoned(incoming: Path) -> None:
     """Remove uploads that were begun long ago and never finished."""
     if not incoming.is_dir():
         return
+
     for folder in incoming.iterdir():
         if time.time() - folder.stat().st_mtime > _ABANDONED_SECONDS:
             shutil.rmtree(folder, ignore_errors=True)
@@ -207,10 +239,12 @@ def check_path(path: str) -> None:
             f"{path[:80]!r} is no path below a folder; use names without leading dots, such as "
             "a/b.md"
         )
+
     if any(unicodedata.category(char).startswith("C") or char in '\\:*?"<>|' for char in path):
         raise UploadRefused(
             f"{path[:80]!r} has characters that file systems read differently; rename it"
         )
+
     if any(len(part.encode()) > 255 for part in parts):
         raise UploadRefused(f"{path[:80]!r} has a name of more than 255 bytes; rename it")
     if problem := why_not_read(PurePosixPath(path).suffix.lower()):

@@ -32,7 +32,11 @@ class Request(BaseModel):
     noticed.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+        populate_by_name=True,
+    )
 
 
 @dataclass(frozen=True)
@@ -134,6 +138,7 @@ class Capability:
         """Do it, for a caller who may."""
         if context.limit is not None and self.name not in LIMITED:
             raise CallerRefused(f"{self.name} speaks of the whole corpus; {LIMITED_NEXT}")
+
         reply: Reply = self.function(context, **dict(request))
         return reply
 
@@ -151,7 +156,10 @@ def capability(
     `offered` are the mode that it needs (`ro` unless given) and the surfaces that offer it. `base`
     holds rules of several fields. The fields of `also` follow; the function takes them as `**`.
     """
-    surfaces: dict[str, Any] = {type(surface).__name__.lower(): surface for surface in offered}
+    surfaces: dict[str, Any] = {}
+    for surface in offered:
+        surfaces[type(surface).__name__.lower()] = surface
+
     mode: AccessMode = surfaces.pop("str", "ro")
 
     def declare(function: Callable[..., Any]) -> Capability:
@@ -160,14 +168,28 @@ def capability(
         for field_name, parameter in list(inspect.signature(function).parameters.items())[1:]:
             if parameter.kind is inspect.Parameter.VAR_KEYWORD:
                 continue
+
             if parameter.default is inspect.Parameter.empty:
                 fields[field_name] = hints[field_name]
             else:
                 fields[field_name] = (hints[field_name], parameter.default)
+
         fields |= {name: (field.annotation, field) for name, field in also.model_fields.items()}
         title = "".join(part.title() for part in name.replace("_", ".").split("."))
-        request = create_model(f"{title}Request", __base__=base, __doc__=function.__doc__, **fields)
-        return Capability(name, mode, request, function, task=task, **surfaces)
+        request = create_model(
+            f"{title}Request",
+            __base__=base,
+            __doc__=function.__doc__,
+            **fields,
+        )
+        return Capability(
+            name,
+            mode,
+            request,
+            function,
+            task=task,
+            **surfaces,
+        )
 
     return declare
 
@@ -176,13 +198,19 @@ def field(about: str | None = None, default: Any = ..., *flags: str, **options: 
     """A parameter of a capability: its description and default; `options` are fields of `Shell`
     and pydantic's limits.
     """
-    names = [part.name for part in fields(Shell) if part.name in options]
+    names = []
+    for part in fields(Shell):
+        if part.name in options:
+            names.append(part.name)
+
     shell = Shell(flags, **{name: options.pop(name) for name in names})
     if about is not None:
         options["description"] = about
+
     info: FieldInfo = Field(default, **options)
     if shell != Shell():
         info.metadata.append(shell)
+
     return info
 
 
@@ -196,28 +224,39 @@ def declared_in(module: ModuleType) -> list[Capability]:
 
 
 def keyword(
-    name: str, annotation: Any, default: Any = inspect.Parameter.empty
+    name: str,
+    annotation: Any,
+    default: Any = inspect.Parameter.empty,
 ) -> inspect.Parameter:
     """A parameter of the function that a surface makes of a capability."""
     return inspect.Parameter(
-        name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation
+        name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=default,
+        annotation=annotation,
     )
 
 
-def field_parameter(name: str, field: FieldInfo, description: Any) -> inspect.Parameter:
+def field_parameter(
+    name: str,
+    field: FieldInfo,
+    description: Any,
+) -> inspect.Parameter:
     """A field of a request as a parameter; `description` is that of the surface's framework."""
     annotation = cast(Any, Annotated)[(field.annotation, *field.metadata, description)]
-    default = (
-        inspect.Parameter.empty
-        if field.is_required()
-        else field.get_default(call_default_factory=True)
-    )
+    if field.is_required():
+        default = inspect.Parameter.empty
+    else:
+        default = field.get_default(call_default_factory=True)
+
     return keyword(name, annotation, default)
 
 
 def document_of(reply: Reply) -> dict[str, Any]:
     """The reply as plain values."""
-    return reply.document if isinstance(reply, CachedTurn) else dict(reply)
+    if isinstance(reply, CachedTurn):
+        return reply.document
+    return dict(reply)
 
 
 # Fields that several requests share: their types, limits and descriptions.
@@ -228,7 +267,11 @@ REASON_CHARACTERS = 500
 
 def in_utc(moment: datetime) -> datetime:
     """A moment without a zone is UTC; one outside the years 1 to 9999 is refused."""
-    aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+    if moment.tzinfo is not None:
+        aware = moment
+    else:
+        aware = moment.replace(tzinfo=UTC)
+
     try:
         return aware.astimezone(UTC)
     except OverflowError:
@@ -242,6 +285,7 @@ def check_storable(value: dict[str, Any]) -> dict[str, Any]:
         orjson.dumps(value)
     except (ValueError, TypeError, RecursionError):
         raise ValueError("numbers must be finite and below 2^64, texts must be Unicode") from None
+
     return value
 
 
@@ -255,9 +299,11 @@ def read_pairs(pairs: Sequence[str]) -> dict[str, Any]:
                 f"{pair!r} is not NAME=VALUE; write for example name='Ada King' or "
                 "aliases='[\"Ada\"]'"
             )
+
         values[name] = value
         with suppress(ValueError):
             values[name] = json.loads(value)
+
     return values
 
 
@@ -267,6 +313,7 @@ def _refuse_bare_number(value: Any) -> Any:
         isinstance(value, str) and value.strip().lstrip("-").isdigit()
     ):
         raise ValueError("not a time; write it as 2026-01-31 or 2026-01-31T12:00:00Z")
+
     return value
 
 

@@ -11,11 +11,27 @@ from hades.surfaces.access.contexts import CallContext
 from hades.surfaces.capabilities.capability import Cli, Question, Rest, capability, field
 
 
-@capability("log", Cli(), Rest("GET", "/log", "The log of nights", tag="snapshots"))
+@capability(
+    "log",
+    Cli(),
+    Rest(
+        "GET",
+        "/log",
+        "The log of nights",
+        tag="snapshots",
+    ),
+)
 def log(
     context: CallContext,
     *,
-    limit: int = field("Maximum number of lines.", 20, "-n", "--limit", ge=1, le=1000),
+    limit: int = field(
+        "Maximum number of lines.",
+        20,
+        "-n",
+        "--limit",
+        ge=1,
+        le=1000,
+    ),
 ) -> dict[str, Any]:
     """List the nights, newest first: what each changed, how long it took, what serves, and which
     failed.
@@ -24,10 +40,19 @@ def log(
 
 
 @capability(
-    "blame", Cli("question"), Rest("POST", "/blame", "What made an answer", tag="questions")
+    "blame",
+    Cli("question"),
+    Rest(
+        "POST",
+        "/blame",
+        "What made an answer",
+        tag="questions",
+    ),
 )
 def blame(
-    context: CallContext, *, question: Question = field("The question.", metavar="TEXT")
+    context: CallContext,
+    *,
+    question: Question = field("The question.", metavar="TEXT"),
 ) -> dict[str, Any]:
     """Find since when a question has its answer: by which night, and by which source's which
     change.
@@ -36,4 +61,9 @@ def blame(
     they changed, as far as HADES_HISTORY_MIB allows.
     """
     sources = known_sources(context.readable)
-    return blaming.blame(context.settings.home, question, context.answers.tools, sources)
+    return blaming.blame(
+        context.settings.home,
+        question,
+        context.answers.tools,
+        sources,
+    )

@@ -47,8 +47,10 @@ def read_object(text: str) -> dict[str, Any]:
         value = json.loads(text)
     except ValueError as error:
         raise SettingsError(f"--metadata is not JSON ({error}); {expected}") from error
+
     if not isinstance(value, dict):
         raise SettingsError(f"--metadata is {type(value).__name__}, not an object; {expected}")
+
     return value
 
 
@@ -63,7 +65,9 @@ Topic = Annotated[
 TopicOrState = Annotated[
     str,
     Field(
-        min_length=1, max_length=max(TOPIC_CHARACTERS, ID_CHARACTERS), description=TOPIC_OR_STATE
+        min_length=1,
+        max_length=max(TOPIC_CHARACTERS, ID_CHARACTERS),
+        description=TOPIC_OR_STATE,
     ),
     Shell(metavar="TOPIC_OR_STATE"),
 ]
@@ -107,18 +111,32 @@ Tag = Annotated[str, Field(max_length=100)]
             },
         ),
     ),
-    Mcp("memory_add", "Add to memory", replies.MemoryStateReply, is_idempotent=False),
+    Mcp(
+        "memory_add",
+        "Add to memory",
+        replies.MemoryStateReply,
+        is_idempotent=False,
+    ),
 )
 def add(
     context: CallContext,
     *,
     topic: Topic = field(examples=["project/deadline", "user/preferences"]),
-    content: Content = field("What is known now, complete.", examples=["The deadline is May 2."]),
+    content: Content = field(
+        "What is known now, complete.",
+        examples=["The deadline is May 2."],
+    ),
     tags: tuple[Tag, ...] = field(
-        "Tag to find it by; may be repeated.", (), "--tag", max_length=64
+        "Tag to find it by; may be repeated.",
+        (),
+        "--tag",
+        max_length=64,
     ),
     confidence: Confidence = 1.0,
-    metadata: Metadata = field("Object that is kept with the version.", default_factory=dict),
+    metadata: Metadata = field(
+        "Object that is kept with the version.",
+        default_factory=dict,
+    ),
     valid_from: ValidFrom = None,
     valid_until: ValidUntil = None,
     importance: Share | None = field("Importance, 0 to 1; by default 0.5.", None),
@@ -138,26 +156,59 @@ def add(
         who=context.who,
     )
     holds = context.memory.latest(state.topic)
-    current = None if holds is None else {"id": holds.id, "version": holds.version}
-    return {"topic": state.topic, "state": plain(state), "holds": current}
+
+    if holds is None:
+        current = None
+    else:
+        current = {
+            "id": holds.id,
+            "version": holds.version,
+        }
+
+    return {
+        "topic": state.topic,
+        "state": plain(state),
+        "holds": current,
+    }
 
 
-@capability("memory.topics", Cli("prefix"), Rest("GET", "/memory/topics", "Topics"))
+@capability(
+    "memory.topics",
+    Cli("prefix"),
+    Rest("GET", "/memory/topics", "Topics"),
+)
 def topics(
     context: CallContext,
     *,
-    prefix: str = field("Only topics that begin with this.", "", max_length=TOPIC_CHARACTERS),
-    limit: int = field("Maximum number of topics.", 1000, ge=1, le=10_000),
+    prefix: str = field(
+        "Only topics that begin with this.",
+        "",
+        max_length=TOPIC_CHARACTERS,
+    ),
+    limit: int = field(
+        "Maximum number of topics.",
+        1000,
+        ge=1,
+        le=10_000,
+    ),
 ) -> dict[str, Any]:
     """List the topics of the memory."""
     names = context.memory.topics(prefix)
-    return {"topics": names[:limit], "total": len(names)}
+    return {
+        "topics": names[:limit],
+        "total": len(names),
+    }
 
 
 @capability(
     "memory.latest",
     Cli("topic"),
-    Rest("GET", "/memory/{topic:path}/latest", "Newest version of a topic", part="state"),
+    Rest(
+        "GET",
+        "/memory/{topic:path}/latest",
+        "Newest version of a topic",
+        part="state",
+    ),
     Mcp(
         "memory_latest",
         "Newest version of a topic",
@@ -175,8 +226,10 @@ def latest(
         raise UnknownMemory(
             f"nothing holds of {topic!r} then; `hades memory history` shows its versions"
         )
+
     if state is None:
         raise unknown_topic(topic)
+
     context.memory.log_accesses([state.id])
     return {"topic": topic, "state": plain(state)}
 
@@ -184,38 +237,72 @@ def latest(
 @capability(
     "memory.history",
     Cli("topic"),
-    Rest("GET", "/memory/{topic:path}/history", "Versions of a topic"),
+    Rest(
+        "GET",
+        "/memory/{topic:path}/history",
+        "Versions of a topic",
+    ),
     also=AtMoment,
 )
 def history(
     context: CallContext,
     *,
     topic: Topic,
-    limit: int = field("Maximum number of versions; the newest are listed.", 100, ge=1, le=1000),
+    limit: int = field(
+        "Maximum number of versions; the newest are listed.",
+        100,
+        ge=1,
+        le=1000,
+    ),
     **when: Any,
 ) -> dict[str, Any]:
     """List the versions of a topic, oldest first, with who wrote each and why."""
     memory = context.memory
     mask = Mask(**when)
-    states = memory.history(topic, limit=limit, mask=mask)
+    states = memory.history(
+        topic,
+        limit=limit,
+        mask=mask,
+    )
+
     if not states:
         raise unknown_topic(topic)
+
     add_acts = {}
     for state in states:
         for act in memory.audit(state.id):
             if act.action == "add":
                 add_acts[act.subject] = act
-    rows = [{**plain(state), "act": plain(add_acts.get(state.id))} for state in states]
+
+    rows = [
+        {
+            **plain(state),
+            "act": plain(add_acts.get(state.id)),
+        }
+        for state in states
+    ]
     holds = memory.latest(topic, mask=mask)
-    return {"topic": topic, "states": rows, "holds": None if holds is None else holds.id}
+    return {
+        "topic": topic,
+        "states": rows,
+        "holds": None if holds is None else holds.id,
+    }
 
 
 @capability(
     "memory.at",
     Cli("topic moment"),
-    Rest("GET", "/memory/{topic:path}/at", "What was true of a topic at a time", part="state"),
+    Rest(
+        "GET",
+        "/memory/{topic:path}/at",
+        "What was true of a topic at a time",
+        part="state",
+    ),
     Mcp(
-        "memory_at", "What was true at a time", replies.MemoryStateReply, null_when_unknown="state"
+        "memory_at",
+        "What was true at a time",
+        replies.MemoryStateReply,
+        null_when_unknown="state",
     ),
     task="query at time",
 )
@@ -237,22 +324,37 @@ def at(
         raise UnknownMemory(
             f"nothing was known of {topic!r} at {when}; `hades memory history` lists its versions"
         )
+
     return document
 
 
 def at_or_null(
-    memory: Memory, topic: str, moment: datetime, known_at: datetime | None = None
+    memory: Memory,
+    topic: str,
+    moment: datetime,
+    known_at: datetime | None = None,
 ) -> dict[str, Any]:
     """The same with `state` None before the first version."""
     state = memory.at(topic, moment, known_at=known_at)
     edges = []
+
     if state is not None:
         edges = memory.edges(topic, mask=Mask(as_of=moment, known_at=known_at))
-    return {"topic": topic, "state": plain(state), "edges": edge_documents(memory, edges)}
+
+    return {
+        "topic": topic,
+        "state": plain(state),
+        "edges": edge_documents(memory, edges),
+    }
 
 
 @capability(
-    "memory.trace", Rest("GET", "/memory/{topic:path}/trace", "All versions of a topic by id")
+    "memory.trace",
+    Rest(
+        "GET",
+        "/memory/{topic:path}/trace",
+        "All versions of a topic by id",
+    ),
 )
 def trace(context: CallContext, *, topic: Topic) -> dict[str, Any]:
     """Read all versions of a topic by id, oldest first."""
@@ -271,7 +373,11 @@ def trace(context: CallContext, *, topic: Topic) -> dict[str, Any]:
         201,
         "edge",
         examples=(
-            {"source": "design/approach_x", "target": "design/index", "relation": "blocked_by"},
+            {
+                "source": "design/approach_x",
+                "target": "design/index",
+                "relation": "blocked_by",
+            },
         ),
     ),
 )
@@ -290,8 +396,15 @@ def link(
     valid_from: ValidFrom = None,
     valid_until: ValidUntil = None,
     description: Reason = field("The edge in a sentence.", ""),
-    bidirectional: bool = field("The relation holds in both directions.", False, "--both-ways"),
-    metadata: Metadata = field("Object that is kept with the edge.", default_factory=dict),
+    bidirectional: bool = field(
+        "The relation holds in both directions.",
+        False,
+        "--both-ways",
+    ),
+    metadata: Metadata = field(
+        "Object that is kept with the edge.",
+        default_factory=dict,
+    ),
     why: Why = "",
 ) -> dict[str, Any]:
     """Join two topics or states by a relation that holds over a time."""
@@ -316,19 +429,35 @@ def link(
     "memory.close",
     "rw",
     Cli("edge_id", who="--who"),
-    Rest("POST", "/memory/links/{edge_id}/close", "End an edge", part="edge"),
+    Rest(
+        "POST",
+        "/memory/links/{edge_id}/close",
+        "End an edge",
+        part="edge",
+    ),
 )
 def close(
     context: CallContext,
     *,
-    edge_id: Id = field("Id of the edge, as `hades memory edges` prints it.", metavar="EDGE_ID"),
+    edge_id: Id = field(
+        "Id of the edge, as `hades memory edges` prints it.",
+        metavar="EDGE_ID",
+    ),
     at: Moment | None = field("When it stopped being true; by default now.", None),
-    superseded_by: Id | None = field("The edge that replaces it.", None, metavar="EDGE_ID"),
+    superseded_by: Id | None = field(
+        "The edge that replaces it.",
+        None,
+        metavar="EDGE_ID",
+    ),
     why: Why = "",
 ) -> dict[str, Any]:
     """End an edge: from then on it is not true. It stays in the history."""
     edge = context.memory.close(
-        edge_id, at=at, superseded_by=superseded_by, why=why, who=context.who
+        edge_id,
+        at=at,
+        superseded_by=superseded_by,
+        why=why,
+        who=context.who,
     )
     return {"edge": edge_documents(context.memory, [edge])[0]}
 
@@ -336,7 +465,11 @@ def close(
 @capability(
     "memory.edges",
     Cli("topic"),
-    Rest("GET", "/memory/{topic:path}/edges", "Edges of a topic"),
+    Rest(
+        "GET",
+        "/memory/{topic:path}/edges",
+        "Edges of a topic",
+    ),
     also=AtMoment,
 )
 def edges(
@@ -345,9 +478,16 @@ def edges(
     topic: TopicOrState,
     direction: Literal["any", "outbound", "inbound"] = field("Direction of the edges.", "any"),
     types: tuple[Id, ...] = field(
-        "Only edges of this relation; may be repeated.", (), "--relation", max_length=32
+        "Only edges of this relation; may be repeated.",
+        (),
+        "--relation",
+        max_length=32,
     ),
-    everything: bool = field("Also edges that have ended or have not begun.", False, "--all"),
+    everything: bool = field(
+        "Also edges that have ended or have not begun.",
+        False,
+        "--all",
+    ),
     **when: Any,
 ) -> dict[str, Any]:
     """List the edges of a topic or state that are true now, or were true at a time."""
@@ -358,13 +498,20 @@ def edges(
         types=list(types) or None,
         everything=everything,
     )
-    return {"topic": topic, "edges": edge_documents(context.memory, edges)}
+    return {
+        "topic": topic,
+        "edges": edge_documents(context.memory, edges),
+    }
 
 
 @capability(
     "memory.why",
     Cli("topic"),
-    Rest("GET", "/memory/{topic:path}/why", "What holds of a topic, and why"),
+    Rest(
+        "GET",
+        "/memory/{topic:path}/why",
+        "What holds of a topic, and why",
+    ),
     also=AtMoment,
 )
 def why_it_holds(context: CallContext, *, topic: Topic, **when: Any) -> dict[str, Any]:
@@ -374,8 +521,15 @@ def why_it_holds(context: CallContext, *, topic: Topic, **when: Any) -> dict[str
 
 @capability(
     "memory.when",
-    Cli("topic from_rel to_rel", succeeds=lambda document: document["at"] is not None),
-    Rest("GET", "/memory/{topic:path}/when", "When one relation was replaced by another"),
+    Cli(
+        "topic from_rel to_rel",
+        succeeds=lambda document: document["at"] is not None,
+    ),
+    Rest(
+        "GET",
+        "/memory/{topic:path}/when",
+        "When one relation was replaced by another",
+    ),
     task="find edge change",
 )
 def when(
@@ -386,28 +540,45 @@ def when(
     to_rel: Relation = field("The relation that began.", metavar="TO_RELATION"),
 ) -> dict[str, Any]:
     """Find when one relation of a topic was replaced by another; `at` is null when it never was."""
-    change = context.memory.find_edge_change(topic, from_rel, to_rel)
+    change = context.memory.find_edge_change(
+        topic,
+        from_rel,
+        to_rel,
+    )
     if change is None:
         return {"at": None}
+
     at, *edges = change
     ended, began = edge_documents(context.memory, edges)
-    return {"at": at.isoformat(), "ended": ended, "began": began}
+    return {
+        "at": at.isoformat(),
+        "ended": ended,
+        "began": began,
+    }
 
 
 @capability(
     "memory.audit",
     Cli("topic"),
-    Rest("GET", "/memory/{topic:path}/audit", "Who did what to a topic"),
+    Rest(
+        "GET",
+        "/memory/{topic:path}/audit",
+        "Who did what to a topic",
+    ),
 )
 def audit(
     context: CallContext,
     *,
     topic: TopicOrState = field(
-        "A topic, or the id of a state or an edge.", metavar="TOPIC_STATE_OR_EDGE"
+        "A topic, or the id of a state or an edge.",
+        metavar="TOPIC_STATE_OR_EDGE",
     ),
 ) -> dict[str, Any]:
     """List who did what to a topic, a state or an edge, when and why."""
-    return {"subject": topic, "acts": [plain(act) for act in context.memory.audit(topic)]}
+    return {
+        "subject": topic,
+        "acts": [plain(act) for act in context.memory.audit(topic)],
+    }
 
 
 def read_facts(texts: Sequence[str]) -> list[dict[str, Any]]:
@@ -420,7 +591,15 @@ def read_facts(texts: Sequence[str]) -> list[dict[str, Any]]:
             raise MemoryRefused(
                 f"{text!r} states no fact; write RELATION=TOPIC, or RELATION=TOPIC@EDGE_IT_REPLACES"
             )
-        facts.append({"relation": relation.strip(), "target": target, "replaces": replaces or None})
+
+        facts.append(
+            {
+                "relation": relation.strip(),
+                "target": target,
+                "replaces": replaces or None,
+            }
+        )
+
     return facts
 
 
@@ -430,7 +609,8 @@ class FactPart(Request):
     relation: Relation = Field(description="Relation, for example enabled_by.")
     target: Id = Field(description=TOPIC_OR_STATE)
     replaces: Id | None = Field(
-        None, description="The edge that it replaces, by id or by relation."
+        None,
+        description="The edge that it replaces, by id or by relation.",
     )
     description: Reason = Field("", description="The fact in a sentence.")
     strength: Share = Field(1.0, description="Strength, 0 to 1.")
@@ -440,7 +620,12 @@ class FactPart(Request):
     "memory.promote",
     "rw",
     Cli("topic reason", who="--who"),
-    Rest("POST", "/memory/{topic:path}/promote", "Make the next version of a topic", 201),
+    Rest(
+        "POST",
+        "/memory/{topic:path}/promote",
+        "Make the next version of a topic",
+        201,
+    ),
     task="promote memory",
 )
 def promote(
@@ -455,9 +640,18 @@ def promote(
     """Make the next version of a topic from its history and its neighbours, or from the content
     given.
     """
-    promotion = context.memory.promote(topic, reason, content, who=context.who)
+    promotion = context.memory.promote(
+        topic,
+        reason,
+        content,
+        who=context.who,
+    )
     edges = edge_documents(context.memory, promotion.edges)
-    return {"state": plain(promotion.state), "edges": edges, "act": promotion.act}
+    return {
+        "state": plain(promotion.state),
+        "edges": edges,
+        "act": promotion.act,
+    }
 
 
 @capability(
@@ -474,7 +668,11 @@ def promote(
                 "old_state_id": "design/approach_x",
                 "change_description": "The index was built, X works now.",
                 "facts": [
-                    {"relation": "enabled_by", "target": "design/index", "replaces": "blocked_by"}
+                    {
+                        "relation": "enabled_by",
+                        "target": "design/index",
+                        "replaces": "blocked_by",
+                    }
                 ],
             },
         ),
@@ -486,7 +684,10 @@ def change(
     *,
     old_state_id: TopicOrState,
     change_description: str = field(
-        "What changed.", min_length=1, max_length=4000, metavar="DESCRIPTION"
+        "What changed.",
+        min_length=1,
+        max_length=4000,
+        metavar="DESCRIPTION",
     ),
     facts: tuple[FactPart, ...] = field(
         "What is true now.",
@@ -505,7 +706,12 @@ def change(
     """
     new_facts = [Fact(**dict(fact)) for fact in facts]
     report = context.memory.change(
-        old_state_id, change_description, facts=new_facts, content=content, at=at, who=context.who
+        old_state_id,
+        change_description,
+        facts=new_facts,
+        content=content,
+        at=at,
+        who=context.who,
     )
     return {
         "new_state": plain(report.new_state),
@@ -564,20 +770,38 @@ def fact(
         who=context.who,
     )
     conflicts = [
-        {"old": edge.id, "outcome": outcome, "why": cause}
+        {
+            "old": edge.id,
+            "outcome": outcome,
+            "why": cause,
+        }
         for edge, (outcome, cause) in report.conflicts
     ]
     edges = edge_documents(memory, report.edges)
-    return {"edges": edges, "conflicts": conflicts, "act": report.act}
+    return {
+        "edges": edges,
+        "conflicts": conflicts,
+        "act": report.act,
+    }
 
 
 @capability(
-    "memory.conflicts", Cli(), Rest("GET", "/memory/conflicts", "Facts that excluded each other")
+    "memory.conflicts",
+    Cli(),
+    Rest(
+        "GET",
+        "/memory/conflicts",
+        "Facts that excluded each other",
+    ),
 )
 def conflicts(
     context: CallContext,
     *,
-    open_only: bool = field("Only conflicts that need a decision.", False, "--open"),
+    open_only: bool = field(
+        "Only conflicts that need a decision.",
+        False,
+        "--open",
+    ),
 ) -> dict[str, Any]:
     """List facts that excluded each other, and what was decided; oldest first."""
     return {"conflicts": plain(context.memory.conflicts(open_only=open_only))}
@@ -587,24 +811,42 @@ def conflicts(
     "memory.resolve",
     "rw",
     Cli("conflict_id keep", who="--who"),
-    Rest("POST", "/memory/conflicts/{conflict_id}/resolve", "Decide a conflict"),
+    Rest(
+        "POST",
+        "/memory/conflicts/{conflict_id}/resolve",
+        "Decide a conflict",
+    ),
 )
 def resolve(
     context: CallContext,
     *,
     conflict_id: Id = field(
-        "Id of the conflict, as `hades memory conflicts` prints it.", metavar="CONFLICT_ID"
+        "Id of the conflict, as `hades memory conflicts` prints it.",
+        metavar="CONFLICT_ID",
     ),
     keep: Literal["new", "old"] = field("Which fact is kept."),
     why: Why = "",
 ) -> dict[str, Any]:
     """Decide a conflict that neither confidence, source nor recency could."""
     memory = context.memory
-    conflict = memory.resolve(conflict_id, keep, who=context.who, why=why)
+    conflict = memory.resolve(
+        conflict_id,
+        keep,
+        who=context.who,
+        why=why,
+    )
     winner = conflict.new_edge if keep == "new" else conflict.old_edge
     loser = conflict.old_edge if keep == "new" else conflict.new_edge
-    learn_trust(memory, _source_of(memory, winner), _source_of(memory, loser), who=context.who)
-    return {"id": conflict.id, "outcome": str(conflict.outcome)}
+    learn_trust(
+        memory,
+        _source_of(memory, winner),
+        _source_of(memory, loser),
+        who=context.who,
+    )
+    return {
+        "id": conflict.id,
+        "outcome": str(conflict.outcome),
+    }
 
 
 def _source_of(memory: Memory, edge: str | None) -> str:
@@ -618,25 +860,46 @@ def _source_of(memory: Memory, edge: str | None) -> str:
     "memory.undo",
     "rw",
     Cli("act_id", who="--who"),
-    Rest("POST", "/memory/acts/{act_id}/undo", "Undo an act"),
+    Rest(
+        "POST",
+        "/memory/acts/{act_id}/undo",
+        "Undo an act",
+    ),
 )
 def undo(
     context: CallContext,
     *,
-    act_id: Id = field("Id of the act, as `hades memory audit` prints it.", metavar="ACT_ID"),
+    act_id: Id = field(
+        "Id of the act, as `hades memory audit` prints it.",
+        metavar="ACT_ID",
+    ),
     why: Why = "",
 ) -> dict[str, Any]:
     """Undo an act by new versions and new edges; refused when later acts depend on it."""
-    document: dict[str, Any] = plain(context.memory.undo(act_id, who=context.who, why=why))
+    document: dict[str, Any] = plain(
+        context.memory.undo(
+            act_id,
+            who=context.who,
+            why=why,
+        )
+    )
     return document
 
 
 @capability(
     "memory.erase",
     "admin",
-    Cli("names", who="--who", succeeds=lambda document: bool(document["complete"])),
+    Cli(
+        "names",
+        who="--who",
+        succeeds=lambda document: bool(document["complete"]),
+    ),
     Rest("POST", "/memory/erase", "Erase permanently"),
-    Mcp("memory_erase", "Erase permanently", replies.MemoryErasureReply),
+    Mcp(
+        "memory_erase",
+        "Erase permanently",
+        replies.MemoryErasureReply,
+    ),
 )
 def erase(
     context: CallContext,
@@ -652,10 +915,18 @@ def erase(
     """Erase topics or states permanently, with everything derived from them; returns a certificate
     of hashes.
     """
-    return context.memory.erase(list(names), who=context.who, why=why)
+    return context.memory.erase(
+        list(names),
+        who=context.who,
+        why=why,
+    )
 
 
-@capability("memory.compact", "admin", Cli(succeeds=lambda document: bool(document["compacted"])))
+@capability(
+    "memory.compact",
+    "admin",
+    Cli(succeeds=lambda document: bool(document["compacted"])),
+)
 def compact(context: CallContext) -> dict[str, Any]:
     """Rewrite the files of the store without deleted rows: completes an erasure that other readers
     delayed.
@@ -672,7 +943,11 @@ def compact(context: CallContext) -> dict[str, Any]:
 def check(
     context: CallContext,
     *,
-    write_out: bool = field("Also write memory_traces, for other tools.", False, "--traces"),
+    write_out: bool = field(
+        "Also write memory_traces, for other tools.",
+        False,
+        "--traces",
+    ),
 ) -> dict[str, Any]:
     """Check all of memory: version gaps, parents, pointers, overlapping beliefs, cycles."""
     return {"problems": context.memory.check(write_out=write_out)}

@@ -65,21 +65,28 @@ def read_plan(path: str) -> dict[str, Any]:
     """A plan from a JSON or YAML file."""
     file = Path(path)
     text = file.read_text(encoding="utf-8")
+
     try:
-        plan = json.loads(text) if file.suffix == ".json" else yaml.safe_load(text)
+        if file.suffix == ".json":
+            plan = json.loads(text)
+        else:
+            plan = yaml.safe_load(text)
     except (ValueError, yaml.YAMLError) as error:
         raise PlanError(
             f"{path} is neither JSON nor YAML: {' '.join(str(error).split())}; fix the file"
         ) from None
+
     if not isinstance(plan, dict):
         raise PlanError(
             f"{path} must hold a mapping such as {{'retriever': {{'k': 6}}}}, not "
             f"{type(plan).__name__}"
         )
+
     return plan
 
 
-RecipeName = Annotated[Literal[NAMES_OF_RECIPES], Field(description="Retrieval recipe.")]  # type: ignore[valid-type]
+_RECIPE = Field(description="Retrieval recipe.")
+RecipeName = Annotated[Literal[NAMES_OF_RECIPES], _RECIPE]  # type: ignore[valid-type]
 NexusMode = Literal[MODES]  # type: ignore[valid-type]
 Level = Literal[LEVELS]  # type: ignore[valid-type]
 Plan = Annotated[
@@ -100,18 +107,38 @@ class DocumentLimits(Request):
     """Which documents a question is asked of."""
 
     path: _Values = Field(
-        (), max_length=16, description="Only documents whose path fits, such as docs/*.md."
+        (),
+        max_length=16,
+        description="Only documents whose path fits, such as docs/*.md.",
     )
     source: _Values = Field(
-        (), max_length=16, description="Only documents of this folder, corpus or source."
+        (),
+        max_length=16,
+        description="Only documents of this folder, corpus or source.",
     )
     type: _Values = Field(
-        (), max_length=16, description="Only this kind of file: markdown, python, pdf, ..."
+        (),
+        max_length=16,
+        description="Only this kind of file: markdown, python, pdf, ...",
     )
-    tag: _Values = Field((), max_length=16, description="Only documents that state this tag.")
-    author: _Values = Field((), max_length=16, description="Only documents that state this author.")
-    since: Moment | None = Field(None, description="Only documents dated at this time or later.")
-    until: Moment | None = Field(None, description="Only documents dated before this time.")
+    tag: _Values = Field(
+        (),
+        max_length=16,
+        description="Only documents that state this tag.",
+    )
+    author: _Values = Field(
+        (),
+        max_length=16,
+        description="Only documents that state this author.",
+    )
+    since: Moment | None = Field(
+        None,
+        description="Only documents dated at this time or later.",
+    )
+    until: Moment | None = Field(
+        None,
+        description="Only documents dated before this time.",
+    )
 
 
 class QuestionLimits(DocumentLimits):
@@ -128,7 +155,9 @@ class QuestionLimits(DocumentLimits):
         "carried on.",
     )
     drop: _Values = Field(
-        (), max_length=32, description="A carried word or filter to leave out; may be repeated."
+        (),
+        max_length=32,
+        description="A carried word or filter to leave out; may be repeated.",
     )
 
 
@@ -136,7 +165,8 @@ class QueryView(Request):
     """How an answer is printed."""
 
     format: Literal["text", "prompt"] = Field(
-        "text", description="text, or the prompt for a language model."
+        "text",
+        description="text, or the prompt for a language model.",
     )
 
 
@@ -154,7 +184,10 @@ class QueryView(Request):
             {
                 "query": "which classes does EmailMessage extend?",
                 "recipe": "pathrag",
-                "plan": {"graph": {"hops": 2}, "budget": {"docs_max": 80}},
+                "plan": {
+                    "graph": {"hops": 2},
+                    "budget": {"docs_max": 80},
+                },
                 "as_of": "2026-01-31T00:00:00Z",
                 "max_paths": 3,
             },
@@ -167,20 +200,31 @@ def query(
     context: CallContext,
     *,
     query: Question = field(
-        PLAIN_QUESTION, metavar="TEXT", examples=["which classes does EmailMessage extend?"]
+        PLAIN_QUESTION,
+        metavar="TEXT",
+        examples=["which classes does EmailMessage extend?"],
     ),
     recipe: RecipeName = DEFAULT,
     plan: Plan = None,
     as_of: AsOf = None,
     known_at: KnownAt = None,
-    max_paths: int | None = field("Maximum number of paths.", None, "--paths", ge=0, le=100),
+    max_paths: int | None = field(
+        "Maximum number of paths.",
+        None,
+        "--paths",
+        ge=0,
+        le=100,
+    ),
     mode: NexusMode = field("Mode of the nexus recipe.", MODES[0]),
     near: tuple[Id, ...] = field(
-        "Id of a document or node to search around; may be repeated.", (), max_length=16
+        "Id of a document or node to search around; may be repeated.",
+        (),
+        max_length=16,
     ),
     anyway: bool = field("Do not abstain: weak evidence counts as an answer.", False),
     level: Level = field(
-        "Also rank the files or the symbols (path:Qualified.name) of a workspace.", PASSAGE
+        "Also rank the files or the symbols (path:Qualified.name) of a workspace.",
+        PASSAGE,
     ),
     **limits: Any,
 ) -> CachedTurn:
@@ -201,12 +245,18 @@ def query(
         anyway=anyway,
         level=level,
     )
+
     if carried is not None:
-        document = {**reply.document, "carried": carried.model_dump(mode="json")}
+        document = {
+            **reply.document,
+            "carried": carried.model_dump(mode="json"),
+        }
         reply = replace(reply, text=orjson.dumps(document))
+
     has_results = reply.document["paths"] or reply.document["passages"]
     if limits["domain"] is not None and context.limit is None and not has_results:
         require_domain(limits["domain"], context)
+
     return reply
 
 
@@ -224,8 +274,15 @@ def _follow(
     """
     only = limit_documents(**limits)
     carried = None
+
     if follow is not None:
-        query, only, carried = necessity.follow_up(query, context.find_turn(follow), only, drop)
+        query, only, carried = necessity.follow_up(
+            query,
+            context.find_turn(follow),
+            only,
+            drop,
+        )
+
     return query, context.limited(only), carried
 
 
@@ -233,6 +290,7 @@ def require_domain(domain: str, context: CallContext) -> None:
     """Name the domains where nothing belongs to the one that was asked for."""
     with context.answers.read() as view:
         known = view.domains()
+
     if known and domain.casefold() not in {name.casefold() for name in known}:
         names = ", ".join(known[:_LISTED_DOMAINS])
         if len(known) > _LISTED_DOMAINS:
@@ -251,20 +309,37 @@ def require_domain(domain: str, context: CallContext) -> None:
         reply=WrittenAnswer,
         examples=({"query": "what does EmailMessage extend?"},),
     ),
-    Mcp("hades_answer", "Answer in sentences with citations", WrittenAnswer, text="text"),
+    Mcp(
+        "hades_answer",
+        "Answer in sentences with citations",
+        WrittenAnswer,
+        text="text",
+    ),
     also=QuestionLimits,
 )
 def answer(
     context: CallContext,
     *,
     query: Question = field(
-        PLAIN_QUESTION, metavar="TEXT", examples=["what does EmailMessage extend?"]
+        PLAIN_QUESTION,
+        metavar="TEXT",
+        examples=["what does EmailMessage extend?"],
     ),
     recipe: RecipeName = DEFAULT,
     as_of: AsOf = None,
     known_at: KnownAt = None,
-    max_sources: int = field("Passages and paths that may be cited.", 8, ge=1, le=24),
-    max_tokens: int = field("Longest reply of the language model.", 512, ge=16, le=4096),
+    max_sources: int = field(
+        "Passages and paths that may be cited.",
+        8,
+        ge=1,
+        le=24,
+    ),
+    max_tokens: int = field(
+        "Longest reply of the language model.",
+        512,
+        ge=16,
+        le=4096,
+    ),
     token_cap: int = field(
         "Tokens that the call may cost in all; fewer sources are sent where they do not fit.",
         8_000,
@@ -280,7 +355,11 @@ def answer(
     With HADES_LLM_BASE_URL a language model writes it and every sentence is checked against what it
     cites; without one, sentences of the found passages are quoted.
     """
-    limits = {"max_sources": max_sources, "max_tokens": max_tokens, "token_cap": token_cap}
+    limits = {
+        "max_sources": max_sources,
+        "max_tokens": max_tokens,
+        "token_cap": token_cap,
+    }
     options |= {
         "recipe": recipe,
         "as_of": as_of,
@@ -317,6 +396,7 @@ def stream_events(
         limits=AnswerLimits(max_sources, max_tokens, token_cap),
         estimate_only=estimate,
     )
+
     for event in events:
         if event.name == "answer":
             event = AnswerEvent(event.name, event.value.model_copy(update={"carried": carried}))
@@ -329,13 +409,17 @@ def _prompt_rows(context: CallContext) -> RowStore | None:
         require_prompt_rows(context.settings, "documents")
     except StoreError:
         return None
+
     return context.readable
 
 
 QueryId = Annotated[
     Id,
     Shell(metavar="QUERY_ID"),
-    Field(description="Id that the answer carries.", examples=["q_3f2a9c"]),
+    Field(
+        description="Id that the answer carries.",
+        examples=["q_3f2a9c"],
+    ),
 ]
 Rank = Annotated[int, Ge(1), Le(1000)]
 
@@ -344,10 +428,14 @@ class Ranks(Request):
     """Ranks in an answer, counted from 1."""
 
     paths: tuple[Rank, ...] = Field(
-        (), max_length=100, description="Rank of a path, from 1; may be repeated."
+        (),
+        max_length=100,
+        description="Rank of a path, from 1; may be repeated.",
     )
     passages: tuple[Rank, ...] = Field(
-        (), max_length=100, description="Rank of a passage, from 1; may be repeated."
+        (),
+        max_length=100,
+        description="Rank of a passage, from 1; may be repeated.",
     )
 
 
@@ -362,20 +450,34 @@ class Judgement(Request):
             raise ValueError(
                 "no rank was given; name what was good or bad, for example --good 1 --bad 3"
             )
+
         return self
 
 
 @capability(
     "explain",
     Cli("query_id"),
-    Rest("GET", "/queries/{query_id}/explain", "Explain an answer", tag="questions"),
-    Mcp("hades_explain", "Explain an answer", replies.ExplanationReply),
+    Rest(
+        "GET",
+        "/queries/{query_id}/explain",
+        "Explain an answer",
+        tag="questions",
+    ),
+    Mcp(
+        "hades_explain",
+        "Explain an answer",
+        replies.ExplanationReply,
+    ),
 )
 def explain(
     context: CallContext,
     *,
     query_id: QueryId,
-    missing: Id | None = field("A node that was expected, by id or name.", None, metavar="NODE"),
+    missing: Id | None = field(
+        "A node that was expected, by id or name.",
+        None,
+        metavar="NODE",
+    ),
     without: Id | None = field(
         "Replay without this source: rank or id of a passage, or a document.",
         None,
@@ -389,12 +491,15 @@ def explain(
     """
     log = context.find_turn(query_id)
     tools = context.answers.tools
+
     with context.answers.lease() as view:
         document = explained(view, tools, log, missing)
         document["sources"] = necessity.explain_needs(view, tools, log)
         document["without"] = None
+
         if without is not None:
             document["without"] = necessity.explain_without(view, tools, log, without)
+
     return document
 
 
@@ -409,7 +514,12 @@ def explain(
         part="feedback",
         tag="questions",
         reply=Feedback,
-        examples=({"good": {"paths": [1]}, "bad": {"passages": [3]}},),
+        examples=(
+            {
+                "good": {"paths": [1]},
+                "bad": {"passages": [3]},
+            },
+        ),
     ),
     base=Judgement,
 )
@@ -418,7 +528,9 @@ def feedback(
     *,
     query_id: QueryId,
     good: Ranks = field(
-        "Ranks that helped.", Ranks(), parts=(("paths", "--good"), ("passages", "--good-passage"))
+        "Ranks that helped.",
+        Ranks(),
+        parts=(("paths", "--good"), ("passages", "--good-passage")),
     ),
     bad: Ranks = field(
         "Ranks that did not help.",
@@ -434,12 +546,29 @@ def feedback(
     path_count = len(ShownResults.model_validate(turn.results).paths)
     good_ranks = _split_numbers(good, path_count)
     bad_ranks = _split_numbers(bad, path_count)
-    judgement = judge(context.writable, query_id, good=good_ranks, bad=bad_ranks, at=utc_now())
+    judgement = judge(
+        context.writable,
+        query_id,
+        good=good_ranks,
+        bad=bad_ranks,
+        at=utc_now(),
+    )
     _judge_memory(context, turn, good_ranks, bad_ranks)
     feedback = judgement.model_dump(mode="json")
-    verdicts = {"good": feedback["good"], "bad": feedback["bad"]}
-    tell_feedback(context.settings, query_id, verdicts, context.who)
-    return {"query_id": query_id, "feedback": feedback}
+    verdicts = {
+        "good": feedback["good"],
+        "bad": feedback["bad"],
+    }
+    tell_feedback(
+        context.settings,
+        query_id,
+        verdicts,
+        context.who,
+    )
+    return {
+        "query_id": query_id,
+        "feedback": feedback,
+    }
 
 
 def _split_numbers(ranks: Ranks, path_count: int) -> JudgedRanks:
@@ -452,7 +581,10 @@ def _split_numbers(ranks: Ranks, path_count: int) -> JudgedRanks:
 
 
 def _judge_memory(
-    context: CallContext, turn: QueryLog, good: JudgedRanks, bad: JudgedRanks
+    context: CallContext,
+    turn: QueryLog,
+    good: JudgedRanks,
+    bad: JudgedRanks,
 ) -> None:
     """Move the importance of the remembered states among the passages that were judged for the
     first time.
@@ -461,14 +593,23 @@ def _judge_memory(
     if turn.feedback:
         previous = Feedback.model_validate(turn.feedback)
         judged_before = {*previous.good.passages, *previous.bad.passages}
+
     passages = ShownResults.model_validate(turn.results).passages
-    states = {
-        passage.rank: passage.id
-        for passage in passages
-        if passage.rank not in judged_before and passage.id.startswith("memory_states/")
-    }
-    helpful_states = [states[rank] for rank in good.passages if rank in states]
-    unhelpful_states = [states[rank] for rank in bad.passages if rank in states]
+    states = {}
+    for passage in passages:
+        if passage.rank not in judged_before and passage.id.startswith("memory_states/"):
+            states[passage.rank] = passage.id
+
+    helpful_states = []
+    for rank in good.passages:
+        if rank in states:
+            helpful_states.append(states[rank])
+
+    unhelpful_states = []
+    for rank in bad.passages:
+        if rank in states:
+            unhelpful_states.append(states[rank])
+
     if helpful_states or unhelpful_states:
         judge_states(
             context.memory,
@@ -491,5 +632,7 @@ def queries(
     cut.
     """
     return write_dashboard(
-        context.readable, context.settings.home / "reports" / "queries.html", since
+        context.readable,
+        context.settings.home / "reports" / "queries.html",
+        since,
     )

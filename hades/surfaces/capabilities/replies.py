@@ -19,7 +19,11 @@ from schemas.memory import MemoryEdge
 class ToolReply(BaseModel):
     """What every tool returns: whether the call succeeded, and if not, why and what to do."""
 
-    model_config = ConfigDict(extra="ignore", populate_by_name=True, serialize_by_alias=True)
+    model_config = ConfigDict(
+        extra="ignore",
+        populate_by_name=True,
+        serialize_by_alias=True,
+    )
 
     success: bool = Field(description="whether the call succeeded")
     error: str | None = Field(None, description="what failed, and what to do")
@@ -29,11 +33,18 @@ class TurnReply(ToolReply):
     """What every tool that answers a question returns beside its results."""
 
     query: str | None = Field(None, description="the question as it was asked")
-    count: int | None = Field(None, description="how many results; none at all is a success")
-    reasons: list[str] | None = Field(
-        None, description="what cut the turn: codes of docs/reference/settings.md"
+    count: int | None = Field(
+        None,
+        description="how many results; none at all is a success",
     )
-    query_id: str | None = Field(None, description="for `hades explain` and `hades feedback`")
+    reasons: list[str] | None = Field(
+        None,
+        description="what cut the turn: codes of docs/reference/settings.md",
+    )
+    query_id: str | None = Field(
+        None,
+        description="for `hades explain` and `hades feedback`",
+    )
     snapshot: str | None = Field(None, description="the published graph that answered")
 
 
@@ -56,17 +67,21 @@ class PathsReply(TurnReply):
     """Of `pathrag_retrieve`; with `format_for_llm` only `success` and `formatted_prompt`."""
 
     paths: list[PathDocument] | None = Field(
-        None, description="best first, with text, nodes, edges and sources"
+        None,
+        description="best first, with text, nodes, edges and sources",
     )
     pruned_from: int | None = Field(
-        None, description="how many paths were found before the best were chosen"
+        None,
+        description="how many paths were found before the best were chosen",
     )
     reason: str | None = Field(None, description="`no_paths` when there is none")
     tier: str | None = Field(
-        None, description="which tier of the cache gave the answer; RAID5 is the graph itself"
+        None,
+        description="which tier of the cache gave the answer; RAID5 is the graph itself",
     )
     formatted_prompt: str | None = Field(
-        None, description="what a language model is told, within the token budget"
+        None,
+        description="what a language model is told, within the token budget",
     )
 
 
@@ -79,19 +94,24 @@ class ExplanationReply(ToolReply):
     snapshot: str | None = Field(None, description="the published graph that answered")
     at: str | None = Field(None, description="when it was asked")
     paths: list[dict[str, Any]] | None = Field(
-        None, description="the paths, each with why it was kept"
+        None,
+        description="the paths, each with why it was kept",
     )
     reasons: dict[str, str] | None = Field(
-        None, description="what cut the turn, and what that means"
+        None,
+        description="what cut the turn, and what that means",
     )
     missing: dict[str, Any] | None = Field(
-        None, description="why a node was not reached, where one was named"
+        None,
+        description="why a node was not reached, where one was named",
     )
     sources: list[dict[str, Any]] | None = Field(
-        None, description="the passages: `needed` is the share of support that is lost without one"
+        None,
+        description="the passages: `needed` is the share of support that is lost without one",
     )
     without: dict[str, Any] | None = Field(
-        None, description="what the turn says without a source, where one was named"
+        None,
+        description="what the turn says without a source, where one was named",
     )
 
 
@@ -148,11 +168,13 @@ class EntityEditReply(ToolReply):
     """Of `graph_entity_update`."""
 
     edit: str | None = Field(
-        None, description="id of the edit, for `hades entity undo`; empty when nothing changed"
+        None,
+        description="id of the edit, for `hades entity undo`; empty when nothing changed",
     )
     entity: str | None = Field(None, description="id of the entity")
     state: str | None = Field(
-        None, description="applied, or pending until a second person approves"
+        None,
+        description="applied, or pending until a second person approves",
     )
     changed: bool | None = Field(None, description="whether this call changed anything")
     fields: dict[str, Any] | None = Field(None, description="what was changed")
@@ -199,7 +221,8 @@ class MemorySearchReply(ToolReply):
 
     query: str | None = Field(None, description="what was searched for")
     results: list[MemorySearchHit] | None = Field(
-        None, description="newest version of each topic, nearest first"
+        None,
+        description="newest version of each topic, nearest first",
     )
     count: int | None = Field(None, description="how many")
 
@@ -212,24 +235,41 @@ class MemoryRecallReply(ToolReply):
     intent: str | None = Field(None, description="what kind of question it is")
     steps: list[str] | None = Field(None, description="what was looked for")
     missing: list[str] | None = Field(None, description="steps that found nothing")
-    grounded: bool | None = Field(None, description="whether there is something to answer from")
+    grounded: bool | None = Field(
+        None,
+        description="whether there is something to answer from",
+    )
 
 
 class MemoryErasureReply(ToolReply):
     """Of `memory_erase`: the certificate that the command prints."""
 
-    model_config = ConfigDict(extra="allow", populate_by_name=True, serialize_by_alias=True)
+    model_config = ConfigDict(
+        extra="allow",
+        populate_by_name=True,
+        serialize_by_alias=True,
+    )
 
-    complete: bool | None = Field(None, description="whether no row, file or byte of it is left")
+    complete: bool | None = Field(
+        None,
+        description="whether no row, file or byte of it is left",
+    )
     commands: list[str] | None = Field(None, description="commands that remove what is left")
 
 
-def edge_documents(memory: Memory, edges: Iterable[MemoryEdge]) -> list[dict[str, Any]]:
+def edge_documents(
+    memory: Memory,
+    edges: Iterable[MemoryEdge],
+) -> list[dict[str, Any]]:
     """Edges as JSON, each with the topics and versions that it joins."""
     edges = list(edges)
     ends = {edge.source for edge in edges} | {edge.target for edge in edges}
     states = memory.states(sorted(ends))
-    names = {state.key: f"{state.topic} v{state.version}" for state in states}
+
+    names = {}
+    for state in states:
+        names[state.key] = f"{state.topic} v{state.version}"
+
     return [_edge_document(edge, names) for edge in edges]
 
 
@@ -242,7 +282,10 @@ def _edge_document(edge: MemoryEdge, names: Mapping[str, str]) -> dict[str, Any]
         "target_state_id": edge.target_state_id,
         "source_topic": names.get(edge.source.rpartition("/")[2], edge.source),
         "target_topic": names.get(edge.target.rpartition("/")[2], edge.target),
-        **edge.model_dump(mode="json", exclude={"key", "source", "target"}),
+        **edge.model_dump(
+            mode="json",
+            exclude={"key", "source", "target"},
+        ),
     }
 
 

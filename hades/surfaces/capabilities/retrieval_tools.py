@@ -28,7 +28,10 @@ from schemas.edges import MentionType
 from schemas.plan import HARD_CAPS, Profile
 
 _NAMES_PER_PASSAGE = 12
-_HIPPO_RECIPES = {"single": "hipporag", "multi_hop": "hipporag_multihop"}
+_HIPPO_RECIPES = {
+    "single": "hipporag",
+    "multi_hop": "hipporag_multihop",
+}
 _HIPPO_MODES = (*_HIPPO_RECIPES, *MODES)
 HippoMode = Literal[_HIPPO_MODES]  # type: ignore[valid-type]
 
@@ -54,9 +57,16 @@ def retrieve_paths(
             "Which papers extend the attention mechanism?",
         ],
     ),
-    max_paths: int = field("Maximum number of paths.", 5, ge=1, le=50),
+    max_paths: int = field(
+        "Maximum number of paths.",
+        5,
+        ge=1,
+        le=50,
+    ),
     domain_filter: Annotated[str, Field(max_length=200)] | None = field(
-        "Only paths whose every entity belongs to this domain.", None, examples=["physics"]
+        "Only paths whose every entity belongs to this domain.",
+        None,
+        examples=["physics"],
     ),
     as_of_version: Annotated[str, Field(max_length=64)] | None = field(
         "The id of a snapshot, which then answers, or a time at which the edges were true.",
@@ -75,24 +85,42 @@ def retrieve_paths(
     only = context.limited(limit_documents(domain_filter, **limits))
     retrieve = rag.retrieve_and_format if format_for_llm else rag.retrieve_paths
     answer: Any = retrieve(
-        query, max_paths, domain_filter, as_of_version, only=only, asker=context.asker
+        query,
+        max_paths,
+        domain_filter,
+        as_of_version,
+        only=only,
+        asker=context.asker,
     )
+
     if not answer["success"]:
         raise BadQuestion(answer["error"])
     if domain_filter is not None and context.limit is None and not answer["count"]:
         require_domain(domain_filter, context)
+
     return {"formatted_prompt": answer["formatted_prompt"]} if format_for_llm else answer
 
 
 @capability(
-    "retrieve_passages", Mcp("hipporag_retrieve", "Passages for a question", replies.PassagesReply)
+    "retrieve_passages",
+    Mcp(
+        "hipporag_retrieve",
+        "Passages for a question",
+        replies.PassagesReply,
+    ),
 )
 def retrieve_passages(
     context: CallContext,
     *,
-    query: Question = field(PLAIN_QUESTION, examples=["Who designed the Analytical Engine?"]),
+    query: Question = field(
+        PLAIN_QUESTION,
+        examples=["Who designed the Analytical Engine?"],
+    ),
     limit: int = field(
-        "Maximum number of passages; at most what the plan's cap allows.", 10, ge=1, le=50
+        "Maximum number of passages; at most what the plan's cap allows.",
+        10,
+        ge=1,
+        le=50,
     ),
     mode: HippoMode = field(
         "single: one walk from the entities named; multi_hop: walks that continue from results; "
@@ -111,19 +139,30 @@ def retrieve_passages(
         "final_context": limit
     }
     if limit > HARD_CAPS[Profile(context.answers.plan.profile)].final_context:
-        plan = {"profile": Profile.LONG, "final_context": limit}
+        plan = {
+            "profile": Profile.LONG,
+            "final_context": limit,
+        }
+
     if mode in _HIPPO_RECIPES:
         options = {"recipe": _HIPPO_RECIPES[mode]}
     else:
         options = {"recipe": "nexus", "mode": mode}
-    reply = context.ask(query, plan=plan, only=context.limited(None), **options)
+
+    reply = context.ask(
+        query,
+        plan=plan,
+        only=context.limited(None),
+        **options,
+    )
     answer = reply.document
     passages = answer["passages"][:limit]
     names = _entity_names(context, [passage["id"] for passage in passages])
-    results = [
-        _passage_document(passage, entities)
-        for passage, entities in zip(passages, names, strict=True)
-    ]
+
+    results = []
+    for passage, entities in zip(passages, names, strict=True):
+        results.append(_passage_document(passage, entities))
+
     return {
         "query": answer["query"],
         "results": results,
@@ -134,7 +173,10 @@ def retrieve_passages(
     }
 
 
-def _passage_document(passage: Mapping[str, Any], entities: Sequence[str]) -> dict[str, Any]:
+def _passage_document(
+    passage: Mapping[str, Any],
+    entities: Sequence[str],
+) -> dict[str, Any]:
     """A passage with where it stands; `file_path` is its file inside the workspace or folder."""
     names = ("document", "title", "headings", "path", "span", "from", "timestamp")
     metadata = {name: passage[name] for name in names}
@@ -162,30 +204,52 @@ def _entity_names(context: CallContext, passages: Sequence[str]) -> list[list[st
             chunks = numbers[numbers >= 0]
             mentions = [str(MentionType.MENTIONS)]
             edges = metered.expand(
-                chunks, direction=Direction.OUT, types=mentions, fanout=_NAMES_PER_PASSAGE
+                chunks,
+                direction=Direction.OUT,
+                types=mentions,
+                fanout=_NAMES_PER_PASSAGE,
             )
             shown = edges.target[metered.may_show(edges.target)]
             targets = list(dict.fromkeys(shown.tolist()))
             facts = metered.nodes(np.array(targets, np.int64))
             stage.given = len(facts)
+
     name_of = {target: fact.name for target, fact in zip(targets, facts, strict=False)}
     names_by_passage: dict[int, list[str]] = {}
     for row, target in zip(edges.row.tolist(), edges.target.tolist(), strict=True):
         if target in name_of:
             names_by_passage.setdefault(int(chunks[row]), []).append(name_of[target])
+
     return [names_by_passage.get(number, []) for number in numbers.tolist()]
 
 
 @capability(
     "query_paths",
-    Mcp("graph_query_paths", "Best paths as text with citations", replies.PathStringsReply),
+    Mcp(
+        "graph_query_paths",
+        "Best paths as text with citations",
+        replies.PathStringsReply,
+    ),
 )
 def query_paths(
     context: CallContext,
     *,
-    query: Question = field(PLAIN_QUESTION, examples=["Ada Lovelace, Charles Babbage"]),
-    k: int = field("Maximum number of paths.", 6, ge=1, le=20),
-    L: int = field("Maximum number of edges in a path.", 5, ge=1, le=5),
+    query: Question = field(
+        PLAIN_QUESTION,
+        examples=["Ada Lovelace, Charles Babbage"],
+    ),
+    k: int = field(
+        "Maximum number of paths.",
+        6,
+        ge=1,
+        le=20,
+    ),
+    L: int = field(
+        "Maximum number of edges in a path.",
+        5,
+        ge=1,
+        le=5,
+    ),
 ) -> dict[str, Any]:
     """Find the k cheapest paths of at most L edges between the entities of a question, as text with
     citations.
@@ -195,10 +259,19 @@ def query_paths(
     answers = context.answers
     with answers.lease() as view:
         pinned_answers = Answers(
-            lambda: view, lambda: view.info.snapshot, answers.tools, answers.plan
+            lambda: view,
+            lambda: view.info.snapshot,
+            answers.tools,
+            answers.plan,
         )
-        best = get_best_paths(pinned_answers, query, M=k, L=L)
+        best = get_best_paths(
+            pinned_answers,
+            query,
+            M=k,
+            L=L,
+        )
         snapshot = view.info.snapshot
+
     return {
         "query": query,
         "paths": [_path_string(path) for path in best["paths"]],
@@ -212,7 +285,14 @@ def _path_string(path: Mapping[str, Any]) -> dict[str, Any]:
     citations = []
     for edge in path["edges"]:
         source = edge["provenance"]
-        citations.append({"edge": edge["id"], "doc": source["doc"], "span": source["span"]})
+        citations.append(
+            {
+                "edge": edge["id"],
+                "doc": source["doc"],
+                "span": source["span"],
+            }
+        )
+
     return {
         "rank": path["rank"],
         "score": path["score"],

@@ -114,7 +114,10 @@ def run_build(
     ] = None,
     until: Annotated[
         datetime | None,
-        option("Backfill: one build a day from --as-of to this day.", parser=read_moment),
+        option(
+            "Backfill: one build a day from --as-of to this day.",
+            parser=read_moment,
+        ),
     ] = None,
     mode: Annotated[
         Literal["auto", "full", "incremental"],
@@ -123,7 +126,10 @@ def run_build(
     keep: Annotated[int, option("Number of newest snapshots to keep.", min=1)] = 7,
     dry_run: Annotated[
         bool,
-        option("Only say which stages would run, and how long they took last time.", "--dry-run"),
+        option(
+            "Only say which stages would run, and how long they took last time.",
+            "--dry-run",
+        ),
     ] = False,
 ) -> Answer:
     """Bring the graph up to date and publish it: the nightly build, here and now, without a server.
@@ -138,12 +144,15 @@ def run_build(
         raise typer.BadParameter(
             "--until needs an earlier --as-of, for example --as-of 2026-01-01 --until 2026-01-03"
         )
+
     days = list_days(as_of, until)
     if dry_run:
         return _forecast(from_stage, days)
+
     settings = load_settings()
     observe(settings)
     reports: list[JsonObject] = []
+
     with (
         show_progress() as progress,
         hold_build("hades build"),
@@ -152,12 +161,20 @@ def run_build(
         for number, day in enumerate(days):
             if progress is not None and len(days) > 1:
                 progress("days", number, len(days))
+
             with span("hades.flow.nightly"):
-                night = begin(day, mode=mode, keep=keep, from_stage=from_stage)
+                night = begin(
+                    day,
+                    mode=mode,
+                    keep=keep,
+                    from_stage=from_stage,
+                )
                 reports.append(build(hades.build_context, hades.ingest, night))
+
     lines: list[str] = []
     for report in reports:
         lines += [*summary_lines(report), f"report: {report['report']}"]
+
     return Answer({"builds": reports}, lines)
 
 
@@ -165,11 +182,13 @@ def list_days(as_of: datetime | None, until: datetime | None) -> list[datetime |
     """The moments to build: one, or each day of the range, oldest first."""
     if as_of is None or until is None:
         return [as_of]
+
     days = (until - as_of).days + 1
     if days > MAX_DAYS:
         raise SettingsError(
             f"{days} days are to be built, at most {MAX_DAYS} at once; give a shorter range"
         )
+
     return [as_of + timedelta(days=number) for number in range(days)]
 
 
@@ -177,9 +196,21 @@ def _forecast(from_stage: str, days: list[datetime | None]) -> Answer:
     """The stages that would really work, with the time that each took last."""
     settings = load_settings()
     with closing(open_store(settings, Mode.READ_ONLY)) as store:
-        night = forecast_build(store, settings.home, paid_models(settings))
-    left_out = {stage.name for stage in NIGHT[: STAGE_NAMES.index(from_stage)]}
-    stages = {name: seconds for name, seconds in night["stages"].items() if name not in left_out}
+        night = forecast_build(
+            store,
+            settings.home,
+            paid_models(settings),
+        )
+
+    left_out = set()
+    for stage in NIGHT[: STAGE_NAMES.index(from_stage)]:
+        left_out.add(stage.name)
+
+    stages = {}
+    for name, seconds in night["stages"].items():
+        if name not in left_out:
+            stages[name] = seconds
+
     document = {
         "dry_run": True,
         "builds": len(days),
@@ -220,46 +251,69 @@ def run_flow_here(
         arguments = read_pairs(parameters or ())
     except SettingsError as error:
         raise typer.BadParameter(str(error), param_hint="-p") from None
+
     if as_of is not None:
         arguments["as_of"] = as_of.isoformat()
+
     keep_libraries_quiet()
     began = time.perf_counter()
     with show_progress() as progress:
         run: Callable[[str, JsonObject, ProgressReport], Any] = _run_without_prefect
         if find_spec("prefect"):
             # No module here may import the ring above; a wheel has it under the one name `hades`.
-            flows = "hades.flows" if find_spec("hades.flows") else "flows"
+            if find_spec("hades.flows"):
+                flows = "hades.flows"
+            else:
+                flows = "flows"
+
             run = import_module(f"{flows}.local").run
+
         report = run(flow, arguments, progress or _log_progress)
+
     seconds = time.perf_counter() - began
-    document = {"flow": flow, "seconds": round(seconds, 3), "report": report}
+    document = {
+        "flow": flow,
+        "seconds": round(seconds, 3),
+        "report": report,
+    }
     results = report if isinstance(report, dict) else {}
     lines = results.get("told") or [f"{name}: {shorten(value)}" for name, value in results.items()]
     return Answer(document, (*lines, f"{flow} done in {seconds:.1f} s"))
 
 
-def _run_without_prefect(flow: str, arguments: JsonObject, progress: ProgressReport) -> JsonObject:
+def _run_without_prefect(
+    flow: str,
+    arguments: JsonObject,
+    progress: ProgressReport,
+) -> JsonObject:
     """The stages of the night in this process, for an installation without the extra `flows`."""
     if flow != "nightly":
         raise SettingsError(
             f"{flow} runs with Prefect, which is not installed; run `pip install "
             "'hades-graphrag[flows]'`"
         )
+
     sys.stderr.write("Prefect is not installed (extra `flows`): the stages run without it\n")
     settings = load_settings()
     observe(settings)
+
     try:
         night = begin(**arguments)
     except ValidationError as error:
         problems = explain_problems(error.errors())
         raise SettingsError(f"nightly cannot run with these parameters: {problems}") from error
+
     with (
         hold_build("nightly"),
         open_hades(settings, progress=progress) as hades,
         span("hades.flow.nightly"),
     ):
         report = build(hades.build_context, hades.ingest, night)
-    return {**report, "told": [*summary_lines(report), f"report: {report['report']}"]}
+
+    return {
+        **report,
+        "told": [*summary_lines(report), f"report: {report['report']}"],
+    }
 
 
 @local_command("repair", "RW")
@@ -277,17 +331,27 @@ def repair_contracts(
         hold_build("hades repair"),
         open_hades(progress=bars or _log_progress) as hades,
     ):
-        report = repair(hades.build_context, hades.ingest, begin(None), list(names or ()))
+        report = repair(
+            hades.build_context,
+            hades.ingest,
+            begin(None),
+            list(names or ()),
+        )
+
     if not report["holds"]:
         raise ContractBroken("\n".join(report["notes"]))
+
     lines = []
     for name, rows in report["broken"].items():
         lines.append(f"{name}: {rows:,} broken rows were removed and recomputed")
+
     if report["stages"]:
         lines.append(f"stages that ran: {', '.join(report['stages'])}")
+
     lines += report["notes"]
     if report["snapshot"]:
         lines.append(f"{report['snapshot']} serves; every contract holds")
+
     return Answer(report, lines)
 
 
@@ -304,12 +368,21 @@ def export_contracts(
         pointer = read_pointer(root)
         serving = root / pointer.snapshot if pointer else None
         suites = export_project(hades.build_context, folder, serving)
+
     rules = sum(suites.values())
     lines = (
         f"{rules} rules in {len(suites)} suites written to {folder}",
         f"run it: python {folder / 'check.py'}",
     )
-    return Answer({"folder": str(folder), "rules": rules, "suites": suites}, lines, is_report=True)
+    return Answer(
+        {
+            "folder": str(folder),
+            "rules": rules,
+            "suites": suites,
+        },
+        lines,
+        is_report=True,
+    )
 
 
 @local_command("contracts try", "RO")
@@ -317,7 +390,14 @@ def try_contracts(
     file: Annotated[
         Path, argument("File of expectations, in the form of expectations.yaml.", "FILE")
     ],
-    last: Annotated[int, option("Number of newest snapshots to try them on.", min=1, max=100)] = 10,
+    last: Annotated[
+        int,
+        option(
+            "Number of newest snapshots to try them on.",
+            min=1,
+            max=100,
+        ),
+    ] = 10,
 ) -> Answer:
     """Try new expectations on the store and on the newest snapshots; they count when they stand in
     HADES_HOME.
@@ -325,12 +405,25 @@ def try_contracts(
     settings = load_settings()
     with open_hades(settings) as hades:
         verdicts = try_rules(hades.store, settings.home, file, last)
-    view = list_records(verdicts, "build created_at rule severity verdict broken rows observed")
+
+    view = list_records(
+        verdicts,
+        "build created_at rule severity verdict broken rows observed",
+    )
     return Answer({"verdicts": verdicts}, (view,))
 
 
-def _log_progress(stage: str, done: int, total: int | None) -> None:
-    logging.getLogger(__name__).debug("%s: %s of %s", stage, done, total)
+def _log_progress(
+    stage: str,
+    done: int,
+    total: int | None,
+) -> None:
+    logging.getLogger(__name__).debug(
+        "%s: %s of %s",
+        stage,
+        done,
+        total,
+    )
 
 
 _SHOWN = 3
@@ -344,7 +437,12 @@ def run_watch(
         option("documents, workspace, or auto: workspace where there is code."),
     ] = "auto",
     quiet_seconds: Annotated[
-        float, option("Update when nothing has changed for this time.", min=0.1, max=600)
+        float,
+        option(
+            "Update when nothing has changed for this time.",
+            min=0.1,
+            max=600,
+        ),
     ] = 1.0,
     once: Annotated[bool, option("Update once and stop.", "--once")] = False,
 ) -> Answer:
@@ -355,21 +453,32 @@ def run_watch(
     """
     if not path.is_dir():
         raise SourceError(f"{path} is not a folder; expected one to watch")
-    source_kind = source_kind_of(path) if kind == "auto" else kind
+
+    if kind == "auto":
+        source_kind = source_kind_of(path)
+    else:
+        source_kind = kind
+
     updates = 0
     failures = 0
     settings = load_settings()
     is_first = not served(settings.home)
     published_vectors = 0
 
-    def publish_while_embedding(stage: str, done: int, total: int | None) -> None:
+    def publish_while_embedding(
+        stage: str,
+        done: int,
+        total: int | None,
+    ) -> None:
         """Of a folder that was never read, publish again each time twice as many vectors exist."""
         nonlocal published_vectors
         if bars is not None:
             bars(stage, done, total)
+
         is_first_update = is_first and not updates
         if not is_first_update or stage != Phase.EMBEDDINGS or done == total:
             return
+
         if done >= 2 * published_vectors:
             published_vectors = done
             hades.publish()
@@ -378,8 +487,17 @@ def run_watch(
         is_by_words = is_first and not updates
         if is_by_words and not once:
             warm.enter_context(keep_warm(settings))
-        subject = "ready to be asked by words" if is_by_words else "what changed can be asked"
-        follows = "vectors and the graph follow" if is_by_words else "the graph follows"
+
+        if is_by_words:
+            subject = "ready to be asked by words"
+        else:
+            subject = "what changed can be asked"
+
+        if is_by_words:
+            follows = "vectors and the graph follow"
+        else:
+            follows = "the graph follows"
+
         sys.stderr.write(f"{subject} after {seconds:.1f} s; {follows}\n")
 
     def update_graph() -> JsonObject:
@@ -394,19 +512,30 @@ def run_watch(
     ):
         if not (is_first or once):
             warm.enter_context(keep_warm(settings))
+
         for update in watch_folder(
-            path, update_graph, quiet_seconds=quiet_seconds, ignored=hades.home
+            path,
+            update_graph,
+            quiet_seconds=quiet_seconds,
+            ignored=hades.home,
         ):
             updates += 1
             failures += bool(update.problem)
             sys.stderr.write(_describe_update(update) + "\n")
+
             if once:
                 if update.problem:
                     raise HadesError(update.problem)
                 break
+
     plural = "" if updates == 1 else "s"
     summary = f"watched {path} as {source_kind}: {updates} update{plural}, {failures} failed"
-    document = {"path": str(path), "kind": source_kind, "updates": updates, "failed": failures}
+    document = {
+        "path": str(path),
+        "kind": source_kind,
+        "updates": updates,
+        "failed": failures,
+    }
     return Answer(document, (summary,))
 
 
@@ -415,9 +544,11 @@ def _describe_update(update: FolderUpdate) -> str:
     changed = ", ".join(update.changed[:_SHOWN])
     if len(update.changed) > _SHOWN:
         changed += " ..."
+
     cause = f" after {changed}" if changed else ""
     if update.report is None:
         return f"not updated{cause}: {update.problem}"
+
     documents = update.report["documents"]
     counts = ", ".join(
         f"{documents[change]} {change}"
@@ -428,7 +559,12 @@ def _describe_update(update: FolderUpdate) -> str:
     quarantined = ", ".join(
         f"{count} {reason}" for reason, count in update.report["quarantined"].items()
     )
-    set_aside = f"; set aside: {quarantined} (`hades status` says why)" if quarantined else ""
+
+    if quarantined:
+        set_aside = f"; set aside: {quarantined} (`hades status` says why)"
+    else:
+        set_aside = ""
+
     return (
         f"updated in {update.seconds:.1f} s{cause}: {outcome}{set_aside}; snapshot "
         f"{update.report['snapshot']}"
@@ -445,7 +581,10 @@ def run_backup(
     target: Annotated[Path, argument("Folder to write; it must be empty.", "TARGET")],
     rows: Annotated[
         bool,
-        option("Write rows as Parquet, which any store can load; ArangoDB always does.", "--rows"),
+        option(
+            "Write rows as Parquet, which any store can load; ArangoDB always does.",
+            "--rows",
+        ),
     ] = False,
     logs: Annotated[bool, option("Also the audit and alert logs.", "--logs")] = False,
     dated: Annotated[
@@ -462,11 +601,17 @@ def run_backup(
     """
     if keep is not None and not dated:
         raise typer.BadParameter("--keep counts dated backups; add --dated")
+
     settings = load_settings()
     at = utc_now()
     folder = backups.dated(target, at) if dated else target
     folder.parent.mkdir(parents=True, exist_ok=True)
-    write_store = _save_rows if rows or settings.store == "arango" else _save_file
+
+    if rows or settings.store == "arango":
+        write_store = _save_rows
+    else:
+        write_store = _save_file
+
     backup = backups.back_up(
         settings.home,
         folder,
@@ -476,10 +621,22 @@ def run_backup(
         hades=version("hades-graphrag"),
         logs=logs,
     )
-    removed = backups.retain(target, keep) if dated and keep is not None else []
-    document = {"path": str(folder), **backup.as_dict(), "removed": removed}
+    if dated and keep is not None:
+        removed = backups.retain(target, keep)
+    else:
+        removed = []
+
+    document = {
+        "path": str(folder),
+        **backup.as_dict(),
+        "removed": removed,
+    }
     size = backup.bytes / 1024**2
-    size_text = f"{size:,.1f} MiB" if size < 1024 else f"{size / 1024:,.1f} GiB"
+    if size < 1024:
+        size_text = f"{size:,.1f} MiB"
+    else:
+        size_text = f"{size / 1024:,.1f} GiB"
+
     row_count = sum(backup.rows.values())
     snapshot_count = len(backup.snapshots)
     summary = f"{folder}: {row_count:,} rows, {snapshot_count} snapshots, {size_text}"
@@ -490,7 +647,11 @@ def run_backup(
 def run_restore(
     source: Annotated[Path, argument("Folder that `hades backup` wrote.", "SOURCE")],
     force: Annotated[
-        bool, option("Also where a graph exists: its parts are set aside, not deleted.", "--force")
+        bool,
+        option(
+            "Also where a graph exists: its parts are set aside, not deleted.",
+            "--force",
+        ),
     ] = False,
 ) -> Answer:
     """Restore HADES_HOME and the store from a backup; every file is checked before anything is
@@ -502,13 +663,22 @@ def run_restore(
     backup = backups.verify(source)
     check = partial(_check_rows, settings, force)
     load = partial(_load_rows, settings)
+
     with hold_build("hades restore"):
         aside = backups.restore(
-            source, backup, settings.home, check, load, at=utc_now(), force=force
+            source,
+            backup,
+            settings.home,
+            check,
+            load,
+            at=utc_now(),
+            force=force,
         )
+
     lines = [f"{settings.home} is as it was at {backup.at}; {backup.snapshot or 'nothing'} serves"]
     if aside is not None:
         lines.append(f"what stood there is in {aside}; delete it when you need it no more")
+
     lines.append("next: hades doctor --deep")
     document = {
         **backup.as_dict(),
@@ -524,6 +694,7 @@ def _save_file(settings: Settings, folder: Path) -> tuple[str, Mapping[str, int]
     """
     if not store_file(settings).is_file():
         return FILE, {}
+
     copy_database(store_file(settings), folder / DATABASE)
     return FILE, rows_of(folder / DATABASE)
 
@@ -535,16 +706,24 @@ def _save_rows(settings: Settings, folder: Path) -> tuple[str, Mapping[str, int]
     if settings.store == "arango":
         with closing(open_store(settings, Mode.READ_ONLY)) as store:
             return ROWS, backups.export_one_state(store, folder)
+
     copy_database(store_file(settings), folder / DATABASE)
     with closing(open_store(settings.model_copy(update={"home": folder}), Mode.ADMIN)) as copy:
         copy.provision()
         counts = backups.export_rows(copy, folder)
+
     for file in folder.glob(f"{DATABASE}*"):
         file.unlink()
+
     return ROWS, counts
 
 
-def _check_rows(settings: Settings, force: bool, kind: str, rows: Mapping[str, int]) -> None:
+def _check_rows(
+    settings: Settings,
+    force: bool,
+    kind: str,
+    rows: Mapping[str, int],
+) -> None:
     """Refuse what this version or this store cannot hold, and a store on a server that holds rows
     already.
     """
@@ -552,13 +731,16 @@ def _check_rows(settings: Settings, force: bool, kind: str, rows: Mapping[str, i
         raise BackupError(
             f"this version has no collections {', '.join(unknown)}; upgrade HADES, then try again"
         )
+
     if settings.store == "sqlite":
         return
+
     if kind == FILE:
         raise BackupError(
             "this backup holds the embedded store's file, which ArangoDB cannot read; restore it "
             "with HADES_STORE=sqlite, write `hades backup --rows`, and restore that one"
         )
+
     with closing(open_store(settings, Mode.ADMIN)) as store:
         store.provision()
         if not force and any(store.counts().values()):
@@ -567,12 +749,18 @@ def _check_rows(settings: Settings, force: bool, kind: str, rows: Mapping[str, i
             )
 
 
-def _load_rows(settings: Settings, kind: str, folder: Path, rows: Mapping[str, int]) -> None:
+def _load_rows(
+    settings: Settings,
+    kind: str,
+    folder: Path,
+    rows: Mapping[str, int],
+) -> None:
     """Into the store of the settings: the file, brought to this version; or the rows, whatever
     store they came from.
     """
     if kind == FILE and rows:
         copy_database(folder / DATABASE, settings.home / DATABASE)
+
     with closing(open_store(settings, Mode.ADMIN)) as store:
         store.provision()
         if kind == ROWS:
@@ -601,11 +789,13 @@ def run_export(
             hades=version("hades-graphrag"),
             progress=progress or silent,
         )
+
     collections = document["collections"]
     row_count = sum(collection["rows"] for collection in collections.values())
     summary = f"{target}: {row_count:,} rows of {len(collections)} collections as {form}"
     return Answer(
-        {"path": str(target), **document}, (summary, f"read it back with: hades import {target}")
+        {"path": str(target), **document},
+        (summary, f"read it back with: hades import {target}"),
     )
 
 
@@ -613,7 +803,11 @@ def run_export(
 def run_import(
     source: Annotated[Path, argument("Folder that `hades export` wrote.", "SOURCE")],
     seal: Annotated[
-        bool, option("Accept files that were edited: count and hash them again first.", "--seal")
+        bool,
+        option(
+            "Accept files that were edited: count and hash them again first.",
+            "--seal",
+        ),
     ] = False,
 ) -> Answer:
     """Write the rows of an export into the store; rows with the same key are replaced. Then run
@@ -623,11 +817,20 @@ def run_import(
     """
     if seal:
         seal_export(source)
+
     with (
         show_progress() as progress,
         hold_build("hades import"),
         closing(open_written_store(load_settings())) as store,
     ):
-        counts = import_text(store, source, progress=progress or silent)
+        counts = import_text(
+            store,
+            source,
+            progress=progress or silent,
+        )
+
     summary = f"{sum(counts.values()):,} rows of {len(counts)} collections are in the store"
-    return Answer({"source": str(source), "rows": counts}, (summary, "next: hades publish"))
+    return Answer(
+        {"source": str(source), "rows": counts},
+        (summary, "next: hades publish"),
+    )

@@ -56,7 +56,11 @@ def run_check(
         ),
     ] = None,
     head: Annotated[
-        str | None, option("The commit or branch to check; HEAD by default.", metavar="REF")
+        str | None,
+        option(
+            "The commit or branch to check; HEAD by default.",
+            metavar="REF",
+        ),
     ] = None,
     staged: Annotated[
         bool, option("Check what `git add` has staged, against HEAD.", "--staged")
@@ -71,17 +75,24 @@ def run_check(
     docs: Annotated[
         str | None,
         option(
-            "The folder of the documentation in the repository; by default docs.", metavar="DIR"
+            "The folder of the documentation in the repository; by default docs.",
+            metavar="DIR",
         ),
     ] = None,
     format: Annotated[Format, option("How the report is printed.")] = "text",
     write: Annotated[
         Path | None,
-        option("Also write check.md, check.sarif and check.json into this folder.", metavar="DIR"),
+        option(
+            "Also write check.md, check.sarif and check.json into this folder.",
+            metavar="DIR",
+        ),
     ] = None,
     cache: Annotated[
         Path | None,
-        option("Where built graphs are kept; by default HADES_HOME/check.", metavar="DIR"),
+        option(
+            "Where built graphs are kept; by default HADES_HOME/check.",
+            metavar="DIR",
+        ),
     ] = None,
     cache_mb: Annotated[int, option("Maximum size of the kept graphs, in MB.", min=1)] = 1_000,
     init: Annotated[
@@ -97,25 +108,45 @@ def run_check(
     """
     if init:
         return _write_example(path)
+
     try:
-        report = _check(path, base, INDEX if staged else head, questions, docs, cache, cache_mb)
+        report = _check(
+            path,
+            base,
+            INDEX if staged else head,
+            questions,
+            docs,
+            cache,
+            cache_mb,
+        )
     except CheckUsageError as error:
         raise typer.BadParameter(str(error)) from None
+
     texts = _texts(report)
     if write is not None:
         write.mkdir(parents=True, exist_ok=True)
         for name, ending in (("markdown", "md"), ("sarif", "sarif"), ("json", "json")):
             write_whole(write / f"check.{ending}", texts[name])
-    return Answer(report.as_dict(), [Verbatim(texts[format].rstrip("\n"))], report.is_green)
+
+    return Answer(
+        report.as_dict(),
+        [Verbatim(texts[format].rstrip("\n"))],
+        report.is_green,
+    )
 
 
 def _write_example(path: Path) -> Answer:
     place = path / NAMES[0]
     if place.exists():
         raise typer.BadParameter(f"{place} is there already; edit it")
+
     write_whole(place, EXAMPLE)
     next_step = f"wrote {place}; edit it, commit it and run `hades check`"
-    return Answer({"questions": str(place)}, [next_step], is_report=True)
+    return Answer(
+        {"questions": str(place)},
+        [next_step],
+        is_report=True,
+    )
 
 
 def _check(
@@ -131,11 +162,17 @@ def _check(
     question_file = _read_questions(questions, head_state)
     if docs is None and question_file.folder is not None:
         base_state, head_state = open_states(path, base, head, question_file.folder)
+
     settings = load_settings()
     folder = cache or settings.home / "check"
     folder.mkdir(parents=True, exist_ok=True)
     graphs = _SideGraphs(settings)
-    graph_cache = GraphCache(folder, graphs.kind, graphs.build, cache_mb << 20)
+    graph_cache = GraphCache(
+        folder,
+        graphs.kind,
+        graphs.build,
+        cache_mb << 20,
+    )
     return check_states(
         base_state,
         head_state,
@@ -153,16 +190,23 @@ def _read_questions(path: Path | None, head: State) -> QuestionFile:
             text = path.read_text("utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise CheckUsageError(f"{path} cannot be read: {error}") from None
+
         root = find_repository(head.repository).resolve()
         place = path.resolve()
-        shown = place.relative_to(root) if place.is_relative_to(root) else path
+        if place.is_relative_to(root):
+            shown = place.relative_to(root)
+        else:
+            shown = path
+
         return parse_questions(text, PurePosixPath(shown).as_posix())
+
     for folder in dict.fromkeys((head.folder, "")):
         for name in NAMES:
             place_in_head = posixpath.join(folder, name)
             head_text = head.read(place_in_head)
             if head_text is not None:
                 return parse_questions(head_text, place_in_head)
+
     return QuestionFile(NAMES[0], ())
 
 
@@ -182,11 +226,16 @@ class _SideGraphs:
         """
         with show_progress() as progress:
             own_settings = self._at(home)
-            with open_hades(own_settings, progress=progress, embedder=self._embedder) as hades:
+            with open_hades(
+                own_settings,
+                progress=progress,
+                embedder=self._embedder,
+            ) as hades:
                 source = DocumentsSource(pages, own_settings.ingest_workers)
                 source.place = source.corpus = "check"  # the same in every home
                 embedded = hades.ingest.source(source).embedded
                 hades.publish()
+
         return embedded
 
     def open_tools(self, home: Path) -> Tools:
@@ -208,6 +257,7 @@ def _logged_questions(settings: Settings) -> list[str]:
     """What people asked the graph of HADES_HOME most often; nothing where there is none."""
     if settings.store != "sqlite" or not (settings.home / "graph.db").is_file():
         return []
+
     store = open_store(settings, Mode.READ_ONLY)
     try:
         return [text for text, _ in frequent_questions(store)]

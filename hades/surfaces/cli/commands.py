@@ -75,7 +75,10 @@ COMMANDS: Mapping[str, Mapping[str, str]] = {
         "eval": "cli.evaluation cli.evaluation_sets",
         "contracts": "cli.build",
     },
-    "Agents and services": {"mcp": "cli.serve cli.install_mcp", "token": "cli.serve"},
+    "Agents and services": {
+        "mcp": "cli.serve cli.install_mcp",
+        "token": "cli.serve",
+    },
     "Operate": {
         "init": "cli.ingest",
         "trust": "cli.trust",
@@ -117,16 +120,28 @@ def lines_of_help(module: str) -> dict[str, str]:
         Path(__file__).parents[1].joinpath(*module.split(".")).with_suffix(".py").read_text("utf-8")
     )
     declaration = r'^@(?:local_command|capability)\(\s*"(\w+)".*?^    """(.+?[.])(?:"""|\s)'
-    sentences = re.findall(declaration, source, re.MULTILINE | re.DOTALL)
+    sentences = re.findall(
+        declaration,
+        source,
+        re.MULTILINE | re.DOTALL,
+    )
     return {name: " ".join(sentence.split()) for name, sentence in sentences}
 
 
 @cache
-def load_command(name: str, modules: str, group_help: str | None) -> TyperCommand | TyperGroup:
+def load_command(
+    name: str,
+    modules: str,
+    group_help: str | None,
+) -> TyperCommand | TyperGroup:
     """The command or group that these modules declare."""
     from hades.surfaces.cli.parameters import command_of
 
-    declaring = [import_module(f"hades.surfaces.{module}") for module in modules.split()]
+    declaring = []
+
+    for module in modules.split():
+        declaring.append(import_module(f"hades.surfaces.{module}"))
+
     return command_of(name, declaring, group_help)
 
 
@@ -136,9 +151,17 @@ class DeferredCommand(TyperCommand):
     """
 
     def __init__(
-        self, name: str, modules: str, heading: str, group_help: str | None = None
+        self,
+        name: str,
+        modules: str,
+        heading: str,
+        group_help: str | None = None,
     ) -> None:
-        super().__init__(name, short_help=group_help, rich_help_panel=heading)
+        super().__init__(
+            name,
+            short_help=group_help,
+            rich_help_panel=heading,
+        )
         self._modules = modules
         self._group_help = group_help
 
@@ -148,7 +171,11 @@ class DeferredCommand(TyperCommand):
 
     def load(self) -> TyperCommand | TyperGroup:
         """The command itself, or the group."""
-        return load_command(str(self.name), self._modules, self._group_help)
+        return load_command(
+            str(self.name),
+            self._modules,
+            self._group_help,
+        )
 
     def make_context(self, *arguments: Any, **options: Any) -> Any:
         """The context of the command itself."""
@@ -162,13 +189,21 @@ class Program(TyperGroup):
         super().__init__(**attributes)
         for heading, commands in COMMANDS.items():
             for name, modules in commands.items():
-                self.add_command(DeferredCommand(name, modules, heading, GROUPS.get(name)))
+                self.add_command(
+                    DeferredCommand(
+                        name,
+                        modules,
+                        heading,
+                        GROUPS.get(name),
+                    )
+                )
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Every name, for help and completion, which also show what each does."""
         for command in self.commands.values():
             if isinstance(command, DeferredCommand):
                 command.describe()
+
         return super().list_commands(ctx)
 
     def invoke(self, ctx: Any) -> Any:
@@ -210,13 +245,17 @@ def root(
     version: Annotated[
         bool,
         typer.Option(
-            "--version", help="Print the version and stop.", callback=_version, is_eager=True
+            "--version",
+            help="Print the version and stop.",
+            callback=_version,
+            is_eager=True,
         ),
     ] = False,
     quiet: Annotated[
         bool,
         typer.Option(
-            "--quiet", help="No progress and no report of work done, whichever command follows."
+            "--quiet",
+            help="No progress and no report of work done, whichever command follows.",
         ),
     ] = False,
     branch: Annotated[

@@ -54,7 +54,11 @@ OutOption = Annotated[Path | None, option("Folder for the results and the chart.
 @local_command("eval folder")
 def run_folder(
     folder: Annotated[
-        Path, argument("Folder of documents or code, read as `hades watch` reads it.", "DIR")
+        Path,
+        argument(
+            "Folder of documents or code, read as `hades watch` reads it.",
+            "DIR",
+        ),
     ],
     questions: Annotated[
         Path, option("Rows of question, gold (objects with file and heading) and answer.")
@@ -68,13 +72,24 @@ def run_folder(
     """
     if not folder.is_dir():
         raise SourceError(f"{folder} is not a folder; expected one of documents or code")
+
     names = read_recipes(recipes)
     with open_separate(home) as (hades, _):
-        refresh = partial(hades.refresh_folder, folder, source_kind_of(folder))
+        refresh = partial(
+            hades.refresh_folder,
+            folder,
+            source_kind_of(folder),
+        )
         progress = hades.build_context.progress
         document = evaluate_folder(
-            folder, questions, refresh, lambda: hades.answers, recipes=names, progress=progress
+            folder,
+            questions,
+            refresh,
+            lambda: hades.answers,
+            recipes=names,
+            progress=progress,
         )
+
     build_figures = document["build"]
     question_count = f"{document['dataset']['questions']:,} questions"
     title = (
@@ -83,18 +98,33 @@ def run_folder(
     )
     columns = "R@1=recall.1% R@3=recall.3% R@5=recall.5% MRR=mrr file@1=file.1% file@5=file.5%"
     answers = "passages=answer_in_passages% in_text=answer_in_text% abstained_wrongly%"
+
     if any("auroc" in row for row in document["recipes"].values()):
         answers += " abstained_rightly% auroc"
+
     return saved_answer(
-        "folder", document, figures_table(document, f"{columns} {answers}", title), out
+        "folder",
+        document,
+        figures_table(
+            document,
+            f"{columns} {answers}",
+            title,
+        ),
+        out,
     )
 
 
-def figures_table(document: Mapping[str, Any], columns: str, title: str) -> Table:
+def figures_table(
+    document: Mapping[str, Any],
+    columns: str,
+    title: str,
+) -> Table:
     """A row of figures for each baseline and recipe."""
     rows = document.get("baselines", {}) | document["recipes"]
     return list_records(
-        [{"recipe": name, **row} for name, row in rows.items()], f"recipe {columns}", title
+        [{"recipe": name, **row} for name, row in rows.items()],
+        f"recipe {columns}",
+        title,
     )
 
 
@@ -115,32 +145,62 @@ def run_exam(recipe: Annotated[str, option("Recipe that answers.")] = AUTO) -> A
         context = hades.build_context
         assert context.open_tools is not None
         exam = build_exam(context)
+
         with closing(open_snapshot(hades.home)) as view:
             answers = take_exam(
-                view, context.open_tools(), read_exam(hades.home), context.progress, recipe
+                view,
+                context.open_tools(),
+                read_exam(hades.home),
+                context.progress,
+                recipe,
             )
             graded = name_wanted(view, grade_exam(answers))
-            document = {"snapshot": view.info.snapshot, "exam": exam["data_hash"], **graded}
+            document = {
+                "snapshot": view.info.snapshot,
+                "exam": exam["data_hash"],
+                **graded,
+            }
+
         page = write_exam_page(hades.home / "reports" / "exam.html", document)
         write_whole(page.with_suffix(".json"), json.dumps(document, indent=1) + "\n")
+
     return Answer({**document, "page": str(page)}, (*_show_exam(document), str(page)))
 
 
 def _show_exam(document: Mapping[str, Any]) -> Iterator[RenderableType]:
-    kinds = {**document["kinds"], "all": document["score"]}
+    kinds = {
+        **document["kinds"],
+        "all": document["score"],
+    }
     columns = f"kind questions R@1=recall@1% R@{EXAM_DEPTH}=recall@{EXAM_DEPTH}% MRR=mrr"
     rows = [{"kind": kind, **row} for kind, row in kinds.items()]
-    yield list_records(rows, columns, f"the exam of {document['snapshot']}")
+    yield list_records(
+        rows,
+        columns,
+        f"the exam of {document['snapshot']}",
+    )
+
     if document["auroc"] is not None:
         yield (
             f"confidence, answerable against {document['unanswerable']} unanswerable: AUROC "
             f"{document['auroc']:.3f}"
         )
-    worst = [
-        {**question, "place": question["place"] or "not found"} for question in document["worst"]
-    ]
+
+    worst = []
+    for question in document["worst"]:
+        worst.append(
+            {
+                **question,
+                "place": question["place"] or "not found",
+            }
+        )
+
     if worst:
-        yield list_records(worst, "kind question wanted=where place", "the worst questions")
+        yield list_records(
+            worst,
+            "kind question wanted=where place",
+            "the worst questions",
+        )
     else:
         yield ""
 
@@ -157,13 +217,22 @@ def open_separate(home: Path | None) -> Iterator[tuple[Hades, Settings]]:
         # Models that this home exported serve there too.
         (cache / "models").symlink_to(models, target_is_directory=True)
         separate = settings.model_copy(
-            update={"home": home or Path(scratch), "store": "sqlite", "view": "snapshot"}
+            update={
+                "home": home or Path(scratch),
+                "store": "sqlite",
+                "view": "snapshot",
+            }
         )
+
         with open_hades(separate, progress=progress) as hades:
             yield hades, settings
 
 
-def results_folder(kind: str, document: Mapping[str, Any], out: Path | None) -> Path:
+def results_folder(
+    kind: str,
+    document: Mapping[str, Any],
+    out: Path | None,
+) -> Path:
     folder = (
         out
         or load_settings().home / "reports" / f"eval-{kind}-{document['dataset']['sha256'][:12]}"
@@ -183,25 +252,51 @@ def save_results(
     they are.
     """
     results = write_whole(
-        folder / "results.json", json.dumps(document, indent=1, sort_keys=True) + "\n"
+        folder / "results.json",
+        json.dumps(document, indent=1, sort_keys=True) + "\n",
     )
     sentence = f"saved in {folder}"
+
     if not figures:
         return sentence
+
     dataset = document["dataset"]
     record = RunRecord(
         f"{kind} {dataset['sha256'][:8]}",
-        params={"model": document["model"], "snapshot": document["snapshot"], **dataset},
+        params={
+            "model": document["model"],
+            "snapshot": document["snapshot"],
+            **dataset,
+        },
         metrics=dict(figures),
         artifacts=[results, *files],
         tables={"figures": [{"figure": name, "value": value} for name, value in figures.items()]},
-        inputs=[Dataset(kind, dataset["sha256"], str(folder), dataset.get("questions"))],
-        tags={"kind": kind, DATA_HASH: sha256_of(results)},
+        inputs=[
+            Dataset(
+                kind,
+                dataset["sha256"],
+                str(folder),
+                dataset.get("questions"),
+            )
+        ],
+        tags={
+            "kind": kind,
+            DATA_HASH: sha256_of(results),
+        },
     )
     open_tracker(load_settings()).log_run(EXPERIMENT, record)
     return sentence
 
 
-def saved_answer(kind: str, document: JsonObject, view: Table, out: Path | None) -> Answer:
-    saved = save_results(kind, document, results_folder(kind, document, out))
+def saved_answer(
+    kind: str,
+    document: JsonObject,
+    view: Table,
+    out: Path | None,
+) -> Answer:
+    saved = save_results(
+        kind,
+        document,
+        results_folder(kind, document, out),
+    )
     return Answer(document, (view, saved))

@@ -31,6 +31,7 @@ def declare_sets(checkout: Path) -> None:
     if (checkout / "benchmarks" / "evaluation").is_dir():
         import_module("benchmarks.evaluation.commands")
         return
+
     for name in NAMES:
         local_command(f"eval {name}")(ask_from_checkout)
 

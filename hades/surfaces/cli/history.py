@@ -35,7 +35,11 @@ def tag_snapshot(
     ] = CURRENT,
     list_all: Annotated[bool, option("List the tags.", "--list")] = False,
     remove: Annotated[
-        str | None, option("Let go of a tag; its snapshot may be pruned.", metavar="NAME")
+        str | None,
+        option(
+            "Let go of a tag; its snapshot may be pruned.",
+            metavar="NAME",
+        ),
     ] = None,
 ) -> Answer:
     """Name a snapshot and keep it, whatever later nights prune.
@@ -45,14 +49,17 @@ def tag_snapshot(
     """
     if (name is not None) + list_all + (remove is not None) != 1:
         raise typer.BadParameter("give a NAME, --list or --remove NAME")
+
     home = load_settings().home
     if name is not None:
         snapshot_id = resolve_snapshot(home, snapshot)
         set_tag(home, name, snapshot_id)
         return Answer({"tag": name, "snapshot": snapshot_id}, (f"{name} is {snapshot_id}",))
+
     if remove is not None:
         remove_tag(home, remove)
         return Answer({"removed": remove}, (f"the tag {remove} is gone",))
+
     tags = pins(root_of(home))
     view = table(("tag", "snapshot"), tags.items()) if tags else "there is no tag"
     return Answer({"tags": tags}, (view,))
@@ -63,7 +70,11 @@ def branch_home(
     name: Annotated[str | None, argument("Name of the new branch.", "[NAME]")] = None,
     list_all: Annotated[bool, option("List the branches.", "--list")] = False,
     drop: Annotated[
-        str | None, option("Remove a branch with all that was built there.", metavar="NAME")
+        str | None,
+        option(
+            "Remove a branch with all that was built there.",
+            metavar="NAME",
+        ),
     ] = None,
 ) -> Answer:
     """Begin a branch of the home at what serves, to build and ask there.
@@ -73,19 +84,35 @@ def branch_home(
     """
     if (name is not None) + list_all + (drop is not None) != 1:
         raise typer.BadParameter("give a NAME, --list or --drop NAME")
+
     settings = load_settings()
     if settings.branch is not None:
         raise SettingsError(f"this is the branch {settings.branch}; unset HADES_BRANCH first")
+
     if name is not None:
-        require_embedded(settings, "a branch", "`hades tag` to keep what serves")
+        require_embedded(
+            settings,
+            "a branch",
+            "`hades tag` to keep what serves",
+        )
         check_name(name, pins(root_of(settings.home)))
         with hold_build("hades branch", settings):
             folder = create_branch(settings.home, name, utc_now())
-        document = {"branch": name, "folder": str(folder), "snapshot": served(folder)}
-        return Answer(document, (f"{name} begins at {served(folder)}: hades --branch {name} ...",))
+
+        document = {
+            "branch": name,
+            "folder": str(folder),
+            "snapshot": served(folder),
+        }
+        return Answer(
+            document,
+            (f"{name} begins at {served(folder)}: hades --branch {name} ...",),
+        )
+
     if drop is not None:
         drop_branch(settings.home, drop)
         return Answer({"dropped": drop}, (f"the branch {drop} is gone",))
+
     rows = list_branches(settings.home)
     columns = "branch created from serves own_store=has_own_store own_bytes"
     view = list_records(rows, columns) if rows else "there is no branch"
@@ -109,6 +136,7 @@ def merge_into_home(
     settings = load_settings()
     if settings.branch is not None:
         raise SettingsError(f"this is the branch {settings.branch}; unset HADES_BRANCH first")
+
     branch = for_branch(settings, name)
     with (
         hold_build("hades merge", settings),
@@ -116,7 +144,13 @@ def merge_into_home(
         closing(open_written_store(settings)) as home_store,
         closing(open_store(branch, Mode.READ_ONLY)) as branch_store,
     ):
-        report = merge_branch(home_store, branch_store, branch.home, take)
+        report = merge_branch(
+            home_store,
+            branch_store,
+            branch.home,
+            take,
+        )
+
     document = asdict(report)
     counts = ", ".join(f"{len(documents):,} {kind}" for kind, documents in document.items())
     hint = "run `hades build` to publish them; folders are read again, and what stands there wins"

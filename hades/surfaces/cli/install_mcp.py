@@ -45,31 +45,52 @@ def install_mcp(
     document = _read_configuration(path, text)
     current = _servers_in(path, document, key).get("hades")
     former = _former_entries()
+
     if not undo:
         entry: Any = _client_entry(load_settings(), mode)
     elif current is None or _is_ours(current):
         entry = former.get(str(path.absolute()))
     else:
         entry = current  # nobody installed it by this command
+
     new_text = _with_entry(document, text, key, entry)
     lines = list(
-        unified_diff(text.splitlines(), new_text.splitlines(), str(path), str(path), lineterm="")
+        unified_diff(
+            text.splitlines(),
+            new_text.splitlines(),
+            str(path),
+            str(path),
+            lineterm="",
+        )
     )
     is_written = bool(lines) and (yes or _is_confirmed(lines))
+
     if is_written:
         if undo:
             former.pop(str(path.absolute()), None)
         elif current is not None and not _is_ours(current):
             former[str(path.absolute())] = current
+
         _keep_former(former)
         _write_configuration(path, new_text)
+
     outcome = "nothing to change"
     if is_written:
         outcome = f"{path} is written; start {client} again"
     elif lines:
         outcome = "not written; give --yes to write it"
-    report = {"client": client, "path": str(path), "difference": lines, "written": is_written}
-    return Answer(report, ("\n".join(lines), outcome), ok=is_written or not lines)
+
+    report = {
+        "client": client,
+        "path": str(path),
+        "difference": lines,
+        "written": is_written,
+    }
+    return Answer(
+        report,
+        ("\n".join(lines), outcome),
+        ok=is_written or not lines,
+    )
 
 
 def _is_confirmed(lines: Sequence[str]) -> bool:
@@ -80,8 +101,12 @@ def _is_confirmed(lines: Sequence[str]) -> bool:
 
 def _file_of(client: Client) -> Path:
     """The configuration file of an agent."""
-    desktop = {"darwin": "Library/Application Support", "win32": "AppData/Roaming"}.get(
-        sys.platform, ".config"
+    desktop = {
+        "darwin": "Library/Application Support",
+        "win32": "AppData/Roaming",
+    }.get(
+        sys.platform,
+        ".config",
     )
     return {
         "claude-code": Path(".mcp.json"),
@@ -94,8 +119,15 @@ def _file_of(client: Client) -> Path:
 def _client_entry(settings: Settings, mode: str) -> JsonObject:
     """How the agent starts the server, wherever it is started itself."""
     program = shutil.which("hades")
-    command = [program] if program else [sys.executable, "-m", "hades.surfaces.cli.commands"]
-    environment = {"HADES_HOME": str(settings.home.resolve()), "HADES_EMBEDDER": settings.embedder}
+    if program:
+        command = [program]
+    else:
+        command = [sys.executable, "-m", "hades.surfaces.cli.commands"]
+
+    environment = {
+        "HADES_HOME": str(settings.home.resolve()),
+        "HADES_EMBEDDER": settings.embedder,
+    }
     return {
         "command": command[0],
         "args": [*command[1:], "mcp", "--mode", mode],
@@ -105,7 +137,11 @@ def _client_entry(settings: Settings, mode: str) -> JsonObject:
 
 def _is_ours(entry: Any) -> bool:
     """Whether this command wrote an entry, now or before."""
-    arguments = entry.get("args") if isinstance(entry, dict) else None
+    if isinstance(entry, dict):
+        arguments = entry.get("args")
+    else:
+        arguments = None
+
     return isinstance(arguments, list) and arguments[-3:-1] == ["mcp", "--mode"]
 
 
@@ -115,16 +151,23 @@ def _read_configuration(path: Path, text: str) -> JsonObject:
         document = json.loads(text or "{}")
     except ValueError as error:
         raise _bad_configuration(path, str(error)) from error
+
     if not isinstance(document, dict):
         raise _bad_configuration(path, f"it holds {type(document).__name__}")
+
     return document
 
 
-def _servers_in(path: Path, document: Mapping[str, Any], key: str) -> JsonObject:
+def _servers_in(
+    path: Path,
+    document: Mapping[str, Any],
+    key: str,
+) -> JsonObject:
     """The servers by name."""
     servers = document.get(key, {})
     if not isinstance(servers, dict):
         raise _bad_configuration(path, f"{key!r} holds {type(servers).__name__}")
+
     return servers
 
 
@@ -134,16 +177,26 @@ def _bad_configuration(path: Path, problem: str) -> SettingsError:
     )
 
 
-def _with_entry(document: JsonObject, text: str, key: str, entry: Any) -> str:
+def _with_entry(
+    document: JsonObject,
+    text: str,
+    key: str,
+    entry: Any,
+) -> str:
     """The configuration with the entry `hades`, or without it; empty where nothing is left."""
-    servers = {**document.get(key, {}), "hades": entry}
+    servers = {
+        **document.get(key, {}),
+        "hades": entry,
+    }
     if entry is None:
         del servers["hades"]
+
     changed = {**document, key: servers}
     if changed == document or (entry is None and key not in document):
         return text
     if not servers and len(changed) == 1:
         return ""
+
     return json.dumps(changed, indent=2, ensure_ascii=False) + "\n"
 
 
@@ -159,6 +212,7 @@ def _former_entries() -> JsonObject:
     folder = configuration_folder()
     if folder is None or not (folder / FORMER).exists():
         return {}
+
     return _read_configuration(folder / FORMER, (folder / FORMER).read_text("utf-8"))
 
 
@@ -166,10 +220,16 @@ def _keep_former(former: Mapping[str, Any]) -> None:
     """Keep them; an entry may hold credentials, so for this user alone."""
     if former == _former_entries():
         return
+
     folder = configuration_folder()
     if folder is None:
         raise SettingsError(
             "the server called hades that is there could not be kept, because HOME is not set; "
             "rename it in the file first"
         )
-    write_whole(folder / FORMER, json.dumps(former, indent=1), 0o600)
+
+    write_whole(
+        folder / FORMER,
+        json.dumps(former, indent=1),
+        0o600,
+    )

@@ -50,7 +50,11 @@ EXTRAS = {
     "haystack": ("haystack",),
 }
 JsonFlag = Annotated[
-    bool, typer.Option("--json", help="One JSON document on stdout; everything else on stderr.")
+    bool,
+    typer.Option(
+        "--json",
+        help="One JSON document on stdout; everything else on stderr.",
+    ),
 ]
 QuietFlag = Annotated[
     bool,
@@ -129,6 +133,7 @@ def show_progress() -> Iterator[ProgressReport | None]:
     if QUIET.get() or not sys.stderr.isatty():
         yield None
         return
+
     columns = (
         TextColumn("{task.description:<11}"),
         BarColumn(),
@@ -143,35 +148,68 @@ def show_progress() -> Iterator[ProgressReport | None]:
         def show(phase: str, done: int, total: int | None) -> None:
             if phase not in tasks:
                 tasks[phase] = bars.add_task(phase, total=total)
-            bars.update(tasks[phase], completed=done, total=total)
+            bars.update(
+                tasks[phase],
+                completed=done,
+                total=total,
+            )
 
         yield show
 
 
-def answer_with(produce: Callable[[], Answer], *, as_json: bool, debug: bool) -> None:
+def answer_with(
+    produce: Callable[[], Answer],
+    *,
+    as_json: bool,
+    debug: bool,
+) -> None:
     """Run a command's body and leave with its code when it is done, 1 when it failed."""
     try:
         # When the settings are wrong, the command reports it or does not need them.
         with suppress(SettingsError):
             settings = load_settings()
             keep_files_private(settings.home)
-            configure_logs(settings.log_format, settings.log_level, settings.secrets())
+            configure_logs(
+                settings.log_format,
+                settings.log_level,
+                settings.secrets(),
+            )
+
         answer = produce()
         show(answer, as_json)
     except (typer.Exit, typer.BadParameter):
         raise
     except HadesError as error:
-        _fail(type(error).__name__, str(error), error, as_json, debug)
+        _fail(
+            type(error).__name__,
+            str(error),
+            error,
+            as_json,
+            debug,
+        )
     except ModuleNotFoundError as error:
-        _fail("MissingPart", _missing_part(error), error, as_json, debug)
+        _fail(
+            "MissingPart",
+            _missing_part(error),
+            error,
+            as_json,
+            debug,
+        )
     except OSError as error:
-        _fail("SystemError", _system_error(error), error, as_json, debug)
+        _fail(
+            "SystemError",
+            _system_error(error),
+            error,
+            as_json,
+            debug,
+        )
     except Exception as error:
         message = (
             f"unexpected {type(error).__name__}: {error}; run again with --debug and report "
             "what it shows"
         )
         _fail("Unexpected", message, error, as_json, debug)
+
     raise typer.Exit(answer.code if answer.ok else 1)
 
 
@@ -181,6 +219,7 @@ def _system_error(error: OSError) -> str:
     if error.errno == errno.ENOSPC:
         folder = next(path for path in (path, *path.parents) if path.is_dir())
         return f"the disk is full at {folder}; free some space there and run this again"
+
     return f"{error}; check the path, its rights and the free space"
 
 
@@ -188,8 +227,10 @@ def _missing_part(error: ModuleNotFoundError) -> str:
     """Which extra brings a module that is not installed."""
     module = (error.name or "").partition(".")[0]
     extra = next((name for name, modules in EXTRAS.items() if module in modules), None)
+
     if extra is None:
         return f"the module {module} is not installed; install HADES again, or this package"
+
     return (
         f"this needs {module}, which is not installed; run `pip install 'hades-graphrag[{extra}]'`"
     )
@@ -199,42 +240,75 @@ def show(answer: Answer, as_json: bool) -> None:
     """Print the document, or the view."""
     if as_json:
         if answer.document is not None:
-            typer.echo(json.dumps(answer.document, indent=2, ensure_ascii=False, default=str))
+            typer.echo(
+                json.dumps(
+                    answer.document,
+                    indent=2,
+                    ensure_ascii=False,
+                    default=str,
+                )
+            )
         return
+
     if answer.is_report and answer.ok and QUIET.get():
         return
+
     console = Console(
-        width=None if sys.stdout.isatty() else WIDTH_WITHOUT_TERMINAL, highlight=False
+        width=None if sys.stdout.isatty() else WIDTH_WITHOUT_TERMINAL,
+        highlight=False,
     )
     for renderable in answer.view:
         if isinstance(renderable, Verbatim):
             typer.echo(renderable)
             continue
+
         console.print(Text(renderable) if isinstance(renderable, str) else renderable)
+
     if answer.note:
         console.print(Text(answer.note, style="yellow"))
 
 
-def _fail(kind: str, message: str, error: Exception, as_json: bool, debug: bool) -> NoReturn:
+def _fail(
+    kind: str,
+    message: str,
+    error: Exception,
+    as_json: bool,
+    debug: bool,
+) -> NoReturn:
     """The message on stderr; with --json also as a document on stdout, so that a script need not
     parse prose.
     """
     if as_json:
         typer.echo(
-            json.dumps({"error": {"type": kind, "message": message}}, indent=2, ensure_ascii=False)
+            json.dumps(
+                {"error": {"type": kind, "message": message}},
+                indent=2,
+                ensure_ascii=False,
+            )
         )
+
     typer.echo(f"hades: {message}", err=True)
     if debug:
         typer.echo("".join(traceback.format_exception(error)), err=True)
+
     raise typer.Exit(1)
 
 
-def table(headings: Sequence[str], rows: Iterable[Iterable[Any]], title: str = "") -> Table:
+def table(
+    headings: Sequence[str],
+    rows: Iterable[Iterable[Any]],
+    title: str = "",
+) -> Table:
     """Rows under their headings, without lines; columns of numbers stand to the right."""
     cells = [list(map(_cell, row)) for row in rows]
     view = Table(
-        title=title or None, title_justify="left", title_style="bold", box=None, pad_edge=False
+        title=title or None,
+        title_justify="left",
+        title_style="bold",
+        box=None,
+        pad_edge=False,
     )
+
     for index, heading in enumerate(headings):
         is_number = bool(cells) and all(_NUMBER.fullmatch(row[index].plain) for row in cells)
         view.add_column(
@@ -243,8 +317,10 @@ def table(headings: Sequence[str], rows: Iterable[Iterable[Any]], title: str = "
             overflow="fold",
             no_wrap=heading in _COPIED,
         )
+
     for row in cells:
         view.add_row(*row)
+
     return view
 
 
@@ -256,16 +332,22 @@ def _cell(value: Any) -> Text:
     return Text(f"{value:,}" if type(value) is int else str(value))
 
 
-def list_records(records: Iterable[Mapping[str, Any]], columns: str, title: str = "") -> Table:
+def list_records(
+    records: Iterable[Mapping[str, Any]],
+    columns: str,
+    title: str = "",
+) -> Table:
     """Records as a table of fields: `heading=field` where these differ, `field.part` inside one,
     `field%` a share.
     """
     headings = []
+
     fields = []
     for column in columns.split():
         heading, _, field = column.rpartition("=")
         headings.append((heading or field).rstrip("%").replace("_", " "))
         fields.append(field)
+
     rows = [_read_fields(record, fields) for record in records]
     return table(headings, rows, title)
 
@@ -279,8 +361,10 @@ def _read_field(record: Any, field: str) -> Any:
     value = record
     for name in field.rstrip("%").split("."):
         value = (value or {}).get(name)
+
     if field.endswith("%") and value is not None:
         return f"{100 * value:.1f}"
+
     return _describe_value(value)
 
 
@@ -292,13 +376,19 @@ def _describe_value(value: Any) -> Any:
         return "*" if value else ""
     if isinstance(value, float):
         return f"{value:.3f}" if abs(value) < 10 else f"{value:,.1f}"
+
     if isinstance(value, Mapping):
-        parts = [f"{name}: {_describe_value(part)}" for name, part in value.items()]
+        parts = []
+        for name, part in value.items():
+            parts.append(f"{name}: {_describe_value(part)}")
+
         return shorten("; ".join(parts))
+
     if isinstance(value, list | tuple):
         return shorten(", ".join(map(str, value)))
     if isinstance(value, str):
         return day(value) if _TIME.match(value) else shorten(value)
+
     return value
 
 
@@ -316,6 +406,7 @@ def show_document(document: Mapping[str, Any]) -> Iterator[RenderableType]:
             columns: dict[str, None] = {}  # each once, in the order in which rows name them
             for row in value:
                 columns |= dict.fromkeys(row)
+
             cells = (map(_describe_value, map(row.get, columns)) for row in value)
             yield f"{name}:"
             yield table(list(columns), cells)
@@ -328,5 +419,13 @@ def shorten(value: Any, limit: int = _CHARACTERS) -> str:
     if isinstance(value, str):
         text = " ".join(value.split())
     else:
-        text = json.dumps(value, default=str, ensure_ascii=False)
-    return text if len(text) <= limit else f"{text[: limit - 3]}..."
+        text = json.dumps(
+            value,
+            default=str,
+            ensure_ascii=False,
+        )
+
+    if len(text) <= limit:
+        return text
+
+    return f"{text[: limit - 3]}..."

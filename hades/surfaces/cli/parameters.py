@@ -47,31 +47,55 @@ AS_OWNER = (
 )
 _CONTEXT = "_context"
 _NOT_A_TIME = "not a time; write it as 2026-01-31 or 2026-01-31T12:00:00Z"
-_MESSAGES = {"datetime_from_date_parsing": _NOT_A_TIME, "datetime_parsing": _NOT_A_TIME}
-_FLAGS = {"as_json": output.JsonFlag, "quiet": output.QuietFlag, "debug": output.DebugFlag}
+_MESSAGES = {
+    "datetime_from_date_parsing": _NOT_A_TIME,
+    "datetime_parsing": _NOT_A_TIME,
+}
+_FLAGS = {
+    "as_json": output.JsonFlag,
+    "quiet": output.QuietFlag,
+    "debug": output.DebugFlag,
+}
 
 
 def command_of(
-    name: str, modules: Sequence[ModuleType], group_help: str | None
+    name: str,
+    modules: Sequence[ModuleType],
+    group_help: str | None,
 ) -> TyperCommand | TyperGroup:
     """The command that these modules declare, or the group with all its commands; one may act
     without a command.
     """
-    app = typer.Typer(name=name, help=group_help, no_args_is_help=True, add_completion=False)
+    app = typer.Typer(
+        name=name,
+        help=group_help,
+        no_args_is_help=True,
+        add_completion=False,
+    )
     for declaration in _declarations(name, modules):
         group, _, last = declaration.words.rpartition(" ")
         if declaration.words == name and group_help is not None:
             app.callback(
-                invoke_without_command=True, no_args_is_help=False, help=declaration.help_text
+                invoke_without_command=True,
+                no_args_is_help=False,
+                help=declaration.help_text,
             )(declaration.function)
         elif name in (declaration.words, group):
-            settings = {"ignore_unknown_options": True, "allow_extra_args": True}
+            settings = {
+                "ignore_unknown_options": True,
+                "allow_extra_args": True,
+            }
             app.command(
                 last,
                 help=declaration.help_text,
                 context_settings=settings if declaration.takes_anything else None,
             )(declaration.function)
-    command = get_command(app) if group_help is None else get_group(app)
+
+    if group_help is None:
+        command = get_command(app)
+    else:
+        command = get_group(app)
+
     assert isinstance(command, TyperCommand | TyperGroup)
     return command
 
@@ -94,12 +118,22 @@ def _declarations(name: str, modules: Sequence[ModuleType]) -> Iterator[Declarat
         if words.split()[0] == name:
             help_text = inspect.cleandoc(run.__doc__ or "")
             takes_anything = inspect.getfullargspec(run).varargs is not None
-            yield Declaration(words, help_text, _local_function(words, run, mode), takes_anything)
+            yield Declaration(
+                words,
+                help_text,
+                _local_function(words, run, mode),
+                takes_anything,
+            )
+
     for module in modules:
         for capability in declared_in(module):
             if capability.cli is not None:
                 function = _capability_function(capability, capability.cli)
-                yield Declaration(capability.words, capability.help, function)
+                yield Declaration(
+                    capability.words,
+                    capability.help,
+                    function,
+                )
 
 
 def read_asker(as_user: str | None, groups: str | None) -> Readers:
@@ -110,7 +144,9 @@ def read_asker(as_user: str | None, groups: str | None) -> Readers:
 
 
 def _local_function(
-    words: str, function: Callable[..., Answer], mode: CallMode | None
+    words: str,
+    function: Callable[..., Answer],
+    mode: CallMode | None,
 ) -> Callable[..., None]:
     """The function behind a command of this machine alone; one that works on the graph is
     audited.
@@ -119,6 +155,7 @@ def _local_function(
     def run(arguments: Mapping[str, Any]) -> Answer:
         if mode is None:
             return function(**arguments)
+
         with Audit(load_settings().home / "logs").call(mode, words):
             return replace(function(**arguments), is_report=True)
 
@@ -134,46 +171,82 @@ def _local_function(
 def _capability_function(capability: Capability, cli: Cli) -> Callable[..., None]:
     """The function behind the command of a capability."""
     inputs = _inputs(capability.request, cli.arguments.split())
-    view_inputs = [] if cli.options is None else _inputs(cli.options, [])
+    if cli.options is None:
+        view_inputs = []
+    else:
+        view_inputs = _inputs(cli.options, [])
 
     def run(arguments: Mapping[str, Any]) -> Answer:
         """Call the capability in a context of its own, audited; the turn is logged."""
         request = _read_request(capability.request, inputs, arguments)
-        options = (
-            {} if cli.options is None else dict(_read_request(cli.options, view_inputs, arguments))
-        )
+        if cli.options is None:
+            options = {}
+        else:
+            options = dict(_read_request(cli.options, view_inputs, arguments))
+
         mode: CallMode = "RO" if capability.mode == "ro" else "RW"
         who = arguments.get(_WHO) or getpass.getuser()
         settings = load_settings()
         asker = read_asker(arguments.get(_AS_USER), arguments.get(_GROUPS))
+
         with closing(
-            CallContext(settings, who, mode=Mode(capability.mode), asker=asker)
+            CallContext(
+                settings,
+                who,
+                mode=Mode(capability.mode),
+                asker=asker,
+            )
         ) as context:
             with Audit(context.settings.home / "logs").call(mode, capability.words):
                 document = document_of(capability.call(request, context))
+
             view: Callable[..., Any] = VIEWS.get(capability.name, output.show_document)
             renderables = view(document, **options)
             note = context.flush_turns()
+
             if capability.name in LIMITED and asker == OWNER and rights_of(settings.home).hold():
                 note = f"{AS_OWNER} {note}".strip()
-            return Answer(document, renderables, ok=cli.succeeds(document), note=note)
 
-    parameters = [_parameter(field_input) for field_input in (*inputs, *view_inputs)]
+            return Answer(
+                document,
+                renderables,
+                ok=cli.succeeds(document),
+                note=note,
+            )
+
+    parameters = []
+    for field_input in (*inputs, *view_inputs):
+        parameters.append(_parameter(field_input))
+
     if cli.who is not None:
         option = typer.Option(
-            cli.who, metavar="NAME", help="Who is responsible; by default the user of this session."
+            cli.who,
+            metavar="NAME",
+            help="Who is responsible; by default the user of this session.",
         )
         parameters.append(keyword(_WHO, Annotated[str | None, option], None))
+
     if capability.name in LIMITED:
         parameters += [
-            keyword(_AS_USER, Annotated[str | None, output.option(AS_USER, "--as-user")], None),
-            keyword(_GROUPS, Annotated[str | None, output.option(GROUPS, "--groups")], None),
+            keyword(
+                _AS_USER,
+                Annotated[str | None, output.option(AS_USER, "--as-user")],
+                None,
+            ),
+            keyword(
+                _GROUPS,
+                Annotated[str | None, output.option(GROUPS, "--groups")],
+                None,
+            ),
         ]
+
     return _typer_function(capability.words, parameters, run)
 
 
 def _typer_function(
-    name: str, parameters: list[inspect.Parameter], run: Callable[[Mapping[str, Any]], Answer]
+    name: str,
+    parameters: list[inspect.Parameter],
+    run: Callable[[Mapping[str, Any]], Answer],
 ) -> Callable[..., None]:
     """A function with the signature that typer reads: it answers as every command does."""
 
@@ -182,15 +255,25 @@ def _typer_function(
         context = arguments.pop(_CONTEXT)
         if context.invoked_subcommand is not None:
             return
-        output.QUIET.set(quiet or context.find_root().params["quiet"])
-        output.answer_with(lambda: run(arguments), as_json=as_json, debug=debug)
 
-    flags = [keyword(flag, annotation, False) for flag, annotation in _FLAGS.items()]
-    keyword_only = [
-        parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in parameters
-    ]
+        output.QUIET.set(quiet or context.find_root().params["quiet"])
+        output.answer_with(
+            lambda: run(arguments),
+            as_json=as_json,
+            debug=debug,
+        )
+
+    flags = []
+    for flag, annotation in _FLAGS.items():
+        flags.append(keyword(flag, annotation, False))
+
+    keyword_only = []
+    for parameter in parameters:
+        keyword_only.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
+
     context = keyword(_CONTEXT, typer.Context)
-    command.__signature__ = inspect.Signature([context, *keyword_only, *flags])  # type: ignore[attr-defined]
+    signature = inspect.Signature([context, *keyword_only, *flags])
+    command.__signature__ = signature  # type: ignore[attr-defined]
     command.__annotations__ = {}
     command.__name__ = name.replace(" ", "_")
     return command
@@ -217,7 +300,9 @@ class Input:
     @property
     def key(self) -> str:
         """The name of the function's parameter."""
-        return f"{self.name}__{self.part}" if self.part else self.name
+        if self.part:
+            return f"{self.name}__{self.part}"
+        return self.name
 
 
 def _inputs(model: type[BaseModel], arguments: list[str]) -> list[Input]:
@@ -231,7 +316,15 @@ def _inputs(model: type[BaseModel], arguments: list[str]) -> list[Input]:
         if shell.parts:
             nested = _unwrap_type(field.annotation).model_fields
             for part, flag in shell.parts:
-                inputs.append(Input(name, nested[part], Shell(), (flag,), part=part))
+                inputs.append(
+                    Input(
+                        name,
+                        nested[part],
+                        Shell(),
+                        (flag,),
+                        part=part,
+                    )
+                )
         else:
             flags = shell.flags or (f"--{name.replace('_', '-')}",)
             inputs.append(Input(name, field, shell, flags, place=place))
@@ -255,6 +348,7 @@ def _unwrap_type(annotation: Any) -> Any:
     """The type inside `X | None` and `Annotated`."""
     while get_origin(annotation) in (Annotated, Union, UnionType):
         annotation = next(part for part in get_args(annotation) if part is not NoneType)
+
     return annotation
 
 
@@ -264,7 +358,13 @@ def _limits(annotation: Any, metadata: list[Any]) -> dict[str, Any]:
     shape = TypeAdapter(annotated).json_schema()
     number = next(part for part in shape.get("anyOf", [shape]) if part["type"] != "null")
     names = {"minimum": "min", "maximum": "max"}
-    return {name: number[limit] for limit, name in names.items() if limit in number}
+
+    limits = {}
+    for limit, name in names.items():
+        if limit in number:
+            limits[name] = number[limit]
+
+    return limits
 
 
 def _parameter(field_input: Input) -> inspect.Parameter:
@@ -273,38 +373,64 @@ def _parameter(field_input: Input) -> inspect.Parameter:
     shell = field_input.shell
     annotation: Any = field.annotation
     is_list = get_origin(_unwrap_type(annotation)) in (tuple, list)
-    value_type = get_args(_unwrap_type(annotation))[0] if is_list else annotation
+
+    if is_list:
+        value_type = get_args(_unwrap_type(annotation))[0]
+    else:
+        value_type = annotation
+
     bare = _unwrap_type(value_type)
     is_plain = bare in (int, float, bool) or get_origin(bare) is Literal
     kind: Any = bare if is_plain and shell.read is None else str
     limits = {}
+
     if kind in (int, float):
         limits = _limits(value_type, [] if is_list else field.metadata)
+
     help_text = shell.help or field.description or ""
     metavar = shell.metavar
     if field_input.is_argument:
         metavar = metavar or field_input.name.upper()
-        info: Any = typer.Argument(metavar=metavar, help=help_text, **limits)
+        info: Any = typer.Argument(
+            metavar=metavar,
+            help=help_text,
+            **limits,
+        )
     else:
         if kind is bool:
             metavar = None
         elif metavar is None and bare is Path:
             metavar = "PATH"
-        info = typer.Option(*field_input.flags, metavar=metavar, help=help_text, **limits)
+
+        info = typer.Option(
+            *field_input.flags,
+            metavar=metavar,
+            help=help_text,
+            **limits,
+        )
+
     is_repeated = is_list or shell.is_list
     typed: Any = list[kind] if is_repeated else kind
     if field.is_required() and field_input.part is None:
         return keyword(field_input.key, Annotated[typed, info])
+
     default = None
     if not is_repeated and shell.read is None:
         default = field.get_default(call_default_factory=True)
     if default is None:
         typed = typed | None
-    return keyword(field_input.key, Annotated[typed, info], default)
+
+    return keyword(
+        field_input.key,
+        Annotated[typed, info],
+        default,
+    )
 
 
 def _read_request(
-    model: type[Request], inputs: list[Input], arguments: Mapping[str, Any]
+    model: type[Request],
+    inputs: list[Input],
+    arguments: Mapping[str, Any],
 ) -> Request:
     """The request of what was typed; a value outside its limits is bad usage (exit code 2)."""
     values: dict[str, Any] = {}
@@ -314,16 +440,21 @@ def _read_request(
             continue
         if field_input.shell.read is not None:
             value = field_input.shell.read(value)
+
         if field_input.part is None:
             values[field_input.name] = value
         else:
             values.setdefault(field_input.name, {})[field_input.part] = value
+
     try:
         return model.model_validate(values)
     except ValidationError as error:
         problem = error.errors()[0]
         message = _MESSAGES.get(str(problem["type"])) or plain_message(str(problem["msg"]))
-        raise typer.BadParameter(message, param_hint=_typed_name(inputs, problem["loc"])) from None
+        raise typer.BadParameter(
+            message,
+            param_hint=_typed_name(inputs, problem["loc"]),
+        ) from None
 
 
 def _typed_name(inputs: list[Input], place: tuple[int | str, ...]) -> str | None:
@@ -331,7 +462,11 @@ def _typed_name(inputs: list[Input], place: tuple[int | str, ...]) -> str | None
     for field_input in inputs:
         if field_input.name not in place[:1]:
             continue
+
         if field_input.part is None or field_input.part in place[1:2]:
             is_argument = field_input.is_argument
-            return field_input.name.upper() if is_argument else field_input.flags[0]
+            if is_argument:
+                return field_input.name.upper()
+            return field_input.flags[0]
+
     return None

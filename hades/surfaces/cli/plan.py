@@ -46,10 +46,18 @@ _WIDTH, _VALUE = 100, 36  # characters of a line, of a value in it
 def run_plan(
     path: Annotated[
         Path | None,
-        argument("Folder or file to read; by default all corpora that were ingested.", "[PATH]"),
+        argument(
+            "Folder or file to read; by default all corpora that were ingested.",
+            "[PATH]",
+        ),
     ] = None,
     settings_file: Annotated[
-        Path | None, option("Plan as if this file were hades.yaml.", "--settings", metavar="FILE")
+        Path | None,
+        option(
+            "Plan as if this file were hades.yaml.",
+            "--settings",
+            metavar="FILE",
+        ),
     ] = None,
     out: Annotated[
         Path | None, option("Also write the plan with every row it changes to this file.")
@@ -64,6 +72,7 @@ def run_plan(
     """
     if settings_file is not None and not settings_file.is_file():
         raise SettingsError(f"{settings_file} is not there; expected a file in the form hades.yaml")
+
     settings = load_settings(file=settings_file)
     require_embedded(settings, "a plan", WITHOUT_PLAN)
     with (
@@ -72,19 +81,45 @@ def run_plan(
         open_hades(settings, progress=progress) as hades,
     ):
         specs = find_corpora(hades.store, path)
-        context, paid = hades.build_context, paid_models(settings)
+        context = hades.build_context
+        paid = paid_models(settings)
+
         if settings_file is None:
-            plan = make_plan(context, settings, specs=specs, paid=paid)
+            plan = make_plan(
+                context,
+                settings,
+                specs=specs,
+                paid=paid,
+            )
         else:
             with closing(open_answers(load_settings())) as answers:
-                plan = make_plan(context, settings, specs=specs, paid=paid, tools_now=answers.tools)
+                plan = make_plan(
+                    context,
+                    settings,
+                    specs=specs,
+                    paid=paid,
+                    tools_now=answers.tools,
+                )
+
     if out is not None:
-        write_whole(out, json.dumps(plan, ensure_ascii=False, indent=1, default=str) + "\n")
+        write_whole(
+            out,
+            json.dumps(plan, ensure_ascii=False, indent=1, default=str) + "\n",
+        )
     if html is not None:
         write_page(html, plan)
-    document = {name: value for name, value in plan.items() if name not in plans.INNER}
+
+    document = {}
+    for name, value in plan.items():
+        if name not in plans.INNER:
+            document[name] = value
+
     view = _plan_view(plan, html)
-    return Answer(document, view, code=CHANGES if plan["changes"] else 0)
+    return Answer(
+        document,
+        view,
+        code=CHANGES if plan["changes"] else 0,
+    )
 
 
 def _plan_view(plan: Mapping[str, Any], html: Path | None) -> Iterator[RenderableType]:
@@ -92,24 +127,33 @@ def _plan_view(plan: Mapping[str, Any], html: Path | None) -> Iterator[Renderabl
     yield Text(f"plan {plan['plan']}: {headline(plan)}", style="bold")
     if sentence := rollback_sentence(plan):
         yield Text(sentence, style="yellow")
+
     rows = kind_rows(plan)
     if rows:
         yield ""
         yield table(("", "added", "changed", "removed", "figures"), rows)
+
     for renamed in plan["rows"]["renamed"][:_LISTED]:
         yield f"  renamed    {renamed['from']} → {renamed['to']}"
+
     for name, kind in plan["rows"]["kinds"].items():
         yield from _examples(name, kind["examples"])
+
     yield from _answers(plan["standing"])
     yield ""
     yield from _contracts(plan["contracts"])
     yield f"cost: {price_sentence(plan)}"
     yield f"page: {html or Path(plan['folder']) / plans.PAGE}"
+
     if plan["changes"] and not plan["contracts"]["broken"]:
         yield f"do exactly this: hades apply {plan['plan']}"
 
 
-_MARKS = {"added": ("+", "green"), "removed": ("-", "red"), "changed": ("~", "yellow")}
+_MARKS = {
+    "added": ("+", "green"),
+    "removed": ("-", "red"),
+    "changed": ("~", "yellow"),
+}
 
 
 def _examples(name: str, examples: Mapping[str, Any]) -> Iterator[RenderableType]:
@@ -118,6 +162,7 @@ def _examples(name: str, examples: Mapping[str, Any]) -> Iterator[RenderableType
     for change, (mark, style) in _MARKS.items():
         rows = examples.get(change, ())[:_SHOWN]
         lines += [Text(f"  {mark} {_line(row)}", style=style) for row in rows]
+
     if lines:
         yield ""
         yield Text(name, style="bold")
@@ -127,13 +172,20 @@ def _examples(name: str, examples: Mapping[str, Any]) -> Iterator[RenderableType
 def _line(row: Mapping[str, Any]) -> str:
     """An example in a line: its name, or an edge with its weights, and what it says otherwise."""
     if "from" in row:
-        old_value, new_value = row["before"] or 0.0, row["after"] or 0.0
+        old_value = row["before"] or 0.0
+        new_value = row["after"] or 0.0
         return f"{row['from']} —{row['type']}→ {row['to']}: {old_value:.3f} → {new_value:.3f}"
+
     changed = [name for name in row.get("after", {}) if name != "text"]
     line = str(row["name"])[:_WIDTH]
     for name in changed[:2]:
-        old_value, new_value = from_difference(row["before"][name], row["after"][name], _VALUE)
+        old_value, new_value = from_difference(
+            row["before"][name],
+            row["after"][name],
+            _VALUE,
+        )
         line += f"; {name}: {old_value or 'none'} → {new_value or 'none'}"
+
     return line
 
 
@@ -141,6 +193,7 @@ def _answers(standing: Mapping[str, Any]) -> Iterator[RenderableType]:
     """Standing questions with their answers now and then."""
     if not standing:
         return
+
     yield ""
     yield Text(
         f"standing questions: {standing['changed']} of {standing['asked']} answers change",
@@ -149,8 +202,18 @@ def _answers(standing: Mapping[str, Any]) -> Iterator[RenderableType]:
     for answer in standing["answers"][:_LISTED]:
         causes = "; ".join(cause["sentence"] for cause in answer["causes"])
         yield f"  {answer['question']}  ({causes})"
-        texts = from_difference(answer["before"], answer["after"], _WIDTH)
-        for word, text, style in zip(("before", "after"), texts, ("red", "green"), strict=True):
+        texts = from_difference(
+            answer["before"],
+            answer["after"],
+            _WIDTH,
+        )
+
+        for word, text, style in zip(
+            ("before", "after"),
+            texts,
+            ("red", "green"),
+            strict=True,
+        ):
             source = answer[f"source_{word}"] or "no source"
             yield Text(f"    {word:<6} {text or 'no answer'} [{source}]", style)
 
@@ -158,6 +221,7 @@ def _answers(standing: Mapping[str, Any]) -> Iterator[RenderableType]:
 def _contracts(contracts: Mapping[str, Any]) -> Iterator[RenderableType]:
     if not contracts["broken"]:
         yield f"contracts: {contracts['rules']:,} rules hold"
+
     for rule in contracts["broken"]:
         keys = ", ".join(rule["keys"])
         yield Text(
@@ -179,12 +243,19 @@ def run_apply(
     settings = load_settings()
     require_embedded(settings, "a plan", WITHOUT_PLAN)
     folder = plans.find_plan(settings.home, plan)
+
     with (
         show_progress() as progress,
         hold_build("hades apply"),
         open_hades(settings, progress=progress) as hades,
     ):
-        report = apply_plan(hades.build_context, settings, folder, keep)
+        report = apply_plan(
+            hades.build_context,
+            settings,
+            folder,
+            keep,
+        )
+
     rows = sum(sum(counts.values()) for counts in report["rows"].values())
     lines = [
         f"{report['plan']} is applied: {rows:,} rows changed, 0 texts embedded, 0 model calls",
@@ -193,4 +264,5 @@ def run_apply(
     ]
     if report["report"]:
         lines.append(f"report: {report['report']}")
+
     return Answer(report, lines)

@@ -25,9 +25,11 @@ def main() -> None:
     if len(sys.argv) != 2:
         sys.stderr.write("usage: python -m hades.surfaces.cli.probe SOCKET|URL\n")
         raise SystemExit(2)
+
     problem = ask(sys.argv[1])
     if problem:
         sys.stderr.write(f"{problem}\n")
+
     raise SystemExit(1 if problem else 0)
 
 
@@ -36,20 +38,28 @@ def ask(where: str) -> str:
     parts = urlsplit(where)
     path = (parts.path if parts.scheme else "") or PATH
     connection = http.client.HTTPConnection(
-        parts.hostname or "localhost", parts.port or 80, timeout=SECONDS
+        parts.hostname or "localhost",
+        parts.port or 80,
+        timeout=SECONDS,
     )
+
     try:
         if not parts.scheme:  # one that has its socket connects to no host
             connection.sock = socket.socket(socket.AF_UNIX)
             connection.sock.settimeout(SECONDS)
             connection.sock.connect(where)
+
         connection.request("GET", path)
         status = connection.getresponse().status
     except (OSError, http.client.HTTPException) as error:
         return f"{where} does not answer: {error}"
     finally:
         connection.close()
-    return "" if 200 <= status < 300 else f"{where} answers {status} to {path}"
+
+    if 200 <= status < 300:
+        return ""
+
+    return f"{where} answers {status} to {path}"
 
 
 if __name__ == "__main__":

@@ -61,7 +61,11 @@ MODES = "ro: read; rw: also judge, remember and roll back; admin: also erase."
 MCP_MODES = "ro: only tools that read; rw: also tools that write; admin: also memory_erase."
 ModeOption = Annotated[AccessMode, option(MODES)]
 DoorUser = Annotated[
-    str | None, option("Without tokens: the person whose documents callers may read.", "--as-user")
+    str | None,
+    option(
+        "Without tokens: the person whose documents callers may read.",
+        "--as-user",
+    ),
 ]
 DoorGroups = Annotated[
     str | None, option("Without tokens: groups whose documents callers may read.", "--groups")
@@ -74,10 +78,19 @@ DoorOwner = Annotated[
 @local_command("serve")
 def run_serve(
     uds: Annotated[
-        Path | None, option("Listen on a Unix socket, with file mode 0660 or 0600.", metavar="PATH")
+        Path | None,
+        option(
+            "Listen on a Unix socket, with file mode 0660 or 0600.",
+            metavar="PATH",
+        ),
     ] = None,
     port: Annotated[
-        int | None, option("Listen on TCP; 0 takes a free port.", min=0, max=65535)
+        int | None,
+        option(
+            "Listen on TCP; 0 takes a free port.",
+            min=0,
+            max=65535,
+        ),
     ] = None,
     host: Annotated[
         str, option("Address for --port; with 0.0.0.0 other machines can connect.")
@@ -86,11 +99,17 @@ def run_serve(
     no_token: Annotated[
         bool,
         option(
-            "On TCP of this machine only: accept every local user without a token.", "--no-token"
+            "On TCP of this machine only: accept every local user without a token.",
+            "--no-token",
         ),
     ] = False,
     workers: Annotated[
-        int, option("Processes that answer; they share one memory-mapped snapshot.", min=1, max=64)
+        int,
+        option(
+            "Processes that answer; they share one memory-mapped snapshot.",
+            min=1,
+            max=64,
+        ),
     ] = 1,
     open_page: Annotated[bool, option("Open the explorer page in the browser.", "--open")] = False,
     allow_folder: Annotated[
@@ -122,28 +141,51 @@ def run_serve(
     folders = tuple(allow_folder or ())
     keep_libraries_quiet()
     activation = socket_activation()
+
     if uds is not None:
-        door = Door(access, tenant=settings.tenant, folders=folders, asker=asker)
+        door = Door(
+            access,
+            tenant=settings.tenant,
+            folders=folders,
+            asker=asker,
+        )
         path = uds.absolute()
         listening = hand_over(path, access, activation) or unix_socket(path, access)
         address = str(uds)
     else:
         door = tcp_door(
-            access, host, needs_token=not no_token, tenant=settings.tenant, folders=folders
+            access,
+            host,
+            needs_token=not no_token,
+            tenant=settings.tenant,
+            folders=folders,
         )
         door = replace(door, asker=asker)
         listening = tcp_socket(host, settings.serve_port if port is None else port)
         address = address_of(host, listening)
-    _announce(settings, door, f"hades serves {mode} on {address}; stop it with Ctrl-C")
+
+    _announce(
+        settings,
+        door,
+        f"hades serves {mode} on {address}; stop it with Ctrl-C",
+    )
     if open_page:  # the socket listens already, so that the page waits for the service
         webbrowser.open(address)
+
     try:
         with keep_warm(settings) if uds is None else nullcontext():
-            serve_with_workers(settings, door, listening, limits_of(settings), workers)
+            serve_with_workers(
+                settings,
+                door,
+                listening,
+                limits_of(settings),
+                workers,
+            )
     finally:
         listening.close()
         if uds is not None and not activation:
             uds.unlink(missing_ok=True)
+
     return _report_stop(address, mode)
 
 
@@ -152,7 +194,11 @@ def run_mcp(
     mode: Annotated[AccessMode, option(MCP_MODES)] = "ro",
     port: Annotated[
         int | None,
-        option("Streamable HTTP on this port; by default stdin and stdout.", min=0, max=65535),
+        option(
+            "Streamable HTTP on this port; by default stdin and stdout.",
+            min=0,
+            max=65535,
+        ),
     ] = None,
     host: Annotated[str, option("With --port: the address to listen on.")] = "127.0.0.1",
     no_token: Annotated[
@@ -174,21 +220,47 @@ def run_mcp(
     settings = load_settings()
     keep_libraries_quiet()
     asker = _door_asker(as_user, groups, as_owner)
+
     if port is None:
-        serve_stdio(settings, Door(Mode(mode), tenant=settings.tenant, asker=asker))
+        serve_stdio(
+            settings,
+            Door(
+                Mode(mode),
+                tenant=settings.tenant,
+                asker=asker,
+            ),
+        )
         return Answer(None, ())  # stdout belongs to the protocol
-    door = tcp_door(Mode(mode), host, needs_token=not no_token, tenant=settings.tenant)
+
+    door = tcp_door(
+        Mode(mode),
+        host,
+        needs_token=not no_token,
+        tenant=settings.tenant,
+    )
     door = replace(door, asker=asker)
     with tcp_socket(host, port) as listening:
         address = f"{address_of(host, listening)}{PATH}"
         _announce(
-            settings, door, f"hades offers its tools ({mode}) on {address}; stop it with Ctrl-C"
+            settings,
+            door,
+            f"hades offers its tools ({mode}) on {address}; stop it with Ctrl-C",
         )
-        serve_http(settings, door, listening, limits_of(settings))
+        serve_http(
+            settings,
+            door,
+            listening,
+            limits_of(settings),
+        )
+
     return _report_stop(address, mode)
 
 
-def _door_asker(as_user: str | None, groups: str | None, as_owner: bool) -> Readers:
+def _door_asker(
+    as_user: str | None,
+    groups: str | None,
+    as_owner: bool,
+) -> Readers:
     """The names that callers without a token read by: of nobody in particular, where none is
     given.
     """
@@ -196,13 +268,17 @@ def _door_asker(as_user: str | None, groups: str | None, as_owner: bool) -> Read
         raise typer.BadParameter("--as-owner reads all; leave --as-user and --groups out")
     if as_owner:
         return OWNER
+
     return asker_of(as_user, (groups or "").split(","))
 
 
 def _announce(settings: Settings, door: Door, text: str) -> None:
     typer.echo(text, err=True)
     if door.needs_token and not Tokens(settings.home).all():
-        typer.echo("no token exists yet; create one with `hades token add NAME`", err=True)
+        typer.echo(
+            "no token exists yet; create one with `hades token add NAME`",
+            err=True,
+        )
 
 
 def _report_stop(address: str, mode: str) -> Answer:
@@ -267,18 +343,43 @@ def add_token(
     token_limit = None if limit.is_open else limit
     tokens = Tokens(settings.home)
     is_named = as_owner or as_user is not None or groups is not None
-    names = _door_asker(as_user, groups, as_owner) if is_named else ()
-    text, token = tokens.add(name, Mode(mode), utc_now(), settings.tenant, token_limit, names)
-    note = Text("Save it now: only its hash is stored, so it cannot be shown again.", style="dim")
-    return Answer({**_token_document(token), "token": text}, (text, note))
+
+    if is_named:
+        names = _door_asker(as_user, groups, as_owner)
+    else:
+        names = ()
+
+    text, token = tokens.add(
+        name,
+        Mode(mode),
+        utc_now(),
+        settings.tenant,
+        token_limit,
+        names,
+    )
+    note = Text(
+        "Save it now: only its hash is stored, so it cannot be shown again.",
+        style="dim",
+    )
+    return Answer(
+        {
+            **_token_document(token),
+            "token": text,
+        },
+        (text, note),
+    )
 
 
 @local_command("token list")
 def list_tokens() -> Answer:
     """List the tokens: name, mode and id. The text of a token is not stored."""
-    tokens = [_token_document(token) for token in Tokens(load_settings().home).all()]
+    tokens = []
+    for token in Tokens(load_settings().home).all():
+        tokens.append(_token_document(token))
+
     view = list_records(
-        tokens, "name mode tenant id created=created_at limited_to=only reads_as=names"
+        tokens,
+        "name mode tenant id created=created_at limited_to=only reads_as=names",
     )
     return Answer(
         {"tokens": tokens},
@@ -290,7 +391,10 @@ def list_tokens() -> Answer:
 def revoke_token(name: Annotated[str, argument("Name or id of the token.", "NAME")]) -> Answer:
     """Revoke a token; running services refuse it from the next request on."""
     token = Tokens(load_settings().home).revoke(name)
-    return Answer({"revoked": _token_document(token)}, (f"{token.name} ({token.id}) is revoked",))
+    return Answer(
+        {"revoked": _token_document(token)},
+        (f"{token.name} ({token.id}) is revoked",),
+    )
 
 
 def _token_document(token: Token) -> JsonObject:
@@ -309,6 +413,7 @@ def show_status() -> Answer:
     """Count the rows of each collection, what is quarantined, what is stale, and the last runs."""
     settings = load_settings()
     provisioned = True
+
     try:
         with closing(open_store(settings, Mode.READ_ONLY)) as store:
             counts = store.counts()
@@ -316,14 +421,33 @@ def show_status() -> Answer:
             # A smaller database has nothing to ingest or build.
             is_whole = where.get("holds", ALL) == ALL
             stale = {}
+
             if is_whole:  # what the next `hades ingest` would still have to do
                 uncut = sum(Phase.CHUNKS not in entry.phases for entry in entries(store).values())
                 without_vector = [Term("embedding_model", "is_null")]
                 unembedded = store.count("doc_chunks", where=without_vector)
-                stale = {"documents to cut": uncut, "chunks to embed": unembedded}
-            rows = scan_rows(store, QUARANTINE, columns=["uri", "reason", "detail"])
-            set_aside = sorted(islice(rows, _MAX_LISTED), key=lambda row: str(row["uri"]))
-            night = forecast_build(store, settings.home, paid_models(settings)) if is_whole else {}
+                stale = {
+                    "documents to cut": uncut,
+                    "chunks to embed": unembedded,
+                }
+
+            rows = scan_rows(
+                store,
+                QUARANTINE,
+                columns=["uri", "reason", "detail"],
+            )
+            set_aside = sorted(
+                islice(rows, _MAX_LISTED),
+                key=lambda row: str(row["uri"]),
+            )
+            if is_whole:
+                night = forecast_build(
+                    store,
+                    settings.home,
+                    paid_models(settings),
+                )
+            else:
+                night = {}
     except NotProvisioned as missing:
         provisioned = False
         where = {"missing": str(missing)}
@@ -331,6 +455,7 @@ def show_status() -> Answer:
         night = {}
         set_aside = []
         counts = dict.fromkeys((collection.name for collection in COLLECTIONS), 0)
+
     document = {
         "provisioned": provisioned,
         "tenant": settings.tenant,
@@ -343,8 +468,14 @@ def show_status() -> Answer:
         "sources": source_rows(settings),
         "runs": last_runs(settings.home),
         "plans": describe_plans(settings.home),
-        "history": {**size_of_history(settings.home), "limit": settings.history_mib * _MEBIBYTE},
-        "kept": {**size_of_nights(settings.home), "limit": settings.nights_kept},
+        "history": {
+            **size_of_history(settings.home),
+            "limit": settings.history_mib * _MEBIBYTE,
+        },
+        "kept": {
+            **size_of_nights(settings.home),
+            "limit": settings.nights_kept,
+        },
         "nightly": night,
     }
     return Answer(document, _status_view(document))
@@ -358,32 +489,47 @@ def source_rows(settings: Settings) -> list[JsonObject]:
 
 def forecast_table(stages: Mapping[str, float | None]) -> Table:
     """The stages that have work to do, with the time that each will take."""
-    measured = [seconds for seconds in stages.values() if seconds is not None]
-    rows = {**stages, "together": sum(measured) if measured else None}
+    measured = []
+    for seconds in stages.values():
+        if seconds is not None:
+            measured.append(seconds)
+
+    rows = {
+        **stages,
+        "together": sum(measured) if measured else None,
+    }
     cells = (
         (name, "not measured yet" if value is None else f"{value:,.1f}")
         for name, value in rows.items()
     )
-    return table(("stage", "seconds"), cells, title="next build")
+    return table(
+        ("stage", "seconds"),
+        cells,
+        title="next build",
+    )
 
 
 def cost_sentence(cost: Mapping[str, Any]) -> str:
     """What paid models would be sent and what that costs."""
     if not (cost["embedding_tokens"] or cost["calls"]):
         return "cost: 0 (nothing to send to a paid model)"
+
     sent = f"{cost['prompt_tokens']:,} tokens sent"
     written = f"{cost['completion_tokens']:,} written"
     parts = []
+
     if cost["embedding_tokens"]:
         parts.append(f"{cost['embedding_tokens']:,} tokens to embed")
     if cost["calls"]:
         parts.append(f"at most {cost['calls']:,} summaries of topics ({sent}, {written})")
+
     price = (
         "not known; set HADES_EMBEDDER_PRICE, HADES_LLM_INPUT_PRICE and HADES_LLM_OUTPUT_PRICE "
         "(a million tokens)"
     )
     if cost["price"] is not None:
         price = f"about {cost['price']:,.4f} in the currency of your prices"
+
     return f"cost: {price}; {' and '.join(parts)}"
 
 
@@ -391,14 +537,17 @@ def _status_view(document: JsonObject) -> Iterator[RenderableType]:
     store = dict(document["store"])
     if (size := store.pop("bytes", None)) is not None:
         store["size"] = f"{int(size) / _MEBIBYTE:,.1f} MiB"
+
     yield "\n".join(f"{name}: {value}" for name, value in store.items())
     rows = []
     for collection in COLLECTIONS:
         row_count = document["counts"][collection.name]
         if row_count:  # `--json` has the empty ones too
             rows.append((collection.name, row_count, Text(collection.about, style="dim")))
+
     if rows:
         yield table(("collection", "rows", "holds"), rows)
+
     yield from _notes(document)
     if night := document["nightly"]:
         yield forecast_table(night["stages"])
@@ -408,6 +557,7 @@ def _status_view(document: JsonObject) -> Iterator[RenderableType]:
                 f"times: median of {night['runs']} earlier build(s); a change of your files may "
                 "add stages"
             )
+
         if lesson := what_use_taught(night["learned"]):
             yield f"the last build: {lesson}"
 
@@ -416,23 +566,35 @@ def _notes(document: Mapping[str, Any]) -> Iterator[str]:
     rows_aside = document["set_aside"]
     if rows_aside:
         yield f"set aside: {document['quarantine']:,} (all of them with --json)"
+
     yield from (f"  {row['uri']}: {row['detail'] or row['reason']}" for row in rows_aside[:_SHOWN])
     for source in document["sources"]:
         if source["overdue"] or source["problem"]:
             last = source["last_success"]
-            seen = f"last in step {day(last)}" if last else "never in step"
+            if last:
+                seen = f"last in step {day(last)}"
+            else:
+                seen = "never in step"
+
             yield f"source {source['name']} was {seen}"
             if source["problem"]:
                 yield f"  {source['problem']}"
+
     yield from (f"waiting: {count:,} {work}" for work, count in document["stale"].items() if count)
     for plan in document["plans"]:
-        state = f"applied {day(plan['applied'])}" if plan["applied"] else "waits for `hades apply`"
+        if plan["applied"]:
+            state = f"applied {day(plan['applied'])}"
+        else:
+            state = "waits for `hades apply`"
+
         yield f"plan {plan['plan']}: {plan['bytes'] / _MEBIBYTE:,.1f} MiB, {state}"
+
     for run in document["runs"]:
         yield (
             f"build {run['build']}: {sum(run['seconds'].values()):.0f} s, snapshot "
             f"{run['snapshot']}"
         )
+
     history = document["history"]
     if history["moves"]:
         yield (
@@ -440,6 +602,7 @@ def _notes(document: Mapping[str, Any]) -> Iterator[str]:
             f"{history['bytes'] / _MEBIBYTE:,.1f} of {history['limit'] / _MEBIBYTE:,.0f} MiB, "
             f"changed sentences since {history['texts_since'] or 'no night yet'}"
         )
+
     kept = document["kept"]
     if kept["nights"]:
         yield (
@@ -447,8 +610,13 @@ def _notes(document: Mapping[str, Any]) -> Iterator[str]:
             f"reports {kept['report_bytes'] / _MEBIBYTE:,.1f} MiB, registry "
             f"{kept['registry_bytes'] / _MEBIBYTE:,.1f} MiB"
         )
+
     if not document["counts"]["documents"]:
-        lacks = "no documents yet" if document["provisioned"] else "nothing is here yet"
+        if document["provisioned"]:
+            lacks = "no documents yet"
+        else:
+            lacks = "nothing is here yet"
+
         yield f"{lacks}. Next: hades ingest documents PATH (or workspace PATH), then hades build"
     elif not document["runs"]:
         yield "nothing was built yet. Next: hades build"

@@ -94,17 +94,26 @@ def add_source(
         "rights": _read_rights(rights or []) or None,
         "readers": readers,
     }
-    fields = {field: value for field, value in given.items() if value is not None}
+
+    fields = {}
+    for field, value in given.items():
+        if value is not None:
+            fields[field] = value
+
     try:
         source = RemoteSource.model_validate({"url": whole_address(url), **fields})
     except ValidationError as error:
         # The address may hold the very password that is refused.
         problems = explain_problems({**problem, "input": "..."} for problem in error.errors())
         raise SettingsError(f"this source cannot be added: {problems}") from None
+
     settings = load_settings()
     remotes = RemoteSources(settings.home, **remote_options(settings))
     state = remotes.add(name or default_name(source.url), source)
-    document = {**state.as_dict(utc_now()), "source": source.model_dump(mode="json")}
+    document = {
+        **state.as_dict(utc_now()),
+        "source": source.model_dump(mode="json"),
+    }
     line = f"added {state.name}; next: hades sources sync {state.name}"
     return Answer(document, (line,), is_report=True)
 
@@ -118,7 +127,9 @@ def _read_rights(pairs: list[str]) -> dict[str, list[str]]:
             raise SettingsError(
                 f"--rights {pair!r} is not PATTERN=READERS; write for example 'hr/=hr,user:anna'"
             )
+
         rights[pattern] = list(split_names(names))
+
     read_rules(rights, Path(), "--rights")
     return rights
 
@@ -128,8 +139,17 @@ def list_sources() -> Answer:
     """List the remote sources: documents, when each was last in step, and what went wrong."""
     rows = source_rows(load_settings())
     columns = "name url documents last_sync last_success overdue failures"
-    problems = [row["problem"] for row in rows if row["problem"]]
-    view = [list_records(rows, columns), *problems] if rows else [_NONE]
+
+    problems = []
+    for row in rows:
+        if row["problem"]:
+            problems.append(row["problem"])
+
+    if rows:
+        view = [list_records(rows, columns), *problems]
+    else:
+        view = [_NONE]
+
     return Answer({"sources": rows}, view)
 
 
@@ -150,21 +170,38 @@ def sync_sources(
     """
     with show_progress() as progress, open_hades(progress=progress) as hades:
         phases = (Phase.NODES, Phase.CHUNKS)
-        reports = hades.ingest.sync(list(names or ()), phases, accept=accept, due=due)
+        reports = hades.ingest.sync(
+            list(names or ()),
+            phases,
+            accept=accept,
+            due=due,
+        )
+
     is_done = not any(report["problem"] for report in reports)
-    return Answer({"synced": reports}, _sync_view(reports, due), ok=is_done, is_report=True)
+    return Answer(
+        {"synced": reports},
+        _sync_view(reports, due),
+        ok=is_done,
+        is_report=True,
+    )
 
 
 def _sync_view(reports: list[JsonObject], due: bool) -> Iterator[RenderableType]:
     if not reports:
         yield "no source is due" if due else _NONE
         return
-    yield list_records(reports, "name listed new changed unchanged removed read bytes seconds")
+
+    yield list_records(
+        reports,
+        "name listed new changed unchanged removed read bytes seconds",
+    )
     for report in reports:
         for row in report["set_aside"][:_LISTED]:
             yield f"  {row['uri']}: {row['detail'] or row['reason']}"
+
         if report["problem"]:
             yield f"not synced: {report['problem']}"
+
     if any(report["new"] or report["changed"] or report["removed"] for report in reports):
         yield "next: hades build"
 
@@ -176,5 +213,10 @@ def remove_source(
     """Remove a source, its copies and its documents in the graph."""
     with open_hades() as hades:
         count = hades.ingest.remove_remote(name)
+
     line = f"removed {name} with {count:,} documents; next: hades build"
-    return Answer({"removed": name, "documents": count}, (line,), is_report=True)
+    return Answer(
+        {"removed": name, "documents": count},
+        (line,),
+        is_report=True,
+    )

@@ -30,6 +30,7 @@ def main() -> None:
         if sys.argv[1:2] and sys.argv[1] in QUESTIONS:
             sys.meta_path.insert(0, _WithoutPandas())
         import_module("hades.surfaces.cli.commands").main()
+
     sys.exit(status)
 
 
@@ -38,10 +39,18 @@ class _WithoutPandas:
     that no question needs.
     """
 
-    def find_spec(self, name: str, path: Any = None, target: Any = None) -> None:
+    def find_spec(
+        self,
+        name: str,
+        path: Any = None,
+        target: Any = None,
+    ) -> None:
         """Say that there is no pandas; others look for every other module."""
         if name == "pandas":
-            raise ModuleNotFoundError("a question works without pandas", name=name)
+            raise ModuleNotFoundError(
+                "a question works without pandas",
+                name=name,
+            )
 
 
 def ask_warm_process(arguments: list[str]) -> int | None:
@@ -51,19 +60,23 @@ def ask_warm_process(arguments: list[str]) -> int | None:
         return None
     if any(os.environ.get(name) for name in _ONLY_HERE):
         return None
+
     try:
         reply = _exchange(_describe_call(arguments))
     except KeyboardInterrupt:
         return _INTERRUPTED
     except (OSError, ValueError):
         return None
+
     return _write_output(reply["output"]) or int(reply["status"])
 
 
 def peer_user(connection: socket.socket) -> int:
     """The user at the other end of a Unix socket, as the kernel knows it."""
     credentials = connection.getsockopt(
-        socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i")
+        socket.SOL_SOCKET,
+        socket.SO_PEERCRED,
+        struct.calcsize("3i"),
     )
     return int(struct.unpack("3i", credentials)[1])
 
@@ -101,10 +114,12 @@ def _exchange(call: dict[str, Any]) -> Any:
         connection.connect(os.path.join(home, SOCKET))
         if peer_user(connection) != os.getuid():
             raise PermissionError(f"{home} is served by another user")
+
         socket.send_fds(connection, [b"."], [0, 1, 2])
         connection.sendall(json.dumps(call).encode() + b"\n")
         if connection.recv(1) != ACCEPTED:
             raise ConnectionError("the warm process is of another version or has other settings")
+
         connection.settimeout(None)
         with connection.makefile("rb") as lines:
             return json.loads(lines.readline())
@@ -112,7 +127,10 @@ def _exchange(call: dict[str, Any]) -> Any:
 
 def _write_output(output: list[tuple[int, str]]) -> int:
     """Write what the command wrote, in its order; 1 where nobody reads it any more."""
-    streams = {1: sys.stdout.buffer, 2: sys.stderr.buffer}
+    streams = {
+        1: sys.stdout.buffer,
+        2: sys.stderr.buffer,
+    }
     try:
         for number, text in output:
             streams[number].write(text.encode("latin-1"))
@@ -120,6 +138,7 @@ def _write_output(output: list[tuple[int, str]]) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the interpreter flushes once more
         return 1
+
     return 0
 
 

@@ -28,21 +28,37 @@ def trust_folder(
     """
     if list_all and remove:
         raise typer.BadParameter("--list and --remove exclude each other")
+
     if list_all:
         folders = sorted(trusted_folders(configuration_folder()))
         return Answer({"folders": folders}, folders or ("no folder is trusted",))
+
     folder = path.resolve()
     if remove:
         set_trust(folder, None, configuration_folder())
         return Answer({"removed": str(folder)}, (f"{folder} is not trusted",))
+
     if not (folder / FILE_NAME).is_file():
         raise SettingsError(f"{folder} has no {FILE_NAME}; give the folder that holds it")
+
     guarded = guarded_values(read_file(folder / FILE_NAME), folder)
-    values = {key: without_credentials(str(value)) for key, value in guarded.items()}
+    values = {}
+    for key, value in guarded.items():
+        values[key] = without_credentials(str(value))
+
     if not guarded:
         sentence = f"{folder / FILE_NAME} names nothing that needs trust; nothing was changed"
         return Answer({"trusted": None, "values": {}}, (sentence,))
-    kept_in = set_trust(folder, fingerprint_of(guarded), configuration_folder())
-    document = {"trusted": str(folder), "values": values, "file": str(kept_in)}
+
+    kept_in = set_trust(
+        folder,
+        fingerprint_of(guarded),
+        configuration_folder(),
+    )
+    document = {
+        "trusted": str(folder),
+        "values": values,
+        "file": str(kept_in),
+    }
     view = (table(("key", "value"), values.items()), f"{folder} is trusted for these values")
     return Answer(document, view)

@@ -29,14 +29,21 @@ _SHOWN_STATEMENTS = 4
 
 
 def _list_view(
-    part: str, columns: str, empty: str = "", footer: str = ""
+    part: str,
+    columns: str,
+    empty: str = "",
+    footer: str = "",
 ) -> Callable[[Document], View]:
     """The view of a reply that is a list of records; `empty` is said where there are none, `after`
     below them.
     """
 
     def show(document: Document) -> View:
-        records = document[part] if isinstance(document[part], list) else [document[part]]
+        if isinstance(document[part], list):
+            records = document[part]
+        else:
+            records = [document[part]]
+
         yield list_records(records, columns) if records or not empty else empty
         if footer:
             yield footer.format(**document, listed=len(records))
@@ -53,7 +60,16 @@ def show_subgraph(document: Document) -> View:
     """The nodes by distance, then the edges."""
     yield list_records(document["nodes"], "node=id name type hops=depth")
     yield ""
-    edges = [{**edge, "label": edge["label"] or edge["type"]} for edge in document["edges"]]
+
+    edges = []
+    for edge in document["edges"]:
+        edges.append(
+            {
+                **edge,
+                "label": edge["label"] or edge["type"],
+            }
+        )
+
     yield list_records(edges, "from edge=label to weight")
     if document["capped"]:
         yield warn("There are more; raise --fanout, or the limits of nodes and edges.")
@@ -67,10 +83,15 @@ def show_overview(document: Document) -> View:
         "funcs": "functions",
         "entities": "names",
     }
-    counts = [(document["counts"].get(name), word) for name, word in words.items()]
+
+    counts = []
+    for name, word in words.items():
+        counts.append((document["counts"].get(name), word))
+
     yield ", ".join(f"{count:,} {word}" for count, word in counts if count)
     if topics := document["topics"][:_RANKED]:
         yield list_records(topics, "topic=name parts members documents")
+
     yield f"named most: {', '.join(name['name'] for name in document['names'][:_RANKED])}"
     yield from (f'hades answer "{question}"' for question in document["questions"])
 
@@ -80,15 +101,18 @@ def show_comparison(document: Document, page: str | None = None) -> View:
     lines = []
     if page is not None:  # written here, not when the view is shown: with --json as well
         lines.append(f"page: {write_comparison_page(Path(page), document)}")
+
     return chain(_compare_counts(document), lines)
 
 
 def _compare_counts(document: Document) -> View:
     yield bold(f"{document['before']} → {document['after']}")
     parts = ("before", "after", "added", "removed")
+
     rows = []
     for kind, counts in (*document["nodes"].items(), *document["relations"].items()):
         rows.append((kind, *(counts.get(part) for part in parts)))
+
     yield table(("", *parts), rows)
     for kind, row in document["nodes"].items():
         for word in ("added", "removed"):
@@ -96,6 +120,7 @@ def _compare_counts(document: Document) -> View:
                 names = ", ".join(row[f"{word}_names"][:_NAMED])
                 ellipsis = " ..." if row[word] > _NAMED else ""
                 yield dim(f"{word} {kind}: {names}{ellipsis}")
+
     documents = document["documents"]
     topics = document["topics"]
     standing = document["standing"]
@@ -104,6 +129,7 @@ def _compare_counts(document: Document) -> View:
     yield f"weights: {document['weights']['moved']:,} moved"
     kinds = ", ".join(f"{len(topics[part]):,} {part}" for part in ("came", "went", "merged"))
     yield f"topics: {kinds}; {topics['moved']:,} entities moved"
+
     if standing:
         yield f"standing answers: {standing['changed']} of {standing['asked']} changed"
 
@@ -111,7 +137,11 @@ def _compare_counts(document: Document) -> View:
 def show_difference(document: Document, page: str | None = None) -> View:
     """What is said now and no longer, the answers of both, then the counts."""
     view = show_comparison(document, page)
-    return chain(_said(document["said"]), _both_answers(document["standing"]), view)
+    return chain(
+        _said(document["said"]),
+        _both_answers(document["standing"]),
+        view,
+    )
 
 
 def _said(said: Document) -> View:
@@ -125,6 +155,7 @@ def _said(said: Document) -> View:
             yield f"  {group['name']}"
             shown = group["statements"][:_SHOWN_STATEMENTS]
             yield from (Text(f"    {mark} {shorten(text)}", style=style) for text in shown)
+
             if group["count"] > len(shown):
                 yield dim(f"    {mark} {group['count'] - len(shown):,} more")
 
@@ -135,23 +166,37 @@ def _both_answers(standing: Document) -> View:
         if answer["change"] == "same":
             yield f"  {answer['after'] or 'no answer'} [{answer['source_after']}]"
             continue
-        yield Text(f"  - {answer['before'] or 'no answer'} [{answer['source_before']}]", "red")
-        yield Text(f"  + {answer['after'] or 'no answer'} [{answer['source_after']}]", "green")
+
+        yield Text(
+            f"  - {answer['before'] or 'no answer'} [{answer['source_before']}]",
+            "red",
+        )
+        yield Text(
+            f"  + {answer['after'] or 'no answer'} [{answer['source_after']}]",
+            "green",
+        )
 
 
 def show_log(document: Document) -> View:
     """A line for each night, then what it changed; the newest first."""
     if not document["nights"]:
         yield "No night was built; run `hades build`."
+
     for night in document["nights"]:
         marks = ["serves"] if night["serves"] else []
         marks += night["tags"]
         marks += [] if night["is_kept"] or not night["snapshot"] else ["pruned"]
-        seconds = "" if night["seconds"] is None else f"  {night['seconds']:,.1f} s"
+
+        if night["seconds"] is None:
+            seconds = ""
+        else:
+            seconds = f"  {night['seconds']:,.1f} s"
+
         mark = f"  ({', '.join(marks)})" if marks else ""
         built = day(night["at"])
         if night["as_of"][:10] not in ("", built[:10]):
             built += f" for {night['as_of'][:10]}"
+
         head = f"{built}  {night['kind']:<8}  {night['snapshot'][:12]}{seconds}{mark}"
         yield Text(head, style="red" if night["problem"] else "bold")
         yield f"    {night['problem'] or _changes_of_night(night)}"
@@ -160,11 +205,17 @@ def show_log(document: Document) -> View:
 
 def _changes_of_night(night: Document) -> str:
     """What a night changed, in a line."""
-    documents, entities = night["documents"], night["entities"]
+    documents = night["documents"]
+    entities = night["entities"]
+
     if entities is None:
-        return "nothing changed" if night["build"] else "not known what changed"
+        if night["build"]:
+            return "nothing changed"
+        return "not known what changed"
+
     if documents is None:
         return f"the first: {entities['now']:,} entities"
+
     relations = night["relations"]
     return (
         f"documents +{documents['added']:,} ~{documents['changed']:,} -{documents['removed']:,}, "
@@ -183,33 +234,51 @@ _CERTAINTY = {
 
 def show_blame(document: Document) -> View:
     """The answer, since when, by what, and what it said before."""
-    night, changed = document["night"], document["document"]
+    night = document["night"]
+    changed = document["document"]
     yield bold(document["sentence"] or "no answer")
+
     if document["source"]:
         yield dim(f"   {document['source']}")
-    since = "since" if document["certainty"] != "unknown" else "at least since"
+
+    if document["certainty"] != "unknown":
+        since = "since"
+    else:
+        since = "at least since"
+
     yield (
         f"{since} {night['day']}, {night['act']} {night['snapshot'][:12]} of {day(night['at'])} "
         f"({_CERTAINTY[document['certainty']]})"
     )
     if document["not_before"] and document["not_before"] != night["day"]:
         yield f"   between {document['not_before']} and {night['day']}"
+
     yield from (f"   because {cause['sentence']}" for cause in document["causes"])
     if changed is not None:
-        yield Text(f"   - {changed['before'] or document['before'] or 'nothing'}", style="red")
+        yield Text(
+            f"   - {changed['before'] or document['before'] or 'nothing'}",
+            style="red",
+        )
         yield Text(f"   + {changed['now'] or 'nothing'}", style="green")
     elif document["before"]:
         yield dim(f"   before: {document['before']}")
+
     yield from (f"   named {row['name']} until {row['until']}" for row in document["former_names"])
-    dates = [row for row in document["sentences"] if row["day"] not in ("", night["day"])]
+    dates = []
+    for row in document["sentences"]:
+        if row["day"] not in ("", night["day"]):
+            dates.append(row)
+
     yield from (f"   since {row['day']}: {row['text']}" for row in dates[:_NAMED])
     if commit := document["git"]:
         named = f"{commit['commit'][:12]} {commit['author']}, {day(commit['at'])}: "
         yield f"   git: {named if commit['commit'] else ''}{commit['subject']}"
+
     yield from (f"   setting {line}" for line in document["settings_of_night"])
     if setting := document["setting"]:
         changes = "; ".join(setting["changes"])
         yield f"   with the settings from before {setting['night']['day']} it differs: {changes}"
+
     yield dim(
         f"snapshots are kept since {document['kept_since']}, {document['asked_snapshots']} were "
         f"asked; changed sentences since {document['texts_since'] or 'no night'}",
@@ -219,7 +288,12 @@ def show_blame(document: Document) -> View:
 def show_feedback(document: Document) -> View:
     """The ranks that were judged good and bad."""
     ranks = document["feedback"]
-    verdicts = [name for name in ranks if name in ("good", "bad")]
+
+    verdicts = []
+    for name in ranks:
+        if name in ("good", "bad"):
+            verdicts.append(name)
+
     yield "; ".join(
         f"{name}: paths {ranks[name]['paths']}, passages {ranks[name]['passages']}"
         for name in verdicts
@@ -233,6 +307,7 @@ def show_edit(report: Document) -> View:
         f"  {name}: {report['before'].get(name)!r} -> {value!r}"
         for name, value in report["fields"].items()
     )
+
     if report["state"] == "pending":
         yield from (f"  waits, because {need}" for need in report["needs"])
     if report["edit"]:
@@ -250,18 +325,24 @@ def show_rollback(document: Document) -> View:
             f"the store has weights version {document['weights_version']}: "
             f"{document['restored']:,} edges as they were"
         )
+
     if document["weighed"]:
         yield (
             f"{document['weighed']:,} edges that came later are weighed by the parameters of "
             "that time"
         )
+
     if document["note"]:
         yield document["note"]
 
 
 def _validity(state: Document) -> str:
     """When a version or an edge is true."""
-    until = f" until {day(state['valid_until'])}" if state.get("valid_until") else ""
+    if state.get("valid_until"):
+        until = f" until {day(state['valid_until'])}"
+    else:
+        until = ""
+
     return f"since {day(state['valid_from'])}{until}"
 
 
@@ -282,6 +363,7 @@ def show_added(document: Document) -> View:
     holds = document.get("holds")
     yield f"{state['topic']} is at version {state['version']}"
     yield f"id {state['id']}"
+
     if holds is None:
         yield f"nothing holds now: it is true {_validity(state)}"
     elif holds["id"] != state["id"]:
@@ -296,6 +378,7 @@ def show_state(document: Document) -> View:
     if state is None:
         yield "nothing that it is joined to has changed since; no new version"
         return
+
     head = (
         f"{state['topic']}, version {state['version']}, {_validity(state)}, confidence "
         f"{state['confidence']:g}"
@@ -303,6 +386,7 @@ def show_state(document: Document) -> View:
     yield bold(head)
     yield state["content"]
     yield dim(f"id {state['id']}")
+
     if document.get("edges"):
         yield list_records(document["edges"], _EDGE)
     if "reasons" in document:
@@ -311,12 +395,18 @@ def show_state(document: Document) -> View:
 
 def show_history(document: Document) -> View:
     """The versions as a table."""
-    states = [
-        {**state, "holds": "now" if state["id"] == document.get("holds") else ""}
-        for state in document["states"]
-    ]
+    states = []
+    for state in document["states"]:
+        states.append(
+            {
+                **state,
+                "holds": "now" if state["id"] == document.get("holds") else "",
+            }
+        )
+
     yield list_records(
-        states, "version since=valid_from until=valid_until holds who=act.who why=act.why content"
+        states,
+        "version since=valid_from until=valid_until holds who=act.who why=act.why content",
     )
 
 
@@ -332,35 +422,49 @@ def show_when(document: Document) -> View:
 def show_fact(document: Document) -> View:
     """The edges of the fact and the conflicts it met."""
     yield list_records(document["edges"], _EDGE)
-    lines = [
-        f"excludes {conflict['old']}: {conflict['outcome']}, {conflict['why']}"
-        for conflict in document["conflicts"]
-    ]
+
+    lines = []
+    for conflict in document["conflicts"]:
+        lines.append(f"excludes {conflict['old']}: {conflict['outcome']}, {conflict['why']}")
+
     yield "\n".join(lines) or "no conflict"
 
 
 def show_conflicts(document: Document) -> View:
     """The two facts of each conflict, and which of them lost."""
     losers = {"new": "old", "old": "new"}
-    rows = [
-        {
-            **conflict,
-            "new": _say_claim(conflict["claim"]),
-            "old": _say_claim(conflict["against"]),
-            "lost": losers.get(conflict["outcome"], conflict["outcome"]),
-        }
-        for conflict in document["conflicts"]
-    ]
+
+    rows = []
+    for conflict in document["conflicts"]:
+        rows.append(
+            {
+                **conflict,
+                "new": _say_claim(conflict["claim"]),
+                "old": _say_claim(conflict["against"]),
+                "lost": losers.get(conflict["outcome"], conflict["outcome"]),
+            }
+        )
+
     yield list_records(rows, "conflict=id new_fact=new old_fact=old lost why=reason")
 
 
 def _say_claim(claim: Document) -> str:
-    return "{subject} {relation} {object}".format(**claim) if claim else ""
+    if claim:
+        return "{subject} {relation} {object}".format(**claim)
+    return ""
 
 
 def show_consolidation(document: Document) -> View:
     """What was written at each level, and what was recorded too late to count."""
-    levels = [{**level, "written": len(level["written"])} for level in document["levels"]]
+    levels = []
+    for level in document["levels"]:
+        levels.append(
+            {
+                **level,
+                "written": len(level["written"]),
+            }
+        )
+
     yield list_records(levels, "level=name written unchanged sources erased damaged")
     late = levels[0]["recorded_later"]
     if late:
@@ -378,10 +482,12 @@ def show_certificate(document: Document) -> View:
         f"erased {erased}, {len(document['edges'])} edges; blanked {document['audit_blanked']} "
         f"records, redacted {document['redacted']} rows and {len(document['masked_files'])} files"
     )
+
     if document["complete"]:
         yield "complete: a search of every row and every file of the home finds no copy"
     else:
         yield "not complete; these commands remove the rest:"
+
     yield from document["commands"]
 
 
@@ -394,6 +500,7 @@ def show_learning(document: Document) -> View:
         f"{document['topics']:,} changed topics looked at, {len(document['edges']):,} edges drawn"
     )
     yield sentence + (f"; {waiting:,} wait for the next time" if waiting else "")
+
     if document["edges"]:
         yield list_records(document["edges"], _EDGE)
 
@@ -423,6 +530,7 @@ def show_search(document: Document) -> View:
         yield list_records(document["results"], _RESULT)
     else:
         yield "nothing is near to that"
+
     for match in document.get("matches", ()):
         for related in match["related_states"]:
             topic = match["state"]["topic"]
@@ -436,6 +544,7 @@ def show_working_set(document: Document) -> View:
     if "results" in document:
         yield list_records(document["results"], _RESULT)
         return
+
     report = document["report"]
     related = [edge["state"] for edge in document["related"]]
     yield list_records([*document["history"], *related], _VERSION)
@@ -452,17 +561,23 @@ VIEWS: dict[str, Callable[..., Iterable[RenderableType]]] = {
     "feedback": show_feedback,
     "queries": show_query_report,
     "standing.add": _list_view(
-        "added", "id question must_cite=requires", "Nothing was added: all of these stand already."
+        "added",
+        "id question must_cite=requires",
+        "Nothing was added: all of these stand already.",
     ),
     "standing.list": _list_view(
-        "questions", "id question must_cite=requires", "There are no standing questions."
+        "questions",
+        "id question must_cite=requires",
+        "There are no standing questions.",
     ),
     "standing.remove": _line_view(lambda document: f"dropped: {document['removed']['question']}"),
     "standing.run": show_standing_answers,
     "graph.neighbours": show_subgraph,
     "graph.subgraph": show_subgraph,
     "graph.topics": _list_view(
-        "topics", "topic=id level name members=size", footer="{listed} of {total} topics"
+        "topics",
+        "topic=id level name members=size",
+        footer="{listed} of {total} topics",
     ),
     "overview": show_overview,
     "compare": show_comparison,
@@ -470,7 +585,9 @@ VIEWS: dict[str, Callable[..., Iterable[RenderableType]]] = {
     "log": show_log,
     "blame": show_blame,
     "entity.edits": _list_view(
-        "edits", "edit=_key entity state who approved_by says=fields why", "No entity was edited."
+        "edits",
+        "edit=_key entity state who approved_by says=fields why",
+        "No entity was edited.",
     ),
     "entity.approve": show_edit,
     "entity.undo": show_edit,

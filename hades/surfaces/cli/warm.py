@@ -52,7 +52,10 @@ _LONGEST_PATH = 107  # bytes of a Unix socket's path
 _LOOK_SECONDS = 1.0  # between two looks for a new snapshot
 _PAUSE_SECONDS = 0.01
 _CALL_SECONDS = 10.0  # in which a call has arrived
-_ONE_THREAD = {"OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}  # none before a fork
+_ONE_THREAD = {
+    "OMP_NUM_THREADS": "1",
+    "TOKENIZERS_PARALLELISM": "false",
+}  # none before a fork
 _STDERR = 2
 
 
@@ -64,9 +67,11 @@ def keep_warm(settings: Settings) -> Iterator[None]:
     """
     is_local = settings.store == "sqlite" and settings.embedder != "openai"
     is_short = len(os.fsencode(settings.home / SOCKET)) <= _LONGEST_PATH
+
     if not (settings.warm and is_local and is_short) or settings.otlp_endpoint is not None:
         yield
         return
+
     places = "\x1f".join(path or os.getcwd() for path in sys.path)
     process = subprocess.Popen(
         [sys.executable, "-P", "-c", _BOOT, places],
@@ -92,12 +97,14 @@ def serve_warm() -> None:
     keep_libraries_quiet()
     keep_files_private(settings.home)
     graph = WarmGraph(settings, installation)
+
     with _listen(settings.home / SOCKET) as listening:
         while True:
             graph.refresh()
             ready = _wait_for(listening)
             if 0 in ready:
                 return
+
             if ready:
                 connection, _ = listening.accept()
                 with connection:
@@ -115,6 +122,7 @@ def _listen(path: Path) -> Iterator[socket.socket]:
         except CannotListen:
             if _wait_for():
                 sys.exit()
+
     try:
         with listening:
             yield listening
@@ -145,13 +153,16 @@ class WarmGraph:
         snapshot = served(self._settings.home)
         if snapshot == self._snapshot:
             return
+
         self._snapshot = snapshot
         with suppress(HadesError):  # the copies say what is wrong with it
             if snapshot:
                 lend_graph(self._embedder, open_view(self._settings))
                 self._rehearse()
+
         while threading.active_count() > 1:
             time.sleep(_PAUSE_SECONDS)  # a copy lacks other threads, and waits for what they hold
+
         # what was loaded before keeps the mark that it had then
         self._files = {file: _mark_of(file) for file in _loaded_files()} | self._files
         gc.unfreeze()
@@ -163,14 +174,24 @@ class WarmGraph:
         answers = open_answers(self._settings, self._embedder)
         answers.tools = replace(answers.tools, memory=None)
         context = CallContext(
-            self._settings, "", lend_answers=lambda: answers, logs_turns=False, mode=Mode.READ_ONLY
+            self._settings,
+            "",
+            lend_answers=lambda: answers,
+            logs_turns=False,
+            mode=Mode.READ_ONLY,
         )
         request = questions.answer.check({"query": _REHEARSAL, "quote": True})
+
         with closing(context):
             document = questions.answer.call(request, context)
+
         Console(file=io.StringIO()).print(*VIEWS["answer"](document))
         for name in QUESTIONS:
-            commands.load_command(name, "capabilities.questions", None)
+            commands.load_command(
+                name,
+                "capabilities.questions",
+                None,
+            )
 
     def may_answer(self, installation: Sequence[str]) -> bool:
         """Whether the process that asks would run the same program with the same settings."""
@@ -178,6 +199,7 @@ class WarmGraph:
             return False
         if any(_mark_of(file) != mark for file, mark in self._files.items()):
             return False  # another version was installed meanwhile
+
         settings = load_settings()
         # benchmarks alone read `data`, which depends on the folder of the command
         return settings.model_copy(update={"data": self._settings.data}) == self._settings
@@ -185,7 +207,10 @@ class WarmGraph:
 
 def _loaded_files() -> set[str]:
     """The files of every module that is loaded."""
-    files = {getattr(module, "__file__", None) for module in list(sys.modules.values())}
+    files = set()
+    for module in list(sys.modules.values()):
+        files.add(getattr(module, "__file__", None))
+
     return {file for file in files if file is not None and os.path.isfile(file)}
 
 
@@ -195,6 +220,7 @@ def _mark_of(file: str) -> tuple[int, int]:
         status = os.stat(file)
     except OSError:
         return (0, 0)
+
     return (status.st_mtime_ns, status.st_ino)
 
 
@@ -205,10 +231,15 @@ def _answer(connection: socket.socket, graph: WarmGraph) -> NoReturn:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         connection.settimeout(_CALL_SECONDS)
         call = _take_over(connection)
+
         if graph.may_answer(call["installation"]):
             connection.settimeout(None)
             connection.sendall(ACCEPTED)
-            end = threading.Thread(target=_end_with_caller, args=(connection,), daemon=True)
+            end = threading.Thread(
+                target=_end_with_caller,
+                args=(connection,),
+                daemon=True,
+            )
             end.start()
             reply = _run_command(call)
             connection.sendall(json.dumps(reply).encode() + b"\n")
@@ -221,8 +252,10 @@ def _take_over(connection: socket.socket) -> JsonObject:
     _, streams, _, _ = socket.recv_fds(connection, 1, 3)
     with connection.makefile("rb") as lines:
         call: JsonObject = json.loads(lines.readline())
+
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
+
     os.environ.clear()
     os.environ.update(call["environment"])
     time.tzset()
@@ -235,6 +268,7 @@ def _end_with_caller(connection: socket.socket) -> None:
     """End where the process that asks has ended, as by Ctrl-C."""
     with suppress(OSError):
         connection.recv(1)
+
     os._exit(1)
 
 
@@ -249,24 +283,34 @@ def _run_command(call: Mapping[str, Any]) -> JsonObject:
     )
     sys.argv = ["hades", *call["arguments"]]
     status: object = 0
+
     try:
         commands.main()
     except SystemExit as end:
         status = end.code or 0
+
     sys.stdout.flush()
     sys.stderr.flush()
     return {"status": status, "output": output}
 
 
 def _record(
-    number: int, output: list[tuple[int, str]], encoding: str, errors: str
+    number: int,
+    output: list[tuple[int, str]],
+    encoding: str,
+    errors: str,
 ) -> io.TextIOWrapper:
     """A stream as Python opens it for a process that writes there, but that keeps what is
     written.
     """
     stream = io.BufferedWriter(_Recorder(number, output))
     is_line = number == _STDERR or os.isatty(number)
-    return io.TextIOWrapper(stream, encoding, errors, line_buffering=is_line)
+    return io.TextIOWrapper(
+        stream,
+        encoding,
+        errors,
+        line_buffering=is_line,
+    )
 
 
 class _Recorder(io.RawIOBase):

@@ -42,7 +42,13 @@ class HadesRetriever:
     def run(self, query: str, top_k: int | None = None) -> dict[str, list[Document]]:
         """Find the documents of a question."""
         limit = self.top_k if top_k is None else top_k
-        passages = find_passages(self._search, query, limit, self.recipe, self.filters)
+        passages = find_passages(
+            self._search,
+            query,
+            limit,
+            self.recipe,
+            self.filters,
+        )
         return {
             "documents": [
                 Document(

@@ -22,26 +22,54 @@ class HadesRetriever(BaseRetriever):
     """Passages of a HADES graph as LangChain documents; metadata says where each stands."""
 
     home: str | None = Field(
-        None, description="HADES_HOME of the graph; by default that of the settings"
+        None,
+        description="HADES_HOME of the graph; by default that of the settings",
     )
     k: int = Field(6, description="number of documents")
     recipe: str = Field(DEFAULT, description="retrieval recipe")
     filters: dict[str, Any] | None = Field(
-        None, description="only these documents, as path, source, type, tag, ..."
+        None,
+        description="only these documents, as path, source, type, tag, ...",
     )
-    search: Any = Field(None, description="an open graph, in place of `home`", exclude=True)
+    search: Any = Field(
+        None,
+        description="an open graph, in place of `home`",
+        exclude=True,
+    )
 
     @cached_property
     def _search(self) -> Search:
-        search: Search = self.search if self.search is not None else open_search(self.home)
+        if self.search is not None:
+            search: Search = self.search
+        else:
+            search = open_search(self.home)
+
         return search
 
     def _get_relevant_documents(
-        self, query: str, *, run_manager: CallbackManagerForRetrieverRun, k: int | None = None
+        self,
+        query: str,
+        *,
+        run_manager: CallbackManagerForRetrieverRun,
+        k: int | None = None,
     ) -> list[Document]:
         limit = self.k if k is None else k
-        passages = find_passages(self._search, query, limit, self.recipe, self.filters)
-        return [
-            Document(id=passage.id, page_content=passage.text, metadata=describe_passage(passage))
-            for passage in passages
-        ]
+        passages = find_passages(
+            self._search,
+            query,
+            limit,
+            self.recipe,
+            self.filters,
+        )
+
+        relevant_documents = []
+        for passage in passages:
+            relevant_documents.append(
+                Document(
+                    id=passage.id,
+                    page_content=passage.text,
+                    metadata=describe_passage(passage),
+                )
+            )
+
+        return relevant_documents

@@ -36,12 +36,18 @@ class HadesRetriever(BaseRetriever):
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         passages = find_passages(
-            self._search, query_bundle.query_str, self._k, self._recipe, self._filters
+            self._search,
+            query_bundle.query_str,
+            self._k,
+            self._recipe,
+            self._filters,
         )
         return [
             NodeWithScore(
                 node=TextNode(
-                    id_=passage.id, text=passage.text, metadata=describe_passage(passage)
+                    id_=passage.id,
+                    text=passage.text,
+                    metadata=describe_passage(passage),
                 ),
                 score=passage.score,
             )

@@ -42,6 +42,7 @@ def open_search(home: str | None = None) -> Search:
     settings = load_settings()
     if home is not None:
         settings = settings.model_copy(update={"home": Path(home)})
+
     return open_answers(settings)
 
 
@@ -59,23 +60,42 @@ def find_passages(
     """
     if not 1 <= k <= MAX_PASSAGES:
         raise ValueError(f"k is {k}; expected 1 to {MAX_PASSAGES}")
-    profile = Profile.ONLINE if k <= HARD_CAPS[Profile.ONLINE].final_context else Profile.LONG
-    plan = {"profile": profile.value, "final_context": k}
+
+    if k <= HARD_CAPS[Profile.ONLINE].final_context:
+        profile = Profile.ONLINE
+    else:
+        profile = Profile.LONG
+
+    plan = {
+        "profile": profile.value,
+        "final_context": k,
+    }
     only = _document_filter(filters or {})
-    return search.retrieve(question, recipe=recipe, plan=plan, only=only).passages[:k]
+    return search.retrieve(
+        question,
+        recipe=recipe,
+        plan=plan,
+        only=only,
+    ).passages[:k]
 
 
 def _document_filter(filters: Mapping[str, Any]) -> DocumentFilter | None:
     if unknown := set(filters) - _FILTERS:
         raise ValueError(f"{min(unknown)!r} is no filter; use {', '.join(sorted(_FILTERS))}")
+
     limits: dict[str, Any] = {}
     for name in _LISTS & set(filters):
         value = filters[name]
         limits[f"{name}s"] = (value,) if isinstance(value, str) else tuple(value)
+
     for name in {"since", "until"} & set(filters):
         moment = datetime.fromisoformat(str(filters[name]))
         limits[name] = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    return DocumentFilter(filters.get("domain"), **limits) if filters else None
+
+    if filters:
+        return DocumentFilter(filters.get("domain"), **limits)
+
+    return None
 
 
 def describe_passage(passage: CitedPassage) -> dict[str, Any]:
@@ -91,5 +111,10 @@ def describe_passage(passage: CitedPassage) -> dict[str, Any]:
         "score": passage.score,
     }
     if passage.lines is not None:
-        place |= {"path": passage.path, "lines": list(passage.lines), "symbol": passage.symbol}
+        place |= {
+            "path": passage.path,
+            "lines": list(passage.lines),
+            "symbol": passage.symbol,
+        }
+
     return place

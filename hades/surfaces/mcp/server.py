@@ -65,7 +65,10 @@ from hades.telemetry.logs import Audit, CallMode
 # One audit line for every call, also for one that never reached its tool: {mode, path, status, ms}
 # and who.
 _SHOWN = 120
-_PATHS = {"tools/call": ("tool", "name"), "resources/read": ("resource", "uri")}
+_PATHS = {
+    "tools/call": ("tool", "name"),
+    "resources/read": ("resource", "uri"),
+}
 
 # What a call says of itself on the way: status, who, query_id. A tool that is not reached says
 # nothing.
@@ -75,30 +78,46 @@ _note: ContextVar[dict[str, str]] = ContextVar("note of a call")
 def auditing(audit: Audit, writing: frozenset[str]) -> ServerMiddleware[Any]:
     """Writes the line of each call when it ends, whichever way it ends."""
 
-    async def middleware(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
+    async def middleware(
+        ctx: ServerRequestContext[Any, Any],
+        call_next: CallNext,
+    ) -> HandlerResult:
         if ctx.method not in _PATHS or ctx.request_id is None:
             return await call_next(ctx)
+
         mode: CallMode = "RW" if _name_of(ctx) in writing else "RO"
         note: dict[str, str] = {}
         token = _note.set(note)
         began = time.perf_counter()
         status = ""
+
         try:
             result = await call_next(ctx)
             if isinstance(result, dict):
                 has_failed = result.get("isError")
             else:
                 has_failed = getattr(result, "is_error", False)
+
             status = "BadCall" if has_failed else "ok"
             return result
         except BaseException as error:
             is_cancelled = isinstance(error, anyio.get_cancelled_exc_class())
-            status = "Cancelled" if is_cancelled else type(error).__name__
+            if is_cancelled:
+                status = "Cancelled"
+            else:
+                status = type(error).__name__
+
             raise
         finally:
             _note.reset(token)
             ms = (time.perf_counter() - began) * 1000
-            audit.write(mode, _audit_path(ctx), note.pop("status", status), ms, **note)
+            audit.write(
+                mode,
+                _audit_path(ctx),
+                note.pop("status", status),
+                ms,
+                **note,
+            )
 
     return middleware
 
@@ -177,6 +196,7 @@ def caller_of(service: ToolService, context: Context[Any, Any]) -> Caller:
         caller = service.local_caller(getpass.getuser(), service.door.tenant)
     else:
         caller = _remote_caller(service, headers or {})
+
     _note.get({})["who"] = caller.name
     return caller
 
@@ -186,12 +206,16 @@ def admitting(service: ToolService) -> ServerMiddleware[Any]:
     server offers.
     """
 
-    async def middleware(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
+    async def middleware(
+        ctx: ServerRequestContext[Any, Any],
+        call_next: CallNext,
+    ) -> HandlerResult:
         if ctx.method in LISTS and service.door.needs_token:
             try:
                 _remote_caller(service, getattr(ctx.request, "headers", None) or {})
             except CallRefused as error:
                 raise MCPError(REFUSED_CODE, str(error)) from None
+
         return await call_next(ctx)
 
     return middleware
@@ -206,6 +230,7 @@ def _remote_caller(service: ToolService, headers: Mapping[str, str]) -> Caller:
         raise CallRefused(NOT_AUTHENTICATED)
     if (seconds := service.rates.wait(caller.name)) > 0:
         raise CallRefused(f"Rate limit exceeded; retry in {max(1, ceil(seconds))} s.")
+
     return caller
 
 
@@ -227,10 +252,16 @@ async def _in_thread(
     def watch(stage: TurnStage) -> None:
         if stop.is_set():
             raise CallStopped
+
         message = stage.name
         if counts:
             message += f": {stage.given} found in {stage.ms:.0f} ms"
-        report = context.report_progress(len(reports) + 1, None, message)
+
+        report = context.report_progress(
+            len(reports) + 1,
+            None,
+            message,
+        )
         reports.append(asyncio.run_coroutine_threadsafe(report, loop))
 
     def watched_work() -> CallToolResult:
@@ -239,17 +270,28 @@ async def _in_thread(
 
     try:
         reply = await anyio.to_thread.run_sync(
-            watched_work, abandon_on_cancel=may_stop, limiter=service.limiter
+            watched_work,
+            abandon_on_cancel=may_stop,
+            limiter=service.limiter,
         )
         await asyncio.gather(*map(asyncio.wrap_future, reports))
     finally:
         stop.set()
+
     return reply
 
 
-def _tool_result(reply: ToolReply, text: str | None = None, query_id: str = "") -> CallToolResult:
+def _tool_result(
+    reply: ToolReply,
+    text: str | None = None,
+    query_id: str = "",
+) -> CallToolResult:
     """A reply for the protocol; the text is what a model reads in place of JSON."""
-    content = reply.model_dump_json(exclude_unset=True) if text is None else text
+    if text is None:
+        content = reply.model_dump_json(exclude_unset=True)
+    else:
+        content = text
+
     return CallToolResult(
         content=[TextContent(type="text", text=content)],
         structured_content=reply.model_dump(mode="json", exclude_unset=True),
@@ -271,6 +313,7 @@ def add_tools(server: MCPServer[Any], service: ToolService) -> None:
     for capability in CAPABILITIES:
         if capability.mcp is None or not covers(service.door.mode, Mode(capability.mode)):
             continue
+
         tool = capability.mcp
         reads = capability.mode == "ro"
         hints = ToolAnnotations(
@@ -290,7 +333,9 @@ def add_tools(server: MCPServer[Any], service: ToolService) -> None:
 
 
 def make_tool(
-    service: ToolService, capability: Capability, tool: Mcp
+    service: ToolService,
+    capability: Capability,
+    tool: Mcp,
 ) -> Callable[..., Awaitable[CallToolResult]]:
     """The coroutine of a tool, with the signature that the SDK reads."""
     reply_type = _reply_type(tool)
@@ -301,25 +346,48 @@ def make_tool(
                 arguments["query"] = arguments["query"].strip()
                 if not arguments["query"]:
                     raise CallRefused(QUERY_REQUIRED)
+
             try:
                 request = capability.check(arguments)
             except ValidationError as error:
                 raise CallRefused(explain_problems(error.errors(), tool.name)) from None
+
             service_context = ServiceContext(
-                service, f"mcp:{caller.name}", Mode(capability.mode), caller.limit, caller.asker
+                service,
+                f"mcp:{caller.name}",
+                Mode(capability.mode),
+                caller.limit,
+                caller.asker,
             )
             try:
                 reply = capability.call(request, service_context)
             except UnknownMemory:
                 if tool.null_when_unknown is None:
                     raise
-                reply = {"topic": arguments.get("topic"), tool.null_when_unknown: None}
-            document = document_of(reply)
-            text = document.get(tool.text) if tool.text is not None else None
-            tool_reply = reply_type.model_validate({"success": True, **document})
-            return _tool_result(tool_reply, text, str(document.get("query_id", "")))
+                reply = {
+                    "topic": arguments.get("topic"),
+                    tool.null_when_unknown: None,
+                }
 
-        return await answer(service, context, work, Mode(capability.mode))
+            document = document_of(reply)
+            if tool.text is not None:
+                text = document.get(tool.text)
+            else:
+                text = None
+
+            tool_reply = reply_type.model_validate({"success": True, **document})
+            return _tool_result(
+                tool_reply,
+                text,
+                str(document.get("query_id", "")),
+            )
+
+        return await answer(
+            service,
+            context,
+            work,
+            Mode(capability.mode),
+        )
 
     fields = capability.request.model_fields
     parameters = [_parameter(name, field) for name, field in fields.items() if field.is_required()]
@@ -328,8 +396,13 @@ def make_tool(
         _parameter(name, field) for name, field in fields.items() if not field.is_required()
     ]
     return_type = cast(Any, Annotated)[(CallToolResult, reply_type)]
-    call.__signature__ = inspect.Signature(parameters, return_annotation=return_type)  # type: ignore[attr-defined]
-    annotations = {parameter.name: parameter.annotation for parameter in parameters}
+    signature = inspect.Signature(parameters, return_annotation=return_type)
+    call.__signature__ = signature  # type: ignore[attr-defined]
+
+    annotations = {}
+    for parameter in parameters:
+        annotations[parameter.name] = parameter.annotation
+
     call.__annotations__ = annotations | {"return": return_type}
     call.__name__ = tool.name
     return call
@@ -342,10 +415,20 @@ def _reply_type(tool: Mcp) -> type[ToolReply]:
     reply = tool.reply
     if issubclass(reply, ToolReply):
         return reply
-    kinds: dict[str, Any] = {name: field.annotation for name, field in reply.model_fields.items()}
-    fields: Any = {name: (kind | None, None) for name, kind in kinds.items()}
+
+    kinds: dict[str, Any] = {}
+    for name, field in reply.model_fields.items():
+        kinds[name] = field.annotation
+
+    fields: Any = {}
+    for name, kind in kinds.items():
+        fields[name] = (kind | None, None)
+
     return create_model(
-        f"{reply.__name__}Reply", __base__=ToolReply, __doc__=reply.__doc__, **fields
+        f"{reply.__name__}Reply",
+        __base__=ToolReply,
+        __doc__=reply.__doc__,
+        **fields,
     )
 
 
@@ -372,6 +455,7 @@ def add_resources(server: MCPServer[Any], service: ToolService) -> None:
                 raise ResourceNotFoundError(
                     f"snapshot {version} does not serve; read hades://snapshot/current"
                 )
+
             return json.dumps(asdict(view.info), default=str)
 
     @server.resource(
@@ -381,7 +465,11 @@ def add_resources(server: MCPServer[Any], service: ToolService) -> None:
         "show them.",
         mime_type="application/json",
     )
-    def node(collection: str, key: str, context: Context[Any, Any]) -> str:
+    def node(
+        collection: str,
+        key: str,
+        context: Context[Any, Any],
+    ) -> str:
         with (
             _open_graph(service, context) as answers,
             answers.read([f"{collection}/{key}"]) as view,
@@ -417,7 +505,10 @@ class ToolServer(MCPServer[Any]):
     """A server that says in a sentence which argument of a call cannot be used."""
 
     async def call_tool(
-        self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
+        self,
+        name: str,
+        arguments: dict[str, Any],
+        context: Context[Any, Any] | None = None,
     ) -> CallToolResult | InputRequiredResult:
         """The result of a tool; arguments outside its schema are named with what was expected."""
         try:
@@ -425,6 +516,7 @@ class ToolServer(MCPServer[Any]):
         except ToolError as error:
             if not isinstance(error.__cause__, ValidationError):
                 raise
+
             problems = explain_problems(error.__cause__.errors())
             raise ToolError(f"{name} was not called: {problems}") from error.__cause__
 
@@ -460,7 +552,10 @@ def serve_stdio(settings: Settings, door: Door) -> None:
 
 
 def serve_http(
-    settings: Settings, door: Door, listening: socket.socket, limits: Limits = Limits()
+    settings: Settings,
+    door: Door,
+    listening: socket.socket,
+    limits: Limits = Limits(),
 ) -> None:
     """Answer streamable HTTP on the socket until the process gets a signal to stop."""
     with closing(ToolService(settings, door, limits)) as service:
@@ -480,6 +575,7 @@ def _security(door: Door) -> TransportSecuritySettings:
     """
     if door.hosts is None:
         return TransportSecuritySettings(enable_dns_rebinding_protection=False)
+
     names = sorted(f"[{host}]" if ":" in host else host for host in door.hosts)
     return TransportSecuritySettings(
         allowed_hosts=[f"{name}:*" for name in names],
@@ -494,9 +590,20 @@ def _security(door: Door) -> TransportSecuritySettings:
 def describe(mode: Mode) -> dict[str, Any]:
     """What a server of this mode offers: its tools as clients list them, and its resources."""
     server = build_server(
-        cast(ToolService, SimpleNamespace(door=Door(mode), audit=Audit(Path("nowhere"))))
+        cast(
+            ToolService,
+            SimpleNamespace(door=Door(mode), audit=Audit(Path("nowhere"))),
+        )
     )
     tools = anyio.run(server.list_tools)
     resources = anyio.run(server.list_resource_templates)
-    dump = methodcaller("model_dump", mode="json", by_alias=True, exclude_none=True)
-    return {"tools": list(map(dump, tools)), "resources": list(map(dump, resources))}
+    dump = methodcaller(
+        "model_dump",
+        mode="json",
+        by_alias=True,
+        exclude_none=True,
+    )
+    return {
+        "tools": list(map(dump, tools)),
+        "resources": list(map(dump, resources)),
+    }

@@ -43,7 +43,10 @@ _ERRORS: dict[int | str, dict[str, Any]] = {
         "model": Problem,
         "description": "The request cannot be answered as it is; `next` says what to do.",
     },
-    "5XX": {"model": Problem, "description": "The service is busy or broken."},
+    "5XX": {
+        "model": Problem,
+        "description": "The service is busy or broken.",
+    },
 }
 
 
@@ -72,14 +75,21 @@ def build_app(services: Services) -> FastAPI:
     app = add_routes(services.door.mode, lifespan)
     app.state.services = services
     guard.register(app)
+
     if WEB.is_dir():
-        app.mount("/", StaticFiles(directory=WEB, html=True), name="web")
+        app.mount(
+            "/",
+            StaticFiles(directory=WEB, html=True),
+            name="web",
+        )
+
     app.add_middleware(Guard, services=services)  # the last one added is the first one asked
     return app
 
 
 def add_routes(
-    mode: Mode, lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]] | None = None
+    mode: Mode,
+    lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]] | None = None,
 ) -> FastAPI:
     """An app with the routes of this mode; nothing is opened for it."""
     app = FastAPI(
@@ -94,8 +104,12 @@ def add_routes(
     )
     for needed, router in routers_of(mode):
         app.include_router(
-            router, prefix=API, dependencies=[Depends(needing(needed))], responses=_ERRORS
+            router,
+            prefix=API,
+            dependencies=[Depends(needing(needed))],
+            responses=_ERRORS,
         )
+
     app.include_router(routes.read_health)
     return app
 
@@ -123,10 +137,17 @@ def serve_with_workers(
         # Before uvicorn listens to these signals, and when it has stopped and raises them again.
         for stop_signal in (signal.SIGTERM, signal.SIGINT):
             signal.signal(stop_signal, stop)
+
         running.run(sockets=[listening])
         return
+
     config = ServiceConfig(
-        partial(make_app, settings, door, share_of(limits, workers)),
+        partial(
+            make_app,
+            settings,
+            door,
+            share_of(limits, workers),
+        ),
         limits,
         factory=True,
         workers=workers,
@@ -135,19 +156,35 @@ def serve_with_workers(
     Multiprocess(config, sockets=[listening]).run()
 
 
-def server(settings: Settings, door: Door, limits: Limits = Limits()) -> uvicorn.Server:
+def server(
+    settings: Settings,
+    door: Door,
+    limits: Limits = Limits(),
+) -> uvicorn.Server:
     """The server, for whoever wants to start and stop it by hand."""
     return uvicorn.Server(ServiceConfig(make_app(settings, door, limits), limits))
 
 
-def run_app(app: Any, listening: socket.socket, limits: Limits) -> None:
+def run_app(
+    app: Any,
+    listening: socket.socket,
+    limits: Limits,
+) -> None:
     """Serve any app on the socket, with the limits that hold for a connection."""
     uvicorn.Server(ServiceConfig(app, limits)).run(sockets=[listening])
 
 
-def make_app(settings: Settings, door: Door, limits: Limits) -> FastAPI:
+def make_app(
+    settings: Settings,
+    door: Door,
+    limits: Limits,
+) -> FastAPI:
     """The app over services of its own; in a worker this is the first thing that runs."""
-    configure_logs(settings.log_format, settings.log_level, settings.secrets())
+    configure_logs(
+        settings.log_format,
+        settings.log_level,
+        settings.secrets(),
+    )
     return build_app(Services(settings, door, limits))
 
 

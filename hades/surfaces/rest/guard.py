@@ -68,12 +68,24 @@ class Problem(BaseModel):
     """What every error looks like."""
 
     status: int = Field(examples=[404])
-    error: str = Field(description="a name for programs", examples=["UnknownQuery"])
-    message: str = Field(description="what went wrong", examples=["no query has the id 'q_1'"])
-    expectation: str = Field(
-        "", description="what was expected", examples=["an id as an answer carried it"]
+    error: str = Field(
+        description="a name for programs",
+        examples=["UnknownQuery"],
     )
-    next: str = Field("", description="what to do", examples=["ask again and use the new id"])
+    message: str = Field(
+        description="what went wrong",
+        examples=["no query has the id 'q_1'"],
+    )
+    expectation: str = Field(
+        "",
+        description="what was expected",
+        examples=["an id as an answer carried it"],
+    )
+    next: str = Field(
+        "",
+        description="what to do",
+        examples=["ask again and use the new id"],
+    )
 
 
 def problem(
@@ -104,7 +116,13 @@ def of_error(error: HadesError) -> JSONResponse:
     )
     message, _, advice = str(error).partition("; ")
     headers = {"Retry-After": "1"} if status == 503 else None
-    return problem(status, type(error).__name__, message, next_step=advice or None, headers=headers)
+    return problem(
+        status,
+        type(error).__name__,
+        message,
+        next_step=advice or None,
+        headers=headers,
+    )
 
 
 def register(app: FastAPI) -> None:
@@ -113,6 +131,7 @@ def register(app: FastAPI) -> None:
     async def respond(_: Request, error: Exception) -> JSONResponse:
         if isinstance(error, RequestValidationError):
             return _validation_problem(error)
+
         if isinstance(error, HTTPException):
             return problem(
                 error.status_code,
@@ -120,6 +139,7 @@ def register(app: FastAPI) -> None:
                 str(error.detail),
                 headers=error.headers,
             )
+
         assert isinstance(error, HadesError)
         return of_error(error)
 
@@ -175,24 +195,38 @@ class Guard:
         self._services = services
         self._door = services.door
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(
+        self,
+        scope: Scope,
+        receive: Receive,
+        send: Send,
+    ) -> None:
         """Serve one request."""
         if scope["type"] != "http":
             if scope["type"] == "lifespan":
                 await self._app(scope, receive, send)
             else:
-                await send({"type": "websocket.close", "code": 1008})
+                await send(
+                    {
+                        "type": "websocket.close",
+                        "code": 1008,
+                    }
+                )
+
             return
+
         began = time.perf_counter()
         scope[CALL] = Call()
         scope[CALLER] = Caller(_address(scope), self._door.mode)
         response = _TrackedResponse(send)
+
         try:
             async with asyncio.timeout(self._services.limits.request_seconds):
                 refusal = self._refuse(scope)
                 body = b""
                 if refusal is None:
                     body, refusal = await self._read_body(scope, receive)
+
                 if refusal is not None:
                     await refusal(scope, receive, response)
                 else:
@@ -201,24 +235,41 @@ class Guard:
             response.status = response.status or 504
             if not response.began:
                 seconds = self._services.limits.request_seconds
-                await problem(504, "TooSlow", f"no answer within {seconds:g} s")(
-                    scope, receive, response
+                await problem(
+                    504,
+                    "TooSlow",
+                    f"no answer within {seconds:g} s",
+                )(
+                    scope,
+                    receive,
+                    response,
                 )
         except Exception:  # the outermost edge: the caller learns nothing of it, the log everything
             logger.exception(
-                "%s %s failed", scope["method"], without_tokens(scope["path"])[:_PATH_CHARACTERS]
+                "%s %s failed",
+                scope["method"],
+                without_tokens(scope["path"])[:_PATH_CHARACTERS],
             )
             response.status = response.status or 500
             if not response.began:
-                await problem(500, "Unexpected", "internal error")(scope, receive, response)
+                await problem(500, "Unexpected", "internal error")(
+                    scope,
+                    receive,
+                    response,
+                )
         finally:
-            self._record(scope, response, time.perf_counter() - began)
+            self._record(
+                scope,
+                response,
+                time.perf_counter() - began,
+            )
 
     def _refuse(self, scope: Scope) -> Response | None:
         """The answer to a request that may not come in; None when it may."""
         headers = Headers(scope=scope)
         if (foreign := self._refuse_foreign(headers)) is not None:
             return foreign
+
         caller = self._caller_of(scope, headers)
         wait_seconds = self._services.rates.wait(_address(scope) if caller is None else caller.name)
         if wait_seconds > 0:
@@ -228,6 +279,7 @@ class Guard:
                 "Rate limit exceeded",
                 headers={"Retry-After": str(math.ceil(wait_seconds))},
             )
+
         if caller is None:
             return problem(
                 401,
@@ -236,6 +288,7 @@ class Guard:
                 expectation="a token of this service",
                 headers={"WWW-Authenticate": "Bearer"},
             )
+
         if caller.tenant != self._door.tenant:
             return problem(
                 403,
@@ -243,10 +296,15 @@ class Guard:
                 "this token belongs to another tenant",
                 next_step="ask its own service",
             )
+
         if caller.limit is not None and scope["path"] == "/metrics":
             return problem(
-                403, "CallerRefused", "figures count the whole corpus", next_step=LIMITED_NEXT
+                403,
+                "CallerRefused",
+                "figures count the whole corpus",
+                next_step=LIMITED_NEXT,
             )
+
         scope[CALLER] = caller
         return None
 
@@ -257,10 +315,12 @@ class Guard:
         hosts = self._door.hosts
         if hosts is None:
             return None
+
         host = _host(f"//{headers.get('host', '')}")
         origin = headers.get("origin")
         if host in hosts and (origin is None or _host(origin) in hosts):
             return None
+
         return problem(
             403,
             "OtherHost",
@@ -272,37 +332,54 @@ class Guard:
     def _caller_of(self, scope: Scope, headers: Headers) -> Caller | None:
         if not self._door.needs_token:
             return self._services.local_caller(_address(scope), self._door.tenant)
+
         caller = self._services.token_caller(headers)
         path = scope["path"]
         is_open = not path.startswith(NEEDS_TOKEN) and scope["method"] in ("GET", "HEAD")
+
         if caller is None and is_open:
-            return Caller(_address(scope), Mode.READ_ONLY, self._door.tenant)
+            return Caller(
+                _address(scope),
+                Mode.READ_ONLY,
+                self._door.tenant,
+            )
+
         return caller
 
     async def _read_body(self, scope: Scope, receive: Receive) -> tuple[bytes, Response | None]:
         """The whole body, or the answer to one that is too large."""
         is_upload = scope["method"] == "PUT" and scope["path"].startswith("/v1/uploads/")
         limit = self._services.limits.body_bytes
+
         if is_upload and covers(scope[CALLER].mode, Mode.READ_WRITE):
             limit = MAX_FILE_BYTES
+
         stated_length = Headers(scope=scope).get("content-length", "0")
         if not stated_length.isdigit() or int(stated_length[:20]) > limit:
             return b"", _too_large(limit)
+
         parts = []
         size = 0
         while True:
             message = await receive()
             if message["type"] == "http.disconnect":
                 return b"", problem(400, "Disconnected", "the client went away")
+
             part = message.get("body", b"")
             size += len(part)
             if size > limit:
                 return b"", _too_large(limit)
+
             parts.append(part)
             if not message.get("more_body", False):
                 return b"".join(parts), None
 
-    def _record(self, scope: Scope, response: _TrackedResponse, seconds: float) -> None:
+    def _record(
+        self,
+        scope: Scope,
+        response: _TrackedResponse,
+        seconds: float,
+    ) -> None:
         """The audit line and the figures of a request; only what was matched names a route, so that
         labels stay few.
         """
@@ -311,12 +388,29 @@ class Guard:
         route = getattr(scope.get("route"), "path", "none")
         mode = self._door.mode.value
         status = response.status or 499
-        details = {"who": who, "door": mode, "method": scope["method"][:16]}
+        details = {
+            "who": who,
+            "door": mode,
+            "method": scope["method"][:16],
+        }
+
         if call.query_id:
             details["query_id"] = without_tokens(call.query_id)[:_PATH_CHARACTERS]
+
         path = without_tokens(scope["path"])[:_PATH_CHARACTERS]
-        self._services.audit.write(call.mode, path, str(status), seconds * 1000, **details)
-        self._services.exposition.request(mode, route, status, seconds)
+        self._services.audit.write(
+            call.mode,
+            path,
+            str(status),
+            seconds * 1000,
+            **details,
+        )
+        self._services.exposition.request(
+            mode,
+            route,
+            status,
+            seconds,
+        )
 
 
 class _TrackedResponse:
@@ -334,14 +428,22 @@ class _TrackedResponse:
             self.status = message["status"]
             self.began = True
             headers = MutableHeaders(scope=message)
+
             for name, value in _HEADERS.items():
                 headers.setdefault(name, value)
+
             headers.setdefault("Cache-Control", "no-store")
+
         await self._send(message)
 
 
 def _too_large(limit: int) -> Response:
-    return problem(413, "TooLarge", "the body is too large", expectation=f"at most {limit:,} bytes")
+    return problem(
+        413,
+        "TooLarge",
+        "the body is too large",
+        expectation=f"at most {limit:,} bytes",
+    )
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:
@@ -352,8 +454,13 @@ def _replay(body: bytes, receive: Receive) -> Receive:
         nonlocal is_sent
         if is_sent:
             return await receive()
+
         is_sent = True
-        return {"type": "http.request", "body": body, "more_body": False}
+        return {
+            "type": "http.request",
+            "body": body,
+            "more_body": False,
+        }
 
     return again
 

@@ -65,12 +65,18 @@ class ChatBody(BaseModel):
     """
 
     model_config = ConfigDict(extra="allow")
-    model: str = Field(MODEL, max_length=100, description=f"`{MODEL}`, or `{MODEL}/RECIPE`.")
+    model: str = Field(
+        MODEL,
+        max_length=100,
+        description=f"`{MODEL}`, or `{MODEL}/RECIPE`.",
+    )
     messages: list[Message] = Field(min_length=1, max_length=1000)
     stream: bool = False
     stream_options: StreamOptions = StreamOptions()
     max_tokens: int | None = Field(
-        None, ge=1, description="Longest reply of the language model, 16 to 4096."
+        None,
+        ge=1,
+        description="Longest reply of the language model, 16 to 4096.",
     )
 
 
@@ -88,11 +94,25 @@ class UnknownModel(HadesError, ValueError):
     http_status = 404
 
 
-@reading.get("/models", summary="Models that a chat front end may choose")
+@reading.get(
+    "/models",
+    summary="Models that a chat front end may choose",
+)
 async def models() -> dict[str, Any]:
     """`hades` answers with the default recipe; `hades/RECIPE` with another."""
     names = (MODEL, *(f"{MODEL}/{recipe}" for recipe in NAMES_OF_RECIPES))
-    models = [{"id": name, "object": "model", "created": 0, "owned_by": MODEL} for name in names]
+
+    models = []
+    for name in names:
+        models.append(
+            {
+                "id": name,
+                "object": "model",
+                "created": 0,
+                "owned_by": MODEL,
+            }
+        )
+
     return {"object": "list", "data": models}
 
 
@@ -107,33 +127,67 @@ async def models() -> dict[str, Any]:
         }
     },
 )
-async def complete(body: ChatBody, services: Served, call: Noted, caller: CalledBy) -> Response:
+async def complete(
+    body: ChatBody,
+    services: Served,
+    call: Noted,
+    caller: CalledBy,
+) -> Response:
     """The written answer in the form of the OpenAI protocol; sources follow the text and stand in
     `sources`.
     """
     try:
         events = answer_events(services, caller, _request(body))
         if body.stream:
-            return StreamingResponse(_chunks(body, call, events), media_type="text/event-stream")
+            return StreamingResponse(
+                _chunks(body, call, events),
+                media_type="text/event-stream",
+            )
         answer: WrittenAnswer = [event async for event in events][-1].value
     except HadesError as error:
         return Response(
-            orjson.dumps(_failure(error)), of_error(error).status_code, media_type=MEDIA_TYPE
+            orjson.dumps(_failure(error)),
+            of_error(error).status_code,
+            media_type=MEDIA_TYPE,
         )
+
     call.query_id = answer.query_id
-    return Response(orjson.dumps(_completion(body, answer)), media_type="application/json")
+    return Response(
+        orjson.dumps(_completion(body, answer)),
+        media_type="application/json",
+    )
 
 
 def _completion(body: ChatBody, answer: WrittenAnswer) -> dict[str, Any]:
     content = answer.text + list_sources(answer)
-    message = {"role": "assistant", "content": content}
-    choice = {"index": 0, "message": message, "finish_reason": "stop"}
-    head = _head(body.model, "chat.completion", answer.query_id)
+    message = {
+        "role": "assistant",
+        "content": content,
+    }
+    choice = {
+        "index": 0,
+        "message": message,
+        "finish_reason": "stop",
+    }
+    head = _head(
+        body.model,
+        "chat.completion",
+        answer.query_id,
+    )
     usage = _usage(body, answer, content)
-    return {**head, "choices": [choice], "usage": usage, "sources": _sources(answer)}
+    return {
+        **head,
+        "choices": [choice],
+        "usage": usage,
+        "sources": _sources(answer),
+    }
 
 
-def _usage(body: ChatBody, answer: WrittenAnswer, content: str) -> dict[str, int]:
+def _usage(
+    body: ChatBody,
+    answer: WrittenAnswer,
+    content: str,
+) -> dict[str, int]:
     """Tokens as the language model counted them; where none wrote the answer, word pieces of the
     messages and of the reply.
     """
@@ -149,39 +203,63 @@ def _usage(body: ChatBody, answer: WrittenAnswer, content: str) -> dict[str, int
 
 def _failure(error: HadesError) -> dict[str, Any]:
     kind = type(error).__name__
-    return {"error": {"message": str(error), "type": kind, "code": kind}}
+    return {
+        "error": {
+            "message": str(error),
+            "type": kind,
+            "code": kind,
+        }
+    }
 
 
 def list_sources(answer: WrittenAnswer) -> str:
     """The sources that the sentences cite, as a list under the answer."""
     cited = set().union(*(sentence.citations for sentence in answer.sentences))
-    lines = [
-        f"[{source.number}] {_place(source)}" for source in answer.sources if source.number in cited
-    ]
-    return "\n\n" + "\n".join(("Sources:", *lines)) if lines else ""
+
+    lines = []
+    for source in answer.sources:
+        if source.number in cited:
+            lines.append(f"[{source.number}] {_place(source)}")
+
+    if lines:
+        return "\n\n" + "\n".join(("Sources:", *lines))
+
+    return ""
 
 
 def _request(body: ChatBody) -> Request:
     """The question of the last message of the user, for the recipe that the model names."""
     name, _, recipe = body.model.partition("/")
     recipe = recipe or DEFAULT
+
     if name != MODEL or recipe not in NAMES_OF_RECIPES:
         raise UnknownModel(f"there is no model {body.model!r}; GET /v1/models lists them")
+
     question = next(
-        (message.text() for message in reversed(body.messages) if message.role == "user"), ""
+        (message.text() for message in reversed(body.messages) if message.role == "user"),
+        "",
     )
-    values: dict[str, Any] = {"query": question[:QUESTION_CHARACTERS], "recipe": recipe}
+    values: dict[str, Any] = {
+        "query": question[:QUESTION_CHARACTERS],
+        "recipe": recipe,
+    }
     if body.max_tokens is not None:
         values["max_tokens"] = min(max(body.max_tokens, 16), 4096)
+
     return ANSWER.check(values)
 
 
-async def _chunks(body: ChatBody, call: Call, events: AsyncIterator[Any]) -> AsyncIterator[bytes]:
+async def _chunks(
+    body: ChatBody,
+    call: Call,
+    events: AsyncIterator[Any],
+) -> AsyncIterator[bytes]:
     """Each sentence when it is checked, then the sources, then the tokens where they are wanted,
     then the end.
     """
     model = body.model
     usage = None
+
     try:
         yield _chunk(model, {"role": "assistant", "content": ""})
         has_text = False
@@ -196,13 +274,29 @@ async def _chunks(body: ChatBody, call: Call, events: AsyncIterator[Any]) -> Asy
                 source_list = list_sources(answer)
                 usage = _usage(body, answer, answer.text + source_list)
                 tail = source_list if has_text else answer.text + source_list
-                yield _chunk(model, {"content": tail}, sources=_sources(answer))
+                yield _chunk(
+                    model,
+                    {"content": tail},
+                    sources=_sources(answer),
+                )
+
         yield _chunk(model, {}, finish="stop")
         if body.stream_options.include_usage:
             head = _head(model, "chat.completion.chunk", "chunk")
-            yield b"data: " + orjson.dumps({**head, "choices": [], "usage": usage}) + b"\n\n"
+            yield (
+                b"data: "
+                + orjson.dumps(
+                    {
+                        **head,
+                        "choices": [],
+                        "usage": usage,
+                    }
+                )
+                + b"\n\n"
+            )
     except HadesError as error:
         yield b"data: " + orjson.dumps(_failure(error)) + b"\n\n"
+
     yield _END
 
 
@@ -213,15 +307,28 @@ def _chunk(
     finish: str | None = None,
     sources: Sequence[dict[str, Any]] = (),
 ) -> bytes:
-    choice = {"index": 0, "delta": delta, "finish_reason": finish}
-    document = {**_head(model, "chat.completion.chunk", "chunk"), "choices": [choice]}
+    choice = {
+        "index": 0,
+        "delta": delta,
+        "finish_reason": finish,
+    }
+    document = {
+        **_head(model, "chat.completion.chunk", "chunk"),
+        "choices": [choice],
+    }
     if sources:
         document["sources"] = list(sources)
+
     return b"data: " + orjson.dumps(document) + b"\n\n"
 
 
 def _head(model: str, kind: str, name: str) -> dict[str, Any]:
-    return {"id": f"chatcmpl-{name}", "object": kind, "created": int(time.time()), "model": model}
+    return {
+        "id": f"chatcmpl-{name}",
+        "object": kind,
+        "created": int(time.time()),
+        "model": model,
+    }
 
 
 def _sources(answer: WrittenAnswer) -> list[dict[str, Any]]:
@@ -237,11 +344,15 @@ def _sources(answer: WrittenAnswer) -> list[dict[str, Any]]:
         }
         documents.append(
             {
-                "source": {"id": str(source.number), "name": place},
+                "source": {
+                    "id": str(source.number),
+                    "name": place,
+                },
                 "document": [source.text],
                 "metadata": [metadata],
             }
         )
+
     return documents
 
 

@@ -58,8 +58,14 @@ def capability_routers() -> list[tuple[Mode, APIRouter]]:
         for capability, route in offers
         if route.is_also_get
     ]
+
     for capability, route in sorted(offers, key=lambda offer: _generality(offer[1].path)):
-        _add_route(routers[Mode(capability.mode)], capability, route)
+        _add_route(
+            routers[Mode(capability.mode)],
+            capability,
+            route,
+        )
+
     return list(routers.items())
 
 
@@ -68,7 +74,11 @@ def _generality(path: str) -> tuple[bool, int]:
     return ":path}" in path, path.count("{")
 
 
-def _add_route(router: APIRouter, capability: Capability, route: Rest) -> None:
+def _add_route(
+    router: APIRouter,
+    capability: Capability,
+    route: Rest,
+) -> None:
     responses: dict[int | str, dict[str, Any]] = {}
     if route.reply:
         responses[route.status] = {"model": route.reply}
@@ -76,6 +86,7 @@ def _add_route(router: APIRouter, capability: Capability, route: Rest) -> None:
             responses[route.status]["description"] = (
                 "The answer; the header X-Hades-Answer says `cached` or `computed`."
             )
+
     router.add_api_route(
         route.path,
         make_endpoint(capability, route),
@@ -95,24 +106,37 @@ class _Json(Response):
     media_type = "application/json"
 
 
-def make_endpoint(capability: Capability, route: Rest) -> Callable[..., Awaitable[Response]]:
+def make_endpoint(
+    capability: Capability,
+    route: Rest,
+) -> Callable[..., Awaitable[Response]]:
     """The coroutine of a route, with the signature that FastAPI reads."""
     in_path = _IN_PATH.findall(route.path)
     fields = capability.request.model_fields
     not_in_path = [name for name in fields if name not in in_path]
-    body = body_of(capability) if route.method == "POST" and not_in_path else None
+
+    if route.method == "POST" and not_in_path:
+        body = body_of(capability)
+    else:
+        body = None
 
     async def endpoint(**arguments: Any) -> Response:
         services = arguments.pop("services")
         call = arguments.pop("call")
         caller = arguments.pop("caller")
         body_fields = arguments.pop("body", None)
-        values = {**arguments, **dict(body_fields or {})}
+        values = {
+            **arguments,
+            **dict(body_fields or {}),
+        }
         request = _check(capability, values)
         call.query_id = str(values.get("query_id", ""))
         context = services.context(caller, Mode(capability.mode))
         reply = await services.work(
-            capability.call, request, context, writes=capability.mode != "ro"
+            capability.call,
+            request,
+            context,
+            writes=capability.mode != "ro",
         )
         return _respond(services, call, route, reply)
 
@@ -121,6 +145,7 @@ def make_endpoint(capability: Capability, route: Rest) -> Callable[..., Awaitabl
         parameters.append(keyword("body", Annotated[body, Body()]))
     elif route.method == "GET":
         parameters += [_parameter(name, fields[name], Query) for name in not_in_path]
+
     parameters += [keyword("services", Served), keyword("call", Noted), keyword("caller", CalledBy)]
     endpoint.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     endpoint.__annotations__ = {}
@@ -141,19 +166,31 @@ def body_of(capability: Capability) -> type[Request]:
         if name not in in_path
     }
     name = base.__name__.removesuffix("Request") + "Body"
-    body: type[Request] = create_model(name, __base__=Request, __doc__=base.__doc__, **fields)
+    body: type[Request] = create_model(
+        name,
+        __base__=Request,
+        __doc__=base.__doc__,
+        **fields,
+    )
+
     if route.examples:
         examples: list[Any] = [dict(example) for example in route.examples]
         body.model_config["json_schema_extra"] = {"examples": examples}
         body.model_rebuild(force=True)
+
     return body
 
 
-def _parameter(name: str, field: FieldInfo, place: Any) -> inspect.Parameter:
+def _parameter(
+    name: str,
+    field: FieldInfo,
+    place: Any,
+) -> inspect.Parameter:
     description = place(description=field.description, examples=field.examples)
     parameter = field_parameter(name, field, description)
     if isinstance(parameter.default, tuple):
         return parameter.replace(default=list(parameter.default))
+
     return parameter
 
 
@@ -165,15 +202,24 @@ def _check(capability: Capability, values: dict[str, Any]) -> BaseModel:
         raise RequestValidationError(error.errors()) from None
 
 
-def _respond(services: Services, call: Call, route: Rest, reply: Reply) -> Response:
+def _respond(
+    services: Services,
+    call: Call,
+    route: Rest,
+    reply: Reply,
+) -> Response:
     if isinstance(reply, CachedTurn):
         call.query_id = reply.query_id
         if reply.is_cached:
             services.exposition.hits.labels("answers").inc()
+
         source = "cached" if reply.is_cached else "computed"
         return Response(
-            reply.text, media_type="application/json", headers={"X-Hades-Answer": source}
+            reply.text,
+            media_type="application/json",
+            headers={"X-Hades-Answer": source},
         )
+
     document = reply if route.part is None else reply[route.part]
     return _Json(orjson.dumps(document, default=str), route.status)
 
@@ -189,14 +235,22 @@ def _describe_events(*names: str) -> dict[str, Any]:
     """What the description of a route says of its events."""
     description = {"description": f"Events {', '.join(names)}, then `answer` or `problem`."}
     content = {"content": {"text/event-stream": {"schema": {"type": "string"}}}}
-    return {"responses": {200: description | content}, "response_class": StreamingResponse}
+    return {
+        "responses": {200: description | content},
+        "response_class": StreamingResponse,
+    }
 
 
 @reading.post(
-    "/query/stream", summary="Answer, stage by stage", **_describe_events("`stage` as they end")
+    "/query/stream",
+    summary="Answer, stage by stage",
+    **_describe_events("`stage` as they end"),
 )
 async def stream_query(
-    body: QueryBody, services: Served, call: Noted, caller: CalledBy
+    body: QueryBody,
+    services: Served,
+    call: Noted,
+    caller: CalledBy,
 ) -> StreamingResponse:
     """Server-sent events: each stage when it ends, with its cost, then the whole answer."""
     request = QUERY.check(dict(body))
@@ -210,6 +264,7 @@ async def stream_query(
 
         with watched(hand_stage):
             reply = QUERY.call(request, context)
+
         hand_out(AnswerEvent("answer", reply))
 
     return _event_stream(call, _events_of_thread(services, work))
@@ -218,19 +273,35 @@ async def stream_query(
 @reading.post(
     "/answer/stream",
     summary="Answer, by sentences",
-    **_describe_events("`sources`", "`cost`", "`sentence` as each is checked"),
+    **_describe_events(
+        "`sources`",
+        "`cost`",
+        "`sentence` as each is checked",
+    ),
 )
 async def stream_answer(
-    body: AnswerBody, services: Served, call: Noted, caller: CalledBy
+    body: AnswerBody,
+    services: Served,
+    call: Noted,
+    caller: CalledBy,
 ) -> StreamingResponse:
     """Server-sent events: the sources, the cost, each sentence when it is checked, then the whole
     answer.
     """
-    return _event_stream(call, answer_events(services, caller, ANSWER.check(dict(body))))
+    return _event_stream(
+        call,
+        answer_events(
+            services,
+            caller,
+            ANSWER.check(dict(body)),
+        ),
+    )
 
 
 async def answer_events(
-    services: Services, caller: Caller, request: Request
+    services: Services,
+    caller: Caller,
+    request: Request,
 ) -> AsyncIterator[AnswerEvent]:
     """The events of a written answer; a caller that leaves ends the work at the next sentence."""
     context = services.context(caller, Mode.READ_ONLY)
@@ -250,17 +321,23 @@ async def answer_events(
 
 
 async def _events_of_thread(
-    services: Services, work: Callable[[Callable[[AnswerEvent], None]], None]
+    services: Services,
+    work: Callable[[Callable[[AnswerEvent], None]], None],
 ) -> AsyncIterator[AnswerEvent]:
     """What a call hands out while it works in a thread that answers, each at once."""
     loop = asyncio.get_running_loop()
     events: asyncio.Queue[AnswerEvent | None] = asyncio.Queue()
     turn = asyncio.ensure_future(
-        services.work(work, lambda event: loop.call_soon_threadsafe(events.put_nowait, event))
+        services.work(
+            work,
+            lambda event: loop.call_soon_threadsafe(events.put_nowait, event),
+        )
     )
     turn.add_done_callback(lambda _: events.put_nowait(None))
+
     while (event := await events.get()) is not None:
         yield event
+
     await turn
 
 
@@ -288,7 +365,10 @@ def _encode(value: Any) -> bytes:
         return value.text
     if isinstance(value, TurnStage):
         value = {_NAMES.get(name, name): part for name, part in asdict(value).items()}
-    return orjson.dumps(value, default=lambda record: record.model_dump(mode="json"))
+    return orjson.dumps(
+        value,
+        default=lambda record: record.model_dump(mode="json"),
+    )
 
 
 # Routes that take files in: announce them, send each, finish; or name a folder of this machine.
@@ -306,33 +386,79 @@ AnnouncedFiles = Annotated[
 FolderPath = Annotated[
     str,
     Body(
-        embed=True, min_length=1, max_length=4096, description="Below a folder of `--allow-folder`."
+        embed=True,
+        min_length=1,
+        max_length=4096,
+        description="Below a folder of `--allow-folder`.",
     ),
 ]
 
 
-@writing.post("/uploads", status_code=201, summary="Announce files")
+@writing.post(
+    "/uploads",
+    status_code=201,
+    summary="Announce files",
+)
 async def begin_upload(files: AnnouncedFiles, services: Served) -> dict[str, str]:
     """Check names, types, sizes and number; one that cannot be taken refuses all of them."""
-    return {"upload": await services.work(services.uploads.begin, files, writes=True)}
+    return {
+        "upload": await services.work(
+            services.uploads.begin,
+            files,
+            writes=True,
+        )
+    }
 
 
-@writing.put("/uploads/{upload}/files/{path:path}", status_code=204, summary="Send a file")
-async def put_file(upload: str, path: str, request: HttpRequest, services: Served) -> None:
+@writing.put(
+    "/uploads/{upload}/files/{path:path}",
+    status_code=204,
+    summary="Send a file",
+)
+async def put_file(
+    upload: str,
+    path: str,
+    request: HttpRequest,
+    services: Served,
+) -> None:
     """The content of an announced file as the body; one that is refused ends the upload."""
-    await services.work(services.uploads.put, upload, path, await request.body(), writes=True)
+    await services.work(
+        services.uploads.put,
+        upload,
+        path,
+        await request.body(),
+        writes=True,
+    )
 
 
-@writing.post("/uploads/{upload}/finish", status_code=202, summary="Keep the files and read them")
+@writing.post(
+    "/uploads/{upload}/finish",
+    status_code=202,
+    summary="Keep the files and read them",
+)
 async def finish_upload(upload: str, services: Served) -> dict[str, int]:
     """Reading goes on after the reply; `GET /v1/uploads` tells how far it is."""
-    return {"files": await services.work(services.uploads.finish, upload, writes=True)}
+    return {
+        "files": await services.work(
+            services.uploads.finish,
+            upload,
+            writes=True,
+        )
+    }
 
 
-@writing.post("/uploads/folder", status_code=202, summary="Read a folder of this machine")
+@writing.post(
+    "/uploads/folder",
+    status_code=202,
+    summary="Read a folder of this machine",
+)
 async def read_folder(path: FolderPath, services: Served) -> dict[str, Any]:
     """Only folders that the service was started with."""
-    await services.work(services.uploads.read_folder, path, writes=True)
+    await services.work(
+        services.uploads.read_folder,
+        path,
+        writes=True,
+    )
     return {"path": path}
 
 
@@ -357,7 +483,10 @@ async def health() -> dict[str, str]:
 @read_health.get(
     "/ready",
     summary="Whether questions can be answered",
-    responses={409: {"model": Problem}, 503: {"model": Problem}},
+    responses={
+        409: {"model": Problem},
+        503: {"model": Problem},
+    },
 )
 async def ready(services: Served) -> dict[str, Any]:
     """Opens what would answer the next question; an error says why it cannot."""
@@ -365,6 +494,7 @@ async def ready(services: Served) -> dict[str, Any]:
     def look() -> dict[str, Any]:
         with services.answers.lease() as view:
             info = view.info
+
         # Anybody may ask this, and counts tell of what not everybody may read.
         has_rights = rights_of(services.settings.home).hold()
         return {

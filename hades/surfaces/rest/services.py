@@ -63,7 +63,8 @@ class Exposition:
     """
 
     def __init__(self) -> None:
-        disable_created_metrics()  # type: ignore[no-untyped-call]  # a second series for each, which no dashboard asks
+        # a second series for each, which no dashboard asks for
+        disable_created_metrics()  # type: ignore[no-untyped-call]
         self.registry = registry = CollectorRegistry()
         self._requests = Counter(
             "hades_requests_total",
@@ -128,13 +129,25 @@ class Exposition:
             registry=registry,
         )
         self.hits = Counter(
-            "hades_cache_hits_total", "Lookups a cache tier answered.", ("tier",), registry=registry
+            "hades_cache_hits_total",
+            "Lookups a cache tier answered.",
+            ("tier",),
+            registry=registry,
         )
         self.bytes = Gauge(
-            "hades_cache_bytes", "Bytes a cache tier holds.", ("tier",), registry=registry
+            "hades_cache_bytes",
+            "Bytes a cache tier holds.",
+            ("tier",),
+            registry=registry,
         )
 
-    def request(self, mode: str, route: str, status: int, seconds: float) -> None:
+    def request(
+        self,
+        mode: str,
+        route: str,
+        status: int,
+        seconds: float,
+    ) -> None:
         """Count a request that was answered."""
         self._requests.labels(mode, route, str(status)).inc()
         self._request_seconds.labels(mode, route).observe(seconds)
@@ -143,6 +156,7 @@ class Exposition:
         """Count a turn that was worked out."""
         for stage in answer.telemetry.stages:
             self._turn_seconds.labels(answer.recipe, stage.name).observe(stage.ms / 1000)
+
         self._turn_seconds.labels(answer.recipe, "turn").observe(answer.telemetry.ms / 1000)
         self._turn_reads.labels(answer.recipe).observe(answer.telemetry.reads)
         for reason in answer.reasons:
@@ -152,11 +166,13 @@ class Exposition:
         """Everything, as a scrape reads it, with the snapshot that serves and how old it is."""
         self._snapshot.clear()
         serving = next((snapshot for snapshot in snapshots(home) if snapshot.serves), None)
+
         if serving is not None:
             self._snapshot.labels(serving.snapshot).set(1)
             if serving.created_at is not None:
                 age = utc_now() - datetime.fromisoformat(serving.created_at)
                 self._age.set(max(0.0, age.total_seconds()))
+
         self._measure_sources(home)
         return generate_latest(self.registry)
 
@@ -164,6 +180,7 @@ class Exposition:
         """Size and age of each remote source."""
         for gauge in (self._source_documents, self._source_age, self._source_failures):
             gauge.clear()
+
         for state in sync_states(home, {}):
             self._source_documents.labels(state.name).set(state.documents)
             self._source_failures.labels(state.name).set(state.failures)
@@ -189,20 +206,39 @@ class Call:
 class Services(Service):
     """Everything behind the routes of one door."""
 
-    def __init__(self, settings: Settings, door: Door, limits: Limits = Limits()) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        door: Door,
+        limits: Limits = Limits(),
+    ) -> None:
         self.exposition = Exposition()
-        super().__init__(settings, door, limits, self.exposition.turn)
+        super().__init__(
+            settings,
+            door,
+            limits,
+            self.exposition.turn,
+        )
         memory = self.cached.memory_manager
         cache_bytes = self.exposition.bytes.labels("answers")
         cache_bytes.set_function(lambda: 0 if memory is None else memory.ram_cache.current_bytes)
-        self.threads = ThreadPoolExecutor(limits.answering, thread_name_prefix="hades-answers")
+        self.threads = ThreadPoolExecutor(
+            limits.answering,
+            thread_name_prefix="hades-answers",
+        )
         self.writers = ThreadPoolExecutor(_WRITERS, thread_name_prefix="hades-writes")
         self.uploads = Uploads(settings, door.folders)
         self._waiting = 0
 
     def context(self, caller: Caller, mode: Mode) -> ServiceContext:
         """The context of one call that needs this mode."""
-        return ServiceContext(self, caller.name, mode, caller.limit, caller.asker)
+        return ServiceContext(
+            self,
+            caller.name,
+            mode,
+            caller.limit,
+            caller.asker,
+        )
 
     async def work(self, call: Callable[..., T], *arguments: object, writes: bool = False) -> T:
         """Run a blocking call in one of the threads that answer; refused when too many calls are
@@ -212,6 +248,7 @@ class Services(Service):
         """
         if self._waiting >= self.limits.waiting:
             raise TooBusy(f"Server busy: {self._waiting} calls are waiting; retry in 1 s.")
+
         self._waiting += 1
         try:
             pool = self.writers if writes else self.threads
@@ -253,6 +290,7 @@ def needing(mode: Mode) -> Callable[[Request], Awaitable[None]]:
             (await call_of(request)).mode = "RW"
             if caller.limit is not None:
                 raise CallerRefused(f"this call speaks of the whole corpus; {LIMITED_NEXT}")
+
         require(caller, mode)
 
     return check
@@ -337,7 +375,13 @@ def _peer(transport: asyncio.BaseTransport) -> tuple[str, int] | None:
     peer: Any = transport.get_extra_info("socket")
     if peer is None or peer.family != socket.AF_UNIX:
         return None
+
     pid, uid, _ = struct.unpack(
-        "3i", peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+        "3i",
+        peer.getsockopt(
+            socket.SOL_SOCKET,
+            socket.SO_PEERCRED,
+            struct.calcsize("3i"),
+        ),
     )
     return f"uid:{uid}", pid

@@ -74,7 +74,9 @@ class Connector(Protocol):
         """Everything there is; raises rather than listing a part."""
 
     def read_documents(
-        self, documents: Sequence[RemoteDocument], versions: Mapping[str, str]
+        self,
+        documents: Sequence[RemoteDocument],
+        versions: Mapping[str, str],
     ) -> Iterator[Reading]:
         """Read these; `versions` are those of the copies that are there, by id."""
 
@@ -91,7 +93,11 @@ class Kind(NamedTuple):
     open: Callable[[Place], Connector]
 
 
-def load_library(module: str, extra: str, purpose: str) -> ModuleType:
+def load_library(
+    module: str,
+    extra: str,
+    purpose: str,
+) -> ModuleType:
     """A library that comes with an extra."""
     try:
         return import_module(module)
@@ -106,13 +112,18 @@ def load_library(module: str, extra: str, purpose: str) -> ModuleType:
 def size_limit(name: str) -> int:
     """The most bytes that a document of this name may have."""
     file_format = FORMATS.get(PurePosixPath(name).suffix.lower())
-    return MAX_TEXT_BYTES if file_format is None or file_format.is_text else MAX_FILE_BYTES
+    if file_format is None or file_format.is_text:
+        return MAX_TEXT_BYTES
+
+    return MAX_FILE_BYTES
 
 
 def too_large(name: str, size: int) -> Unusable:
     """The reason why a document of this size is set aside."""
     return Unusable(
-        RejectReason.OVERSIZED, f"{size:,} bytes, the limit is {size_limit(name):,}", size
+        RejectReason.OVERSIZED,
+        f"{size:,} bytes, the limit is {size_limit(name):,}",
+        size,
     )
 
 

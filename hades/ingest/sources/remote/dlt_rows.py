@@ -32,6 +32,7 @@ class DltConnector:
             raise SettingsError(
                 f"{place.source.url} names no resource; write dlt:package.module:resource"
             )
+
         try:
             loaded = getattr(import_module(module), name)
         except (ImportError, AttributeError) as error:
@@ -39,16 +40,22 @@ class DltConnector:
                 f"{place.source.url} cannot be imported ({error}); the module must be on "
                 "PYTHONPATH or installed"
             ) from None
+
         self._source = place.source
         self._address = place.source.url
         # A function that makes one takes its arguments from dlt's own configuration.
-        opened: Any = loaded() if callable(loaded) and not hasattr(loaded, "name") else loaded
+        if callable(loaded) and not hasattr(loaded, "name"):
+            opened: Any = loaded()
+        else:
+            opened = loaded
+
         self._opened: Any = opened if isinstance(opened, Iterable) else opened()
         self.columns: tuple[str, ...] = ()
 
     def list_documents(self) -> Iterator[RemoteDocument]:
         """Every row of every resource."""
         resources = getattr(self._opened, "selected_resources", None)
+
         names: dict[str, None] = {}
         for resource in [self._opened] if resources is None else resources.values():
             rows = _rows_of(resource, names)
@@ -61,10 +68,13 @@ class DltConnector:
                 address=self._address,
                 readers=self._source.readers,
             )
+
         self.columns = tuple(names)
 
     def read_documents(
-        self, documents: Sequence[RemoteDocument], _versions: Mapping[str, str]
+        self,
+        documents: Sequence[RemoteDocument],
+        _versions: Mapping[str, str],
     ) -> Iterator[Reading]:
         """The listing has brought the rows along."""
         yield from (Reading(document, document.content) for document in documents)
@@ -76,7 +86,11 @@ class DltConnector:
 def _rows_of(resource: Any, names: dict[str, None]) -> Iterator[Mapping[str, Any]]:
     """The rows of a resource, whether they come one by one, in lists or as Arrow tables."""
     for page in resource:
-        rows = page.to_pylist() if hasattr(page, "to_pylist") else page
+        if hasattr(page, "to_pylist"):
+            rows = page.to_pylist()
+        else:
+            rows = page
+
         for row in [rows] if isinstance(rows, Mapping) else rows:
             names |= dict.fromkeys(row)
             yield row
@@ -90,6 +104,7 @@ def _primary_key(resource: Any) -> str:
             f"the resource {resource.name} has {len(keys)} primary key columns, one is expected; "
             "name it with --key"
         )
+
     return str(keys[0])
 
 

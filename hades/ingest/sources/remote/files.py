@@ -46,9 +46,14 @@ class FilesConnector:
     columns: tuple[str, ...] = ()
 
     def __init__(self, place: Place) -> None:
-        core = load_library("fsspec.core", "fsspec", "a source of files")
+        core = load_library(
+            "fsspec.core",
+            "fsspec",
+            "a source of files",
+        )
         address = place.address.removeprefix(LISTING)
         scheme = address.partition("://")[0]
+
         try:
             # One that fsspec has kept would go on with the endpoint and the keys of that time.
             self._fs, self._root = core.url_to_fs(address, skip_instance_cache=True)
@@ -60,6 +65,7 @@ class FilesConnector:
             ) from None
         except ValueError as error:
             raise SettingsError(f"fsspec opens no such address: {error}") from None
+
         # What a person opens: the address itself, without what logs in.
         host = place.source.url.removeprefix(LISTING).partition("://")[2].rpartition("@")[2]
         self._base = f"{scheme}://{host}".rstrip("/")
@@ -82,24 +88,39 @@ class FilesConnector:
 
     def _list_files(self) -> Iterator[tuple[str, dict[str, Any]]]:
         protocol = self._fs.protocol
-        protocols = {protocol} if isinstance(protocol, str) else set(protocol)
+        if isinstance(protocol, str):
+            protocols = {protocol}
+        else:
+            protocols = set(protocol)
+
         if self._fs.isfile(self._root):
             yield self._root, self._fs.info(self._root)
         elif protocols & _FLAT:
             yield from self._fs.find(self._root, detail=True).items()
         else:
-            for _, folders, files in self._fs.walk(self._root, detail=True, on_error="raise"):
+            for _, folders, files in self._fs.walk(
+                self._root,
+                detail=True,
+                on_error="raise",
+            ):
                 for name in [name for name, info in folders.items() if info.get("islink")]:
                     del folders[name]
+
                 for info in files.values():
                     if not info.get("islink"):
                         yield info["name"], info
 
     def read_documents(
-        self, documents: Sequence[RemoteDocument], _versions: Mapping[str, str]
+        self,
+        documents: Sequence[RemoteDocument],
+        _versions: Mapping[str, str],
     ) -> Iterator[Reading]:
         """Contents in order, some at a time."""
-        yield from in_order(partial(_read_file, self._fs), documents, _WORKERS)
+        yield from in_order(
+            partial(_read_file, self._fs),
+            documents,
+            _WORKERS,
+        )
 
     def close(self) -> None:
         """Connections belong to fsspec."""
@@ -108,7 +129,11 @@ class FilesConnector:
 def _read_file(fs: Any, document: RemoteDocument) -> Reading:
     limit = size_limit(document.name)
     if document.size is not None and document.size > limit:
-        return Reading(document, problem=too_large(document.name, document.size))
+        return Reading(
+            document,
+            problem=too_large(document.name, document.size),
+        )
+
     try:
         if document.size is None:
             with fs.open(document.id, "rb") as file:
@@ -117,8 +142,13 @@ def _read_file(fs: Any, document: RemoteDocument) -> Reading:
             content = fs.cat_file(document.id)
     except FileNotFoundError:
         return Reading(document, is_gone=True)
+
     if len(content) > limit:
-        return Reading(document, problem=too_large(document.name, len(content)))
+        return Reading(
+            document,
+            problem=too_large(document.name, len(content)),
+        )
+
     return Reading(document, content)
 
 
@@ -126,8 +156,10 @@ def _version_of(info: Mapping[str, Any]) -> str:
     """What differs when the file does, as far as its listing tells."""
     strong = next((info[field] for field in _HASHES if info.get(field)), None)
     weak = next((info[field] for field in _TIMES if info.get(field)), None)
+
     if strong is None and weak is None:
         return ""
+
     return f"{weak if strong is None else strong} {info.get('size')}"
 
 

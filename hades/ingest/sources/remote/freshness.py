@@ -11,29 +11,51 @@ from hades.ingest.sources.remote.ledger import MIRRORS, Ledger, SyncState, ledge
 from schemas.answer import Retrieval
 
 
-def with_origins(home: Path, answer: Retrieval, now: datetime) -> Retrieval:
+def with_origins(
+    home: Path,
+    answer: Retrieval,
+    now: datetime,
+) -> Retrieval:
     """The answer with `address`, `last_seen` and `overdue` of passages from remote sources."""
     sources = [(ledger, ledger.state()) for ledger in ledgers(home)]
     if not sources:
         return answer
+
     passages = []
     for passage in answer.passages:
-        source = _source_of(passage.document, passage.document_id, sources)
-        fields = {} if source is None else _fields(passage.document, *source, now)
+        source = _source_of(
+            passage.document,
+            passage.document_id,
+            sources,
+        )
+        if source is None:
+            fields = {}
+        else:
+            fields = _fields(passage.document, *source, now)
+
         passages.append(passage.model_copy(update=fields))
+
     return answer.model_copy(update={"passages": tuple(passages)})
 
 
 def _source_of(
-    document: str, document_id: str, sources: Sequence[tuple[Ledger, SyncState]]
+    document: str,
+    document_id: str,
+    sources: Sequence[tuple[Ledger, SyncState]],
 ) -> tuple[Ledger, SyncState] | None:
     for ledger, state in sources:
         if state.document_id(document) == document_id:
             return ledger, state
+
     return None
 
 
-def _fields(document: str, ledger: Ledger, state: SyncState, now: datetime) -> dict[str, Any]:
+def _fields(
+    document: str,
+    ledger: Ledger,
+    state: SyncState,
+    now: datetime,
+) -> dict[str, Any]:
     copy = ledger.copy_at(document) or ledger.copy_at(document.partition("#")[0])
     return {
         "address": copy.address if copy is not None else "",

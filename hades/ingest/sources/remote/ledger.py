@@ -69,11 +69,19 @@ class SyncState:
     def _age(self, now: datetime, then: datetime) -> float:
         """The time since, in intervals; a moment after now is of a clock that was wrong."""
         age = now - then
-        return GRACE + 1 if age < timedelta(0) else age / timedelta(hours=self.every_hours)
+        if age < timedelta(0):
+            return GRACE + 1
+
+        return age / timedelta(hours=self.every_hours)
 
     def document_id(self, origin: str) -> str:
         """The id in the graph of a document by its path in the mirror."""
-        key = content_key("d", str(SourceKind.DOCUMENTS), self.corpus, origin)
+        key = content_key(
+            "d",
+            str(SourceKind.DOCUMENTS),
+            self.corpus,
+            origin,
+        )
         return f"documents/{key}"
 
     def as_dict(self, now: datetime) -> dict[str, Any]:
@@ -82,8 +90,12 @@ class SyncState:
         for field in fields(self):
             value = getattr(self, field.name)
             document[field.name] = iso(value) if isinstance(value, datetime) else value
+
         del document["columns"], document["is_read"]
-        return {**document, "overdue": self.is_overdue(now)}
+        return {
+            **document,
+            "overdue": self.is_overdue(now),
+        }
 
 
 class Ledger:
@@ -114,24 +126,38 @@ class Ledger:
         """What is kept of the source itself; empty where nothing is."""
         if not self.exists():
             return {}
+
         with self._open() as connection:
             rows = connection.execute("SELECT name, value FROM facts").fetchall()
+
         return {name: json.loads(value) for name, value in rows}
 
     def state(self) -> SyncState:
         """When the source was synced, and how that went."""
         facts = self.facts().get("state", {})
         last_sync, last_success = map(_moment, (facts.get("last_sync"), facts.get("last_success")))
-        times = {"last_sync": last_sync, "last_success": last_success}
+        times = {
+            "last_sync": last_sync,
+            "last_success": last_success,
+        }
         columns = tuple(facts.get("columns", ()))
-        return SyncState(**{**facts, "name": self.name, "columns": columns, **times})
+        return SyncState(
+            **{
+                **facts,
+                "name": self.name,
+                "columns": columns,
+                **times,
+            }
+        )
 
     def copies(self) -> dict[str, Copy]:
         """Every document by id."""
         if not self.exists():
             return {}
+
         with self._open() as connection:
             rows = connection.execute("SELECT * FROM documents ORDER BY id").fetchall()
+
         return {row[0]: Copy(*row) for row in rows}
 
     def rights(self) -> dict[str, tuple[str, ...]]:
@@ -142,11 +168,20 @@ class Ledger:
         """The document of a file of the mirror."""
         with self._open() as connection:
             row = connection.execute("SELECT * FROM documents WHERE path = ?", [path]).fetchone()
+
         return Copy(*row) if row else None
 
     def record_corpus(self, corpus: str) -> None:
         """Note that the graph has read the mirror, and what its documents are known by."""
-        self.record(state=state_facts(replace(self.state(), corpus=corpus, is_read=True)))
+        self.record(
+            state=state_facts(
+                replace(
+                    self.state(),
+                    corpus=corpus,
+                    is_read=True,
+                )
+            )
+        )
 
     def record(self, **facts: Any) -> None:
         """Keep facts."""
@@ -165,9 +200,16 @@ class Ledger:
             gone_rows = [(identifier,) for identifier in gone]
             connection.executemany("DELETE FROM documents WHERE id = ?", gone_rows)
             connection.executemany(
-                "INSERT OR REPLACE INTO documents VALUES (?, ?, ?, ?, ?, ?)", changed
+                "INSERT OR REPLACE INTO documents VALUES (?, ?, ?, ?, ?, ?)",
+                changed,
             )
-            _write_facts(connection, {"state": state_facts(state), "rights": rights})
+            _write_facts(
+                connection,
+                {
+                    "state": state_facts(state),
+                    "rights": rights,
+                },
+            )
 
 
 def _moment(text: str | None) -> datetime | None:
@@ -183,7 +225,10 @@ def state_facts(state: SyncState) -> dict[str, Any]:
 
 
 def _write_facts(connection: sqlite3.Connection, facts: Mapping[str, Any]) -> None:
-    rows = [(name, json.dumps(value)) for name, value in facts.items()]
+    rows = []
+    for name, value in facts.items():
+        rows.append((name, json.dumps(value)))
+
     connection.executemany("INSERT OR REPLACE INTO facts VALUES (?, ?)", rows)
 
 
@@ -201,17 +246,27 @@ def sync_states(home: Path, configured: Mapping[str, RemoteSource]) -> list[Sync
     hades.yaml, which may never have been synced.
     """
     names = {*configured, *(ledger.name for ledger in ledgers(home))}
+
     states = []
     for name in sorted(names):
         state = Ledger(home / "sources" / LEDGERS / f"{name}.db").state()
         source = configured.get(name)
         if source is not None:
-            state = replace(state, url=source.url, every_hours=source.every_hours)
+            state = replace(
+                state,
+                url=source.url,
+                every_hours=source.every_hours,
+            )
+
         states.append(state)
+
     return states
 
 
 def ledger_of_mirror(root: Path) -> Ledger | None:
     """The ledger beside a mirror; None for any other folder."""
     path = root.parent.parent / LEDGERS / f"{root.name}.db"
-    return Ledger(path) if root.parent.name == MIRRORS and path.is_file() else None
+    if root.parent.name == MIRRORS and path.is_file():
+        return Ledger(path)
+
+    return None

@@ -36,15 +36,22 @@ class MailboxConnector:
 
     def __init__(self, place: Place) -> None:
         parts = place.parts
-        host, is_plain = parts.hostname or "", parts.scheme == "imap"
+        host = parts.hostname or ""
+        is_plain = parts.scheme == "imap"
+
         if is_plain and host not in _LOOPBACK:
             raise SettingsError(
                 f"imap:// would send the password to {host} unencrypted; write imaps://"
             )
+
         self._mailbox = unquote(parts.path.strip("/")) or "INBOX"
         self._address = f"{parts.scheme}://{host}/{self._mailbox}"
         if is_plain:
-            self._imap = imaplib.IMAP4(host, parts.port or 143, timeout=_TIMEOUT_SECONDS)
+            self._imap = imaplib.IMAP4(
+                host,
+                parts.port or 143,
+                timeout=_TIMEOUT_SECONDS,
+            )
         else:
             self._imap = imaplib.IMAP4_SSL(
                 host,
@@ -52,6 +59,7 @@ class MailboxConnector:
                 ssl_context=ssl.create_default_context(),
                 timeout=_TIMEOUT_SECONDS,
             )
+
         self._imap.login(unquote(parts.username or ""), unquote(parts.password or ""))
         quoted = self._mailbox.replace("\\", "\\\\").replace('"', '\\"')
         self._require(self._imap.select(f'"{quoted}"', readonly=True))
@@ -66,16 +74,26 @@ class MailboxConnector:
                 f"the mailbox {self._mailbox} answered {status}: {lines[0]!r}; check its name and "
                 "the account"
             )
+
         return lines
 
     def list_documents(self) -> Iterator[RemoteDocument]:
         """Every message, by its UID; all are new where the server numbered them anew."""
-        lines = self._require(self._imap.uid("FETCH", "1:*", "(UID RFC822.SIZE INTERNALDATE)"))
+        lines = self._require(
+            self._imap.uid(
+                "FETCH",
+                "1:*",
+                "(UID RFC822.SIZE INTERNALDATE)",
+            )
+        )
         for line in lines:
             text = line if isinstance(line, bytes) else b""
-            number, size = _LISTED.search(text), _SIZE.search(text)
+            number = _LISTED.search(text)
+            size = _SIZE.search(text)
+
             if number is None:
                 continue
+
             uid = number.group(1).decode()
             yield RemoteDocument(
                 id=f"{self._validity}/{uid}",
@@ -87,17 +105,30 @@ class MailboxConnector:
             )
 
     def read_documents(
-        self, documents: Sequence[RemoteDocument], _versions: Mapping[str, str]
+        self,
+        documents: Sequence[RemoteDocument],
+        _versions: Mapping[str, str],
     ) -> Iterator[Reading]:
         """Each message as it was sent, without marking it as read."""
         for document in documents:
             limit = size_limit(document.name)
             if document.size is not None and document.size > limit:
-                yield Reading(document, problem=too_large(document.name, document.size))
+                yield Reading(
+                    document,
+                    problem=too_large(document.name, document.size),
+                )
                 continue
+
             uid = document.id.rpartition("/")[2]
-            lines = self._require(self._imap.uid("FETCH", uid, f"(BODY.PEEK[]<0.{limit + 1}>)"))
+            lines = self._require(
+                self._imap.uid(
+                    "FETCH",
+                    uid,
+                    f"(BODY.PEEK[]<0.{limit + 1}>)",
+                )
+            )
             content = next((line[1] for line in lines if isinstance(line, tuple)), None)
+
             if content is None:
                 yield Reading(document, is_gone=True)
             else:
@@ -114,7 +145,13 @@ def _moment(line: bytes) -> datetime | None:
     broken_down = imaplib.Internaldate2tuple(line)
     if broken_down is None:
         return None
+
     return datetime(*broken_down[:6]).astimezone(UTC)
 
 
-KIND = Kind("imap", "the messages of an IMAP mailbox", (), MailboxConnector)
+KIND = Kind(
+    "imap",
+    "the messages of an IMAP mailbox",
+    (),
+    MailboxConnector,
+)

@@ -50,6 +50,7 @@ def kind_of(url: str) -> Kind:
     """The kind that reads an address."""
     scheme, colon, place = url.partition(":")
     name = "files"
+
     if scheme == "dlt":
         name = "dlt"
     elif scheme.partition("+")[0] in _DIALECTS:
@@ -64,6 +65,7 @@ def kind_of(url: str) -> Kind:
             "https://example.org, s3://bucket/folder, file:///folder, postgresql://host/database, "
             "imaps://user@host/INBOX or dlt:package.module:resource"
         )
+
     return load_kind(name)
 
 
@@ -81,6 +83,7 @@ def check_options(source: RemoteSource) -> Kind:
             raise SettingsError(
                 f"a source of kind {kind.name} reads no {name}; it reads {', '.join(kind.options)}"
             )
+
     return kind
 
 
@@ -88,6 +91,7 @@ def _options_of_kinds() -> set[str]:
     names: set[str] = set()
     for name in _MODULES:
         names.update(load_kind(name).options)
+
     return names
 
 
@@ -106,6 +110,7 @@ def whole_address(url: str) -> str:
         return f"sqlite:///{Path(url.removeprefix('sqlite:///')).resolve()}"
     if "://" not in url and Path(url).exists():
         return Path(url).resolve().as_uri()
+
     return url
 
 
@@ -150,18 +155,21 @@ class RemoteSources:
         if name not in self.names():
             known = ", ".join(self.names()) or "none"
             raise SettingsError(f"there is no source {name!r}; sources: {known}")
+
         return self.ledger(name)
 
     def source(self, name: str) -> RemoteSource:
         """The description of a source."""
         if name in self._configured:
             return self._configured[name]
+
         described = self.require(name).facts().get("source")
         if described is None:
             raise SettingsError(
                 f"{name} no longer stands in hades.yaml; put it back, or run `hades sources "
                 f"remove {name}` to forget its documents"
             )
+
         fingerprint = fingerprint_of(described)
         trusted = trusted_folders(self._configuration).get(str(self.mirror(name).resolve()))
         if not self._trusts_all and trusted != fingerprint:
@@ -170,6 +178,7 @@ class RemoteSources:
                 "by somebody else; it decides where your credentials go, so add it again by "
                 "`hades sources add`, or set HADES_TRUST_FOLDER=1"
             )
+
         return RemoteSource.model_validate(described)
 
     def is_read(self, name: str) -> bool:
@@ -182,15 +191,25 @@ class RemoteSources:
             raise SettingsError(
                 f"{name!r} is no name of a source; use 1 to 63 of a-z, 0-9, _ and -"
             )
+
         if name in self._configured:
             raise SettingsError(f"{name} stands in hades.yaml; change it there")
+
         check_options(source)
         described = source.model_dump(mode="json")
         if not self._trusts_all:
-            set_trust(self.mirror(name), fingerprint_of(described), self._configuration)
+            set_trust(
+                self.mirror(name),
+                fingerprint_of(described),
+                self._configuration,
+            )
+
         ledger = self.ledger(name)
         state = replace(
-            ledger.state(), url=source.url, every_hours=source.every_hours, is_read=False
+            ledger.state(),
+            url=source.url,
+            every_hours=source.every_hours,
+            is_read=False,
         )
         ledger.record(source=described, state=state_facts(state))
         return state
@@ -199,9 +218,15 @@ class RemoteSources:
         """Forget a source with its mirror; the caller removes its documents from the graph."""
         if name in self._configured:
             raise SettingsError(f"{name} stands in hades.yaml; remove it there first")
+
         self.require(name).path.unlink(missing_ok=True)
         if not self._trusts_all:
-            set_trust(self.mirror(name), None, self._configuration)
+            set_trust(
+                self.mirror(name),
+                None,
+                self._configuration,
+            )
+
         for folder in (self.mirror(name), self._folder / STAGED / name):
             shutil.rmtree(folder, ignore_errors=True)
 
@@ -210,7 +235,11 @@ class RemoteSources:
         return sync_states(self._home, self._configured)
 
     def sync(
-        self, name: str, *, accept: bool = False, progress: ProgressReport = silent
+        self,
+        name: str,
+        *,
+        accept: bool = False,
+        progress: ProgressReport = silent,
     ) -> SyncReport:
         """Bring the mirror in step with the source. What fails is the report's problem and the
         ledger's; the mirror stays as it was.
@@ -222,33 +251,62 @@ class RemoteSources:
                 return SyncReport(name, problem=f"{name}: {holder} is running already")
             return self._sync(name, accept, progress)
 
-    def _sync(self, name: str, accept: bool, progress: ProgressReport) -> SyncReport:
+    def _sync(
+        self,
+        name: str,
+        accept: bool,
+        progress: ProgressReport,
+    ) -> SyncReport:
         began = time.perf_counter()
         ledger = self.ledger(name)
         at = self._now()
         url = ""
+
         try:
             source = self.source(name)
             url = source.url
-            state = replace(ledger.state(), url=url, every_hours=source.every_hours, last_sync=at)
+            state = replace(
+                ledger.state(),
+                url=url,
+                every_hours=source.every_hours,
+                last_sync=at,
+            )
             ledger.record(state=state_facts(state))
             kind = check_options(source)
             address = fill_placeholders(whole_address(url))
             place = Place(address, source, self._sleep, self._now)
-            mirror, staged = self.mirror(name), self._folder / STAGED / name
+            mirror = self.mirror(name)
+            staged = self._folder / STAGED / name
             mirror.mkdir(parents=True, exist_ok=True)
+
             with closing(kind.open(place)) as connector:
-                sync = Sync(source, connector, ledger, mirror, staged, accept, progress, at)
+                sync = Sync(
+                    source,
+                    connector,
+                    ledger,
+                    mirror,
+                    staged,
+                    accept,
+                    progress,
+                    at,
+                )
                 return sync.run()
         except Exception as error:  # what libraries raise is no closed list
             problem = _explain(error, url)
             state = ledger.state()
             failed = replace(
-                state, last_sync=at, failures=state.failures + 1, problem=f"{name}: {problem}"
+                state,
+                last_sync=at,
+                failures=state.failures + 1,
+                problem=f"{name}: {problem}",
             )
             ledger.record(state=state_facts(failed))
             seconds = time.perf_counter() - began
-            return SyncReport(name, problem=failed.problem, seconds=seconds)
+            return SyncReport(
+                name,
+                problem=failed.problem,
+                seconds=seconds,
+            )
 
 
 def _explain(error: Exception, url: str) -> str:
@@ -259,4 +317,5 @@ def _explain(error: Exception, url: str) -> str:
             f"{type(error).__name__}: {text}; nothing was changed. Check the address, the access "
             "and the network, then sync again"
         )
+
     return " ".join(mask_secrets(text, url).split())[:_LONGEST_PROBLEM]

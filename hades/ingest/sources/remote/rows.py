@@ -30,10 +30,23 @@ def row_documents(
     """
     for row in rows:
         identifier = row_key(row, key)
-        content_row = {column: value for column, value in row.items() if column not in readers}
-        content = write_row(content_row, group=group, key=identifier, title=title)
+        content_row = {}
+        for column, value in row.items():
+            if column not in readers:
+                content_row[column] = value
+
+        content = write_row(
+            content_row,
+            group=group,
+            key=identifier,
+            title=title,
+        )
         stamp = row.get(cursor) if cursor else None
-        version = hashlib.sha256(content).hexdigest() if stamp is None else version_text(stamp)
+        if stamp is None:
+            version = hashlib.sha256(content).hexdigest()
+        else:
+            version = version_text(stamp)
+
         yield RemoteDocument(
             id=f"{group}/{identifier}",
             name=f"{group}/{identifier}.md",
@@ -53,29 +66,41 @@ def row_key(row: Mapping[str, Any], key: str) -> str:
             f"a row has no value in its key column {key!r}; every row needs one, so name another "
             "column with --key, or leave such rows out by a query"
         )
+
     return str(value)
 
 
 def version_text(stamp: object) -> str:
     """The value of a cursor as text."""
-    return stamp.isoformat() if isinstance(stamp, date) else str(stamp)
+    if isinstance(stamp, date):
+        return stamp.isoformat()
+    return str(stamp)
 
 
-def write_row(row: Mapping[str, Any], *, group: str, key: str, title: str) -> bytes:
+def write_row(
+    row: Mapping[str, Any],
+    *,
+    group: str,
+    key: str,
+    title: str,
+) -> bytes:
     """A row as Markdown: a title, its short fields as a list, its long ones as sections."""
     columns = [title] if title else _TITLES
     name = next((str(row[column]) for column in columns if row.get(column)), "")
     lines = [f"# {' '.join(name.split()) or f'{group} {key}'}", ""]
+
     sections: list[str] = []
     for column, value in row.items():
         text = _field_text(value)
         label = column.replace("_", " ")  # a name with underscores reads as one of code
         if not text or column.startswith("_dlt"):
             continue
+
         if "\n" in text or len(text) > _LONG_CHARACTERS:
             sections += ["", f"## {label}", "", text]
         else:
             lines.append(f"- {label}: {text}")
+
     return "\n".join([*lines, *sections, ""]).encode("utf-8", "replace")
 
 
@@ -85,5 +110,10 @@ def _field_text(value: object) -> str:
     if isinstance(value, bytes | bytearray | memoryview):
         return f"{len(bytes(value)):,} bytes"
     if isinstance(value, dict | list | tuple):
-        return json.dumps(value, ensure_ascii=False, default=str)
+        return json.dumps(
+            value,
+            ensure_ascii=False,
+            default=str,
+        )
+
     return version_text(value).strip()

@@ -31,21 +31,29 @@ class SqlConnector:
         source = place.source
         if bool(source.table) == bool(source.query):
             raise SettingsError("a database needs --table NAME or --query SQL, and not both")
+
         if not source.key:
             raise SettingsError(
                 "a database needs --key COLUMN: the column whose values identify the rows"
             )
-        self._sa = load_library("sqlalchemy", "sql", "a source of rows")
+
+        self._sa = load_library(
+            "sqlalchemy",
+            "sql",
+            "a source of rows",
+        )
         self._source = source
         try:
             self._engine = self._sa.create_engine(
-                place.address.removeprefix(PREFIX), poolclass=self._sa.pool.NullPool
+                place.address.removeprefix(PREFIX),
+                poolclass=self._sa.pool.NullPool,
             )
         except ImportError as error:
             driver = error.name or "of this database"
             raise SettingsError(
                 f"the driver {driver} is not installed; run `pip install {driver}`"
             ) from None
+
         self._group = source.table or "rows"
         self._keys: dict[str, Any] = {}  # as the database has them, by id
         self._address = self._engine.url.set(password=None, username=None).render_as_string()
@@ -57,6 +65,7 @@ class SqlConnector:
         if self._source.table:
             schema, _, name = self._source.table.rpartition(".")
             return self._sa.table(name, schema=schema or None)
+
         return self._sa.text(f"({self._source.query.strip().rstrip(';')}) AS documents")
 
     def _find_columns(self) -> tuple[str, ...]:
@@ -66,13 +75,25 @@ class SqlConnector:
         result.close()
         return columns
 
-    def _rows(self, names: Sequence[str], where: Any = None) -> Iterator[Mapping[str, Any]]:
+    def _rows(
+        self,
+        names: Sequence[str],
+        where: Any = None,
+    ) -> Iterator[Mapping[str, Any]]:
         columns = [self._sa.column(name) for name in names]
         statement = self._sa.select(*columns).select_from(self._from())
         if where is not None:
             statement = statement.where(where)
-        fetch = _FETCH_ROWS if len(names) == len(self.columns) else _FETCH_KEYS
-        result = self._connection.execute(statement, execution_options={"yield_per": fetch})
+
+        if len(names) == len(self.columns):
+            fetch = _FETCH_ROWS
+        else:
+            fetch = _FETCH_KEYS
+
+        result = self._connection.execute(
+            statement,
+            execution_options={"yield_per": fetch},
+        )
         yield from result.mappings()
 
     def list_documents(self) -> Iterator[RemoteDocument]:
@@ -81,14 +102,17 @@ class SqlConnector:
         missing = [name for name in (source.key, source.cursor, source.title) if name]
         missing += source.readers
         missing = [name for name in missing if name not in self.columns]
+
         if missing:
             raise SyncError(
                 f"there is no column {missing[0]!r} in {self._group}, only "
                 f"{', '.join(self.columns)}; correct the source with `hades sources add`"
             )
+
         if not source.cursor:
             yield from self._documents(self._rows(self.columns))
             return
+
         for row in self._rows(list(dict.fromkeys([source.key, source.cursor, *source.readers]))):
             stamp = row[source.cursor]
             key = row_key(row, source.key)
@@ -112,11 +136,16 @@ class SqlConnector:
         )
 
     def read_documents(
-        self, documents: Sequence[RemoteDocument], _versions: Mapping[str, str]
+        self,
+        documents: Sequence[RemoteDocument],
+        _versions: Mapping[str, str],
     ) -> Iterator[Reading]:
         """The rows of these documents, by key; one that is no longer there is gone."""
         for start in range(0, len(documents), _AT_ONCE):
-            waiting = {document.id: document for document in documents[start : start + _AT_ONCE]}
+            waiting = {}
+            for document in documents[start : start + _AT_ONCE]:
+                waiting[document.id] = document
+
             yield from self._read_rows(waiting)
 
     def _read_rows(self, waiting: dict[str, RemoteDocument]) -> Iterator[Reading]:
@@ -126,6 +155,7 @@ class SqlConnector:
             listed = waiting.pop(row_document.id, None)
             if listed is not None:
                 yield Reading(replace(row_document, version=listed.version), row_document.content)
+
         yield from (Reading(document, is_gone=True) for document in waiting.values())
 
     def close(self) -> None:

@@ -67,7 +67,11 @@ class SyncReport:
 
     def as_dict(self) -> dict[str, Any]:
         """The report as JSON."""
-        figures = {**vars(self), "reasons": dict(self.reasons), "seconds": round(self.seconds, 3)}
+        figures = {
+            **vars(self),
+            "reasons": dict(self.reasons),
+            "seconds": round(self.seconds, 3),
+        }
         del figures["paths"]
         return figures
 
@@ -94,11 +98,24 @@ class Sync:
         listed = self._list()
         self._check_fields()
         self._check_counts(len(listed), self.copies.keys() - listed.keys())
-        unknown = [document for document in listed.values() if not self._is_known(document)]
+
+        unknown = []
+        for document in listed.values():
+            if not self._is_known(document):
+                unknown.append(document)
+
         readings = list(self._read(unknown))
-        unread = {reading.document.id for reading in readings if reading.is_gone or reading.problem}
+        unread = set()
+        for reading in readings:
+            if reading.is_gone or reading.problem:
+                unread.add(reading.document.id)
+
         gone = self.copies.keys() - (listed.keys() - unread)
-        lost = {reading.document.id for reading in readings if reading.is_gone}
+        lost = set()
+        for reading in readings:
+            if reading.is_gone:
+                lost.add(reading.document.id)
+
         self._check_counts(len(listed) - len(lost), gone)
         changed = self._place(readings, gone)
         self.report.removed = len(gone)
@@ -120,12 +137,16 @@ class Sync:
             columns=self.connector.columns,
             is_read=self.ledger.state().is_read and not self.report.has_changes,
         )
-        copies = {**self.copies, **{copy.id: copy for copy in changed}}
-        rights = {
-            copies[identifier].path: readers
-            for identifier, readers in self.readers.items()
-            if identifier in copies and readers != PUBLIC
+        copies = {
+            **self.copies,
+            **{copy.id: copy for copy in changed},
         }
+
+        rights = {}
+        for identifier, readers in self.readers.items():
+            if identifier in copies and readers != PUBLIC:
+                rights[copies[identifier].path] = readers
+
         self.ledger.write(state, changed, gone, rights)
         self._sweep()
         return self.report
@@ -137,7 +158,12 @@ class Sync:
         listed: dict[str, RemoteDocument] = {}
         repeated: dict[str, None] = {}
         self.readers: dict[str, Readers] = {}
-        rules = read_rules(self.source.rights, Path(), self.ledger.name)
+        rules = read_rules(
+            self.source.rights,
+            Path(),
+            self.ledger.name,
+        )
+
         for document in self.connector.list_documents():
             name = document.name
             if PurePosixPath(name).name == RIGHTS_FILE and not rules:
@@ -145,6 +171,7 @@ class Sync:
                     f"it holds {name}, which counts in folders of this machine only; state who may "
                     f"read its documents by `hades sources add --name {self.ledger.name} --rights`"
                 )
+
             is_chosen = included.match_file(name) and not excluded.match_file(name)
             if not is_chosen or _is_never_read(name):
                 self.report.left_out += 1
@@ -156,12 +183,14 @@ class Sync:
                 by_name = readers_by(rules, Path(name))
                 self.readers[document.id] = by_name if stated is None else stated
                 self.progress("list", len(listed), None)
+
         if repeated:
             raise SyncError(
                 f"{len(repeated)} ids stand for more than one document "
                 f"({_some(repeated)}), and one of each would be lost; name a key column whose "
                 "values are unique"
             )
+
         self.report.listed = len(listed)
         return listed
 
@@ -171,12 +200,15 @@ class Sync:
         """
         if document.content is None:
             return document
+
         if not self.brings_contents:  # what an earlier sync left there is listed again
             shutil.rmtree(self.staged, ignore_errors=True)
             self.brings_contents = True
+
         if not self._is_known(document):
             self._stage(document, document.content)
             self.report.read += 1
+
         return replace(document, content=None)
 
     def _stage(self, document: RemoteDocument, content: bytes) -> None:
@@ -192,11 +224,13 @@ class Sync:
         columns = set(self.connector.columns)
         required = (*self.source.required, *self.source.readers)
         missing = [name for name in required if name not in columns]
+
         if missing:
             raise SyncError(
                 f"the column {missing[0]!r}, which is required, is not among "
                 f"{', '.join(sorted(columns)) or 'no columns'}; nothing was changed"
             )
+
         vanished = [name for name in self.ledger.state().columns if name not in columns]
         if vanished and not self.accept:
             raise SyncError(
@@ -209,6 +243,7 @@ class Sync:
         """Stop a sync that would empty the corpus, or a large share of it."""
         if self.accept:
             return
+
         remedy = (
             f"nothing was changed. If that is right, run `hades sources sync {self.ledger.name} "
             "--accept`"
@@ -218,6 +253,7 @@ class Sync:
                 f"it gives {listed:,} documents, at least {self.source.min_documents:,} are "
                 f"expected (min_documents); {remedy}"
             )
+
         lost = sorted(gone)
         if len(lost) > max(_ALWAYS_MAY_GO, self.source.max_gone * len(self.copies)):
             raise SyncError(
@@ -230,6 +266,7 @@ class Sync:
         copy = self.copies.get(document.id)
         if copy is None or not document.version or copy.version != document.version:
             return False
+
         return self._is_there(copy)
 
     def _is_there(self, copy: Copy) -> bool:
@@ -246,11 +283,13 @@ class Sync:
                 yield Reading(document)
             else:
                 waiting.append(document)
+
         versions = {}
         for document in waiting:
             copy = self.copies.get(document.id)
             if copy is not None and self._is_there(copy):
                 versions[copy.id] = copy.version
+
         for number, reading in enumerate(self.connector.read_documents(waiting, versions), 1):
             self.report.read += 1
             self.progress("read", number, len(waiting))
@@ -258,6 +297,7 @@ class Sync:
                 self._set_aside(reading)
             elif reading.content is not None:
                 self._stage(reading.document, reading.content)
+
             yield replace(reading, content=None)
 
     def _set_aside(self, reading: Reading) -> None:
@@ -265,8 +305,13 @@ class Sync:
         assert problem is not None
         reason = str(problem.reason)
         self.report.reasons[reason] += 1
+
         if len(self.report.set_aside) < MAX_LISTED:
-            row = {"uri": reading.document.address, "reason": reason, "detail": problem.detail}
+            row = {
+                "uri": reading.document.address,
+                "reason": reason,
+                "detail": problem.detail,
+            }
             self.report.set_aside.append(row)
 
     def _staged(self, document: RemoteDocument) -> Path:
@@ -278,47 +323,67 @@ class Sync:
         """Move what was read into the mirror; the copies that are new or of another version."""
         gone = set(gone)
         names = PathNames(copy.path for copy in self.copies.values() if copy.id not in gone)
+
         changed: list[Copy] = []
         for reading in readings:
             document = reading.document
             if reading.is_gone or reading.problem is not None:
                 continue
+
             known = self.copies.get(document.id)
             staged = self._staged(document)
             if not staged.is_file():  # not sent again, because it is as it was
                 if known is not None and known.version != document.version:
                     changed.append(known._replace(version=document.version))
                 continue
+
             content = staged.read_bytes()
             digest = hashlib.sha256(content).hexdigest()
             if known is not None and _suffix(known.path) == _suffix(document.name):
                 path = known.path
             else:
                 path = names.add(document.name, document.id)
+
             target = self.mirror / path
             is_same = known is not None and known.sha256 == digest and target.is_file()
             if not is_same:
                 make_private_folder(target.parent)
                 os.replace(staged, target)
+
             self.report.new += known is None
             self.report.changed += known is not None and not is_same
-            modified = None if document.modified is None else document.modified.isoformat()
+            if document.modified is None:
+                modified = None
+            else:
+                modified = document.modified.isoformat()
+
             changed.append(
-                Copy(document.id, path, document.version, digest, document.address, modified)
+                Copy(
+                    document.id,
+                    path,
+                    document.version,
+                    digest,
+                    document.address,
+                    modified,
+                )
             )
+
         return changed
 
     def _sweep(self) -> None:
         """Remove files that are no copy of anything, also of a sync that was killed."""
         paths = {copy.path for copy in self.ledger.copies().values()}
         root = f"{self.mirror}{os.sep}"
+
         for folder, _, files in os.walk(self.mirror, topdown=False):
             for name in files:
                 path = os.path.join(folder, name)
                 if path.removeprefix(root) not in paths:
                     os.unlink(path)
+
             if folder != str(self.mirror) and not os.listdir(folder):
                 os.rmdir(folder)
+
         shutil.rmtree(self.staged, ignore_errors=True)
 
 
@@ -340,12 +405,17 @@ class PathNames:
 
     def add(self, name: str, identifier: str) -> str:
         """A free path for a document, the same for the same name where it is free."""
-        parts = [_safe_part(part) for part in name.split("/") if part not in ("", ".")]
+        parts = []
+        for part in name.split("/"):
+            if part not in ("", "."):
+                parts.append(_safe_part(part))
+
         path = PurePosixPath(*parts or ["document"])
         if self._is_taken(path):
             mark = hashlib.sha256(identifier.encode("utf-8", "surrogatepass")).hexdigest()[:8]
             flat = PurePosixPath("-".join(path.parts)[-_LONGEST_PART:])
             path = flat.with_name(f"{flat.stem}-{mark}{flat.suffix}")
+
         self._take(str(path))
         return str(path)
 
@@ -362,6 +432,7 @@ def _safe_part(part: str) -> str:
         cleaned = f"_{cleaned}"
     if len(cleaned.encode()) <= _LONGEST_PART:
         return cleaned
+
     suffix = _suffix(cleaned)[:10]
     mark = hashlib.sha256(part.encode("utf-8", "surrogatepass")).hexdigest()[:8]
     return f"{cleaned.encode()[: _LONGEST_PART - 20].decode('utf-8', 'ignore')}-{mark}{suffix}"
@@ -384,7 +455,11 @@ def _some(names: Iterable[str]) -> str:
 
 def describe_syncs(reports: Sequence[Mapping[str, Any]]) -> str:
     """How many sources were synced, and the problems of the others."""
-    problems = [report["problem"] for report in reports if report["problem"]]
+    problems = []
+    for report in reports:
+        if report["problem"]:
+            problems.append(report["problem"])
+
     return "; ".join([f"{len(reports) - len(problems)} sources in step", *problems])
 
 
