@@ -21,7 +21,7 @@ import pyarrow as pa
 from hades.errors import HadesError, NotProvisioned
 from hades.night.columns import Frames, kind_numbers
 from hades.night.contracts.check import check_frames, require_contracts
-from hades.night.contracts.outputs import STANDING_CONTRACT
+from hades.night.contracts.exam import STANDING_CONTRACT
 from hades.night.contracts.rule import ContractResult
 from hades.night.stage import Report
 from hades.ports.graph import DocumentFilter, Kind, Passage

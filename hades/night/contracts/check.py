@@ -15,7 +15,13 @@ import pyarrow as pa
 from hades.errors import ContractBroken, HadesError
 from hades.night.columns import Frames, column, ids, lengths_of, read
 from hades.night.context import BuildContext
-from hades.night.contracts import graph, outputs, texts
+from hades.night.contracts.bridges import BRIDGES_CONTRACT, bridge_frames
+from hades.night.contracts.chunks import CHUNKS_CONTRACT, chunk_frames
+from hades.night.contracts.edges import EDGES_CONTRACT, edge_frames
+from hades.night.contracts.embeddings import EMBEDDINGS_CONTRACT, vector_frames
+from hades.night.contracts.exam import EXAM_CONTRACT, RANKER_CONTRACT, STANDING_CONTRACT
+from hades.night.contracts.hierarchy import HIERARCHY_CONTRACT, hierarchy_frames
+from hades.night.contracts.nodes import NODES_CONTRACT, node_frames
 from hades.night.contracts.own import OWN, own_contract, own_frames
 from hades.night.contracts.rule import (
     Contract,
@@ -31,23 +37,25 @@ from hades.night.contracts.rule import (
     validate,
     write_gx_project,
 )
+from hades.night.contracts.snapshot import SNAPSHOT_CONTRACT, snapshot_frames
+from hades.night.contracts.weights import WEIGHTS_CONTRACT, weight_frames
 from hades.night.stage import Report
 from hades.ports.store import GraphStore, RowStore
 from hades.reports import page
 from schemas.record import JsonObject
 
 _OF_STORE: tuple[tuple[Contract, Callable[[RowStore], Frames]], ...] = (
-    (texts.NODES_CONTRACT, texts.node_frames),
-    (texts.CHUNKS_CONTRACT, texts.chunk_frames),
-    (texts.EMBEDDINGS_CONTRACT, texts.vector_frames),
-    (graph.EDGES_CONTRACT, graph.edge_frames),
-    (graph.HIERARCHY_CONTRACT, graph.hierarchy_frames),
-    (graph.WEIGHTS_CONTRACT, graph.weight_frames),
-    (outputs.BRIDGES_CONTRACT, outputs.bridge_frames),
+    (NODES_CONTRACT, node_frames),
+    (CHUNKS_CONTRACT, chunk_frames),
+    (EMBEDDINGS_CONTRACT, vector_frames),
+    (EDGES_CONTRACT, edge_frames),
+    (HIERARCHY_CONTRACT, hierarchy_frames),
+    (WEIGHTS_CONTRACT, weight_frames),
+    (BRIDGES_CONTRACT, bridge_frames),
 )
 CONTRACTS: tuple[Contract, ...] = (
     *(contract for contract, _ in _OF_STORE),
-    outputs.SNAPSHOT_CONTRACT,
+    SNAPSHOT_CONTRACT,
 )
 CONTRACT_NAMES: tuple[str, ...] = tuple(contract.name for contract in CONTRACTS)
 RULES: tuple[Rule, ...] = tuple(chain.from_iterable(contract.rules for contract in CONTRACTS))
@@ -60,7 +68,7 @@ _NAMED_CONTRACTS = 3
 
 def contract_named(name: str) -> Contract:
     """The contract of this name; raises ValueError when there is none."""
-    others = (outputs.EXAM_CONTRACT, outputs.RANKER_CONTRACT, outputs.STANDING_CONTRACT)
+    others = (EXAM_CONTRACT, RANKER_CONTRACT, STANDING_CONTRACT)
     for contract in (*CONTRACTS, *others):
         if contract.name == name.partition(":")[0]:
             return contract
@@ -77,13 +85,13 @@ def read_frames(
     if name == "snapshot":
         if snapshot is None:
             raise HadesError("checking a snapshot needs its folder; give `snapshot=`")
-        return outputs.snapshot_frames(store, snapshot)
+        return snapshot_frames(store, snapshot)
 
     readers = {}
     for contract, reader in _OF_STORE:
         readers[contract.name] = reader
 
-    readers[CHUNK_VECTORS] = partial(texts.vector_frames, collections=("doc_chunks",))
+    readers[CHUNK_VECTORS] = partial(vector_frames, collections=("doc_chunks",))
     with store.reading() as rows:
         return readers[name](rows)
 

@@ -21,7 +21,7 @@ from hades.files import sha256_of
 from hades.night.columns import Frames
 from hades.night.context import BuildContext, NotBuilt, derivation, read_columns
 from hades.night.contracts.check import check_frames, require_contracts
-from hades.night.contracts.outputs import EXAM_CONTRACT
+from hades.night.contracts.exam import EXAM_CONTRACT
 from hades.night.contracts.rule import ContractResult
 from hades.night.exam.questions import (
     Corpus,

@@ -24,7 +24,7 @@ from hades.ingest.ingest import Ingest
 from hades.night.columns import Frames
 from hades.night.context import BuildContext
 from hades.night.contracts.check import check_frames, require_contracts
-from hades.night.contracts.outputs import RANKER_CONTRACT
+from hades.night.contracts.exam import RANKER_CONTRACT
 from hades.night.contracts.rule import ContractResult
 from hades.night.exam.questions import QUOTATIONS, ExamQuestion
 from hades.night.exam.stage import build_exam, check_exam, path_of, read_exam, take_exam

@@ -28,7 +28,7 @@ from hades.retrieval.core.types import (
     blend,
 )
 from hades.retrieval.core.words import content_words, fitted_file, passage_body, stem, words
-from hades.retrieval.features.strangers import Strangers, find_strangers
+from hades.retrieval.features.unknown_terms import UnknownTerms, find_unknown_terms
 from hades.retrieval.ranking.judge import BY_HAND, Judge, rerank, rerank_paths
 from hades.retrieval.search.code_passages import passages_of
 from hades.retrieval.walks.flow import DECAY_RATE, PRUNING_THRESHOLD
@@ -256,10 +256,10 @@ def _support(
         lead = 1.0
 
     unknown = _share_unknown(view, question.text)
-    strangers = Strangers()
+    unknown_terms = UnknownTerms()
     if not view.turn.expired():
         named_words = _named_words(view, question.text)
-        strangers = find_strangers(
+        unknown_terms = find_unknown_terms(
             question.text,
             texts,
             lambda word: word in named_words or view.holds_word(word),
@@ -272,7 +272,7 @@ def _support(
         best_cosine,
         unknown=unknown,
         lead=lead,
-        strangers=strangers,
+        unknown_terms=unknown_terms,
         judge=judge,
     )
 
@@ -315,7 +315,7 @@ LOOKED_AT = 20  # passages; the rule was fitted on this number
 # Set by hand on seven manuals: what a question is worth of which the corpus knows all, or none.
 KNOWN, UNKNOWN = 1.0, -4.0
 # What it costs that a question is about something that no passage names, times how far it is.
-STRANGE = 14.0
+UNKNOWN_TERM_COST = 14.0
 SUREST = 4.0  # margins flatten out towards this: more words of the question say no more
 # How much is lost where no title is about whom the question names, and where none is ahead.
 NAMED, AHEAD = 0.7, 0.3
@@ -356,7 +356,7 @@ def weigh_support(
     *,
     unknown: float = 0.0,
     lead: float = 1.0,
-    strangers: Strangers = Strangers(),
+    unknown_terms: UnknownTerms = UnknownTerms(),
     judge: Judge = BY_HAND,
 ) -> Support:
     """What the best passages, given best first, say for an answer.
@@ -364,7 +364,7 @@ def weigh_support(
     `similarity` is the best cosine found, None without vectors.
 
     `unknown` is the share of the question's words that the whole corpus lacks, `lead` how far the
-    first is ahead, `strangers` what it asks about that nothing names.
+    first is ahead, `unknown_terms` what it asks about that nothing names.
     """
     if not passages:
         return Support(0.0, 0.0, -1.0, "nothing was found")
@@ -388,7 +388,7 @@ def weigh_support(
         margin += rule["similarity"] * similarity + KNOWN + UNKNOWN * unknown
 
     signals = np.array([similarity or 0.0, key_share, best_share, unknown, 1.0])
-    margin = judge.margin(margin, signals) - STRANGE * strangers.share
+    margin = judge.margin(margin, signals) - UNKNOWN_TERM_COST * unknown_terms.share
     if margin > 0:
         about_share = 1 - NAMED * (1 - _share_about(question.text, passages))
         ahead_share = 1 - AHEAD * (1 - lead)
@@ -402,8 +402,8 @@ def weigh_support(
     why = cosine + f"{key_share:.0%} of the key words found, {best_share:.0%} in one passage"
     if unknown:
         why += f", {unknown:.0%} of all words in no passage"
-    if strangers.words:
-        why += f", no passage names {', '.join(strangers.words)}"
+    if unknown_terms.words:
+        why += f", no passage names {', '.join(unknown_terms.words)}"
 
     return Support(key_share, best_share, margin, why)
 

@@ -10,7 +10,7 @@ from hades.ports.graph import Passage
 from hades.providers.tokens import MiniLmTokenizer
 from hades.retrieval.answer.write_answer import write_answer
 from hades.retrieval.answers import Answers
-from hades.retrieval.features.strangers import Strangers, find_strangers
+from hades.retrieval.features.unknown_terms import UnknownTerms, find_unknown_terms
 from hades.wiring import open_answers
 from tests.homes import publish_pages
 
@@ -68,55 +68,58 @@ def test_what_the_pages_name_is_answered_also_with_typing_errors(
     assert answers.retrieve(question).is_answered
 
 
-def _strangers(question: str) -> Strangers:
+def _unknown_terms(question: str) -> UnknownTerms:
     words = set(TEXT.lower().replace(".", "").replace(";", "").split())
     passage = Passage("p", TEXT, "p", "p", (0, len(TEXT)), "p")
     tokenizer = MiniLmTokenizer()
-    return find_strangers(
+    return find_unknown_terms(
         question, [passage], words.__contains__, lambda word: tokenizer.count(word) == 1
     )
 
 
-def test_ordinary_words_that_a_small_corpus_lacks_are_no_strangers():
-    assert _strangers("why does my happy kitchen window keep breaking?") == Strangers()
+def test_ordinary_words_that_a_small_corpus_lacks_are_no_unknown_terms():
+    assert _unknown_terms("why does my happy kitchen window keep breaking?") == UnknownTerms()
 
 
-def test_other_spellings_of_a_word_are_no_strangers():
+def test_other_spellings_of_a_word_are_no_unknown_terms():
     for question in (
         "is kuberntes slow?",
         "how to back fill",
         "how does the kuberneetes pod start",
         "where do Kubernetes Pods run?",
     ):
-        assert _strangers(question).words == ()
+        assert _unknown_terms(question).words == ()
 
 
-def test_ordinary_verbs_are_no_strangers_in_either_spelling():
+def test_ordinary_verbs_are_no_unknown_terms_in_either_spelling():
     for verb in ("customise", "optimize", "anonymised", "prioritising", "visualization"):
-        assert _strangers(f"how do i {verb} a sensor?") == Strangers()
+        assert _unknown_terms(f"how do i {verb} a sensor?") == UnknownTerms()
 
 
 def test_plurals_and_words_written_apart_are_known_where_the_corpus_holds_them():
-    assert _strangers_of_held("How do I write a cron job?", "cronjob") == Strangers()
-    assert _strangers_of_held("How do I write Dagfiles?", "dagfile") == Strangers()
+    assert _unknown_of_held("How do I write a cron job?", "cronjob") == UnknownTerms()
+    assert _unknown_of_held("How do I write Dagfiles?", "dagfile") == UnknownTerms()
 
 
-def _strangers_of_held(question: str, held: str) -> Strangers:
-    return find_strangers(question, [], held.__eq__, lambda word: word in ("write", "job"))
+def _unknown_of_held(question: str, held: str) -> UnknownTerms:
+    return find_unknown_terms(question, [], held.__eq__, lambda word: word in ("write", "job"))
 
 
-def test_values_errors_and_options_are_no_strangers():
+def test_values_errors_and_options_are_no_unknown_terms():
     question = 'TypeError: "Zorblax" in xq_zz.yaml with --frobnicate, KubeletWarning at zz/yy?'
-    assert _strangers(question).words == ()
+    assert _unknown_terms(question).words == ()
 
 
 def test_a_stranger_beside_a_known_name_counts_less_and_less_again_by_the_way():
-    alone = _strangers("How do I use Dagster?")
-    beside = _strangers("How does Airflow compare to Dagster?")
-    by_the_way = _strangers("How do I start Airflow with Dagster?")
+    alone = _unknown_terms("How do I use Dagster?")
+    beside = _unknown_terms("How does Airflow compare to Dagster?")
+    by_the_way = _unknown_terms("How do I start Airflow with Dagster?")
     assert alone.words == beside.words == by_the_way.words == ("Dagster",)
     assert alone.share > beside.share > by_the_way.share > 0
 
 
 def test_nothing_is_a_stranger_to_a_question_in_another_language():
-    assert _strangers("Wie verwende ich die Sensoren von Dagster in der Warteschlange?").words == ()
+    assert (
+        _unknown_terms("Wie verwende ich die Sensoren von Dagster in der Warteschlange?").words
+        == ()
+    )

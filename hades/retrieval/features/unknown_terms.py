@@ -37,7 +37,7 @@ _RARE, _MOST_RARE, _BY_THE_WAY, _KNOWN = 1.2, 0.6, 0.7, 0.5
 
 
 @dataclass(frozen=True)
-class Strangers:
+class UnknownTerms:
     """The words of a question that the corpus lacks and that are no ordinary words, in order.
 
     `share`, from 0 to 1, is how far the question is about them.
@@ -56,21 +56,21 @@ class _Term:
     is_aside: bool
 
 
-def find_strangers(
+def find_unknown_terms(
     question: str,
     passages: Sequence[Passage],
     holds: Callable[[str], bool],
     is_common: Callable[[str], bool],
-) -> Strangers:
+) -> UnknownTerms:
     """What of an English question the corpus does not know; of another, nothing is found.
 
     `holds` says whether a passage of the corpus holds a word, `is_common` whether any text may use
     it. A word that is spelled nearly as one of these passages is a typing error.
     """
     if detect_language(question) != ENGLISH:
-        return Strangers()
+        return UnknownTerms()
 
-    strangers: list[_Term] = []
+    unknown_terms: list[_Term] = []
     known = 0
     spellings = _Spellings(passages)
     terms = list(_terms(question))
@@ -93,15 +93,15 @@ def find_strangers(
         if any(map(holds, (word, word.removesuffix("s"), *joined))):
             known += 1
         elif not spellings.hold_like(word, term.is_name, is_rare):
-            strangers.append(term)
+            unknown_terms.append(term)
 
     rare = min(_MOST_RARE, _RARE / max(1, len(terms)))
     weight = 0.0
-    for term in strangers:
+    for term in unknown_terms:
         weight += (1.0 if term.is_name else rare) * (_BY_THE_WAY if term.is_aside else 1.0)
 
-    words = tuple(dict.fromkeys(term.word for term in strangers))
-    return Strangers(words, weight / (weight + _KNOWN * known + 1.0))
+    words = tuple(dict.fromkeys(term.word for term in unknown_terms))
+    return UnknownTerms(words, weight / (weight + _KNOWN * known + 1.0))
 
 
 def _terms(question: str) -> Iterator[_Term]:
