@@ -56,7 +56,7 @@ from hades.retrieval.written_answers import write_events
 from hades.snapshot.open import open_snapshot
 from hades.snapshot.pointer import discard, newer_documents, retire_snapshots, served
 from hades.snapshot.publish import PublishReport, publish
-from hades.snapshot.rights import OWNER, Readers, asker_of, rights_of, within_rights
+from hades.snapshot.rights_file import OWNER, Readers, asker_of, rights_of, within_rights
 from hades.snapshot.view import GraphView
 from schemas.answer import Retrieval, WrittenAnswer, as_pandas
 from schemas.builds import ManifestEntry

@@ -37,7 +37,7 @@ from hades.settings.load import BRANCHES, branches, configuration_folder, load_s
 from hades.settings.tree import Settings, shaping_settings
 from hades.snapshot.open import EmptyView, open_snapshot
 from hades.snapshot.pointer import served
-from hades.snapshot.rights import rights_of
+from hades.snapshot.rights_file import rights_of
 from hades.stores.sqlite.changes import SqliteState
 from hades.stores.sqlite.store import SqliteStore, copy_database
 from hades.telemetry.logs import emitter, send_to

@@ -20,7 +20,8 @@ from hades.ingest.phases import Phase
 from hades.ingest.sources.remote.sync import describe_syncs
 from hades.night.context import BuildContext
 from hades.night.contracts.check import contracts_in_words, describe_checked
-from hades.night.ranker.stage import NIGHT_STAGE, train
+from hades.night.ranker.stage import STAGE as RANKER_STAGE
+from hades.night.ranker.stage import train
 from hades.night.release import publish
 from hades.night.release.publish import append_alert
 from hades.night.report import build_if_past as past_of
@@ -122,7 +123,7 @@ def tell_lineage(night: Night, stage: str) -> None:
 @unit(
     "train ranker",
     policies.HEAVY,
-    NIGHT_STAGE.describe,
+    RANKER_STAGE.describe,
     tags={"stage:ranker"},
 )
 def train_on(night: Night, questions: Path | None) -> dict[str, Any]:
@@ -137,8 +138,8 @@ def train_on(night: Night, questions: Path | None) -> dict[str, Any]:
 
     artifacts.table(
         "ranker",
-        NIGHT_STAGE.table(report),
-        NIGHT_STAGE.describe(report),
+        RANKER_STAGE.table(report),
+        RANKER_STAGE.describe(report),
     )
     return report
 

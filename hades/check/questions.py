@@ -231,7 +231,7 @@ class Asking:
         base, head = self._states
         in_head = self._passages[1]
         documents = [source.document]
-        sections = _fitting(question, in_head, head)
+        sections = _texts_to_search(question, in_head, head)
 
         if question.document:
             documents = [_document_of(question, base)]
@@ -369,10 +369,10 @@ def _answers(
         return False
 
     shown = answer.retrieval.passages[:_DEPTH]
-    return any(_has_words(question, text) for text in _fitting(question, shown, state))
+    return any(_has_words(question, text) for text in _texts_to_search(question, shown, state))
 
 
-def _fitting(
+def _texts_to_search(
     question: DocsQuestion,
     passages: Sequence[Section],
     state: State,
@@ -397,8 +397,8 @@ def _evidence(
     required section where these are of another.
     """
     lines = list(answer.text)
-    if answer.source is None or not _fitting(question, [answer.source], state):
-        shown = _fitting(
+    if answer.source is None or not _texts_to_search(question, [answer.source], state):
+        shown = _texts_to_search(
             question,
             answer.retrieval.passages[:_DEPTH],
             state,

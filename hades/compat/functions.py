@@ -647,7 +647,7 @@ def _open_turn(
     With the question, embedded where the graph has the like. Who asks is not known here, so a home
     where some documents are not for everybody refuses it.
     """
-    if answers.rights is not None and answers.rights.hold():
+    if answers.rights is not None and answers.rights.restrict_any():
         raise HadesError(
             "this function reads the whole graph, and some of its documents are not for "
             "everybody; ask by `retrieve` with as_user and groups, or as_owner"

@@ -20,7 +20,7 @@ from hades.ports.graph import Passage
 from hades.ports.services import ProgressReport, silent
 from hades.retrieval.answer.write_answer import write_answer
 from hades.retrieval.answers import Answers
-from hades.snapshot.rights import OWNER
+from hades.snapshot.rights_file import OWNER
 from models.ranker.infer import auroc
 from schemas.answer import CitedPassage, Retrieval
 from schemas.record import JsonObject

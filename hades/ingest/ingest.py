@@ -17,11 +17,11 @@ from hades.ingest import manifest
 from hades.ingest.forget import remove_documents
 from hades.ingest.manifest import IngestReport, known, remember, unremember
 from hades.ingest.phases import IngestContext, Phase, ingest, keep_rights, work_from_store
-from hades.ingest.rights import SourceRights
 from hades.ingest.sources.documents import DocumentsSource
 from hades.ingest.sources.material import Source
 from hades.ingest.sources.remote.ledger import ledger_of_mirror
 from hades.ingest.sources.remote.remotes import RemoteSources
+from hades.ingest.stated_rights import SourceRights
 from hades.ports.services import utc_now
 from schemas.record import JsonObject
 from schemas.sources import FILE_FIELDS, SourceKind, SourceSpec
@@ -184,7 +184,7 @@ class Ingest:
             return
 
         ledger = ledger_of_mirror(Path(spec.path))
-        if context.rights.hold() or (ledger is not None and ledger.rights()):
+        if context.rights.restrict_any() or (ledger is not None and ledger.rights()):
             rights = SourceRights(spec.path)
             origins = manifest.origins_of_place(
                 context.store,

@@ -31,13 +31,13 @@ from hades.ingest.manifest import (
     remove_nodes,
 )
 from hades.ingest.nodes import NodeRows, node_rows, quarantine_row
-from hades.ingest.rights import SourceRights
 from hades.ingest.sources.material import RejectedInput, Source
 from hades.ingest.sources.remote.remotes import RemoteSources
+from hades.ingest.stated_rights import SourceRights
 from hades.ports.services import Embedder, ProgressReport, Tokenizer, silent
 from hades.ports.store import GraphStore, Row, RowStore, Term
 from hades.settings.tree import HistorySettings
-from hades.snapshot.rights import Readers, RightsFile
+from hades.snapshot.rights_file import Readers, RightsFile
 from hades.stage_ledger import digest_of
 from schemas.builds import ManifestEntry
 from schemas.catalogue import NAMES, as_table

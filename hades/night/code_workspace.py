@@ -11,7 +11,6 @@ from pathlib import Path
 
 from hades.ingest.chunks import ChunkedText, cut_sections
 from hades.ingest.parsers.facts import Lines, Section
-from hades.ingest.rights import SourceRights
 from hades.ingest.sources.files import walk
 from hades.ingest.sources.git import Commit as GitCommit
 from hades.ingest.sources.git import (
@@ -24,10 +23,11 @@ from hades.ingest.sources.git import (
 )
 from hades.ingest.sources.material import Material
 from hades.ingest.sources.workspace import KEPT_FILES, WorkspaceSource
+from hades.ingest.stated_rights import SourceRights
 from hades.ports.services import Tokenizer
 from hades.retrieval.code.index import CodeIndex, CodeUnit, Commit, History
 from hades.retrieval.code.words import Words
-from hades.snapshot.rights import PUBLIC
+from hades.snapshot.rights_file import PUBLIC
 from schemas.nodes import ChunkKind
 from schemas.sources import SourceSpec
 

@@ -175,7 +175,7 @@ NIGHT: tuple[NightStage, ...] = (
     weights.STAGE,
     bridges.STAGE,
     exam.STAGE,
-    ranker.NIGHT_STAGE,
+    ranker.STAGE,
     publish.STAGE,
 )
 STAGE_NAMES: tuple[str, ...] = tuple(stage.name for stage in NIGHT)

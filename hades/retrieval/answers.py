@@ -33,7 +33,7 @@ from hades.retrieval.ranking.feedback import MODES
 from hades.retrieval.search.code_passages import CODE, RANKED, rank_level
 from hades.retrieval.turn_result import AskedQuestion, TurnResult, report
 from hades.snapshot.remote import OpenView, RemoteView
-from hades.snapshot.rights import PUBLIC, Readers, RightsFile, within_rights
+from hades.snapshot.rights_file import PUBLIC, Readers, RightsFile, within_rights
 from hades.snapshot.view import GraphView
 from hades.telemetry.logs import span, turn_fields
 from hades.text.dates import as_moment, parse_moment

@@ -36,7 +36,7 @@ from hades.ports.graph import (
 )
 from hades.snapshot.files import LABEL_SEPARATOR, NOWHERE, Columns, best, find, hash_texts, integers
 from hades.snapshot.manifest import Manifest
-from hades.snapshot.rights import Rights, RightsFile
+from hades.snapshot.rights_file import Rights, RightsFile
 from hades.text.words import fold, spans, words
 from models.arrays import rows_of
 from schemas.ids import Span, microseconds

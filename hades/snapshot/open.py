@@ -17,7 +17,7 @@ from hades.snapshot import manifest, pointer
 from hades.snapshot.files import Columns, read_files
 from hades.snapshot.manifest import Manifest, edge_types, sound
 from hades.snapshot.pointer import RETIRED
-from hades.snapshot.rights import rights_of
+from hades.snapshot.rights_file import rights_of
 from hades.snapshot.view import GraphView
 
 logger = logging.getLogger(__name__)

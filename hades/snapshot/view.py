@@ -45,7 +45,7 @@ from hades.snapshot.facts import BOUNDS, Bridges, Domains, Names, check_positive
 from hades.snapshot.files import Arrays, Columns
 from hades.snapshot.lexical import search_words
 from hades.snapshot.manifest import Manifest
-from hades.snapshot.rights import Rights
+from hades.snapshot.rights_file import Rights
 from hades.snapshot.vectors import VectorSpace, unit_vector
 from models.arrays import Singles
 from schemas.ids import Mask

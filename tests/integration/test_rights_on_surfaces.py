@@ -13,10 +13,10 @@ import pytest
 
 from hades.compat.functions import get_best_paths
 from hades.errors import HadesError
-from hades.ingest.rights import FILE
+from hades.ingest.stated_rights import FILE
 from hades.ports.store import Mode
 from hades.settings.tree import Settings
-from hades.snapshot.rights import OWNER, Readers, asker_of
+from hades.snapshot.rights_file import OWNER, Readers, asker_of
 from hades.surfaces.access.limits import Door, TokenError, Tokens
 from hades.surfaces.mcp.server import ToolService, build_server
 from hades.wiring import open_answers, open_hades

@@ -18,10 +18,10 @@ import yaml
 
 from hades.api import Hades
 from hades.errors import HadesError
-from hades.ingest.rights import FILE
+from hades.ingest.stated_rights import FILE
 from hades.ports.store import Mode
 from hades.settings.tree import Settings
-from hades.snapshot.rights import Readers, asker_of
+from hades.snapshot.rights_file import Readers, asker_of
 from hades.surfaces.access.contexts import LIMITED, Service, ServiceContext
 from hades.surfaces.access.limits import Caller, Door
 from hades.surfaces.capabilities.capability import document_of

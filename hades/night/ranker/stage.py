@@ -65,7 +65,7 @@ from models.ranker.infer import (
 from models.rankings import LEAST_OWN, Choice, fit_line, fit_margin
 
 Layers = Mapping[str, NDArray[np.float32]]
-STAGE = "ranker_training"  # of the ledger: what the last training saw
+LEDGER_KEY = "ranker_training"  # of the ledger: what the last training saw
 LEAST_QUESTIONS = (
     60  # that the default found candidates with vectors for; a third of them is held out
 )
@@ -112,7 +112,7 @@ def train(
         FORMAT,
         SIGNALS,
     )
-    last_record = stage_ledger.last_completion(context.store, STAGE)
+    last_record = stage_ledger.last_completion(context.store, LEDGER_KEY)
 
     if last_record is not None and last_record.digest == digest:
         return {
@@ -159,7 +159,7 @@ def train(
     with context.store.bulk(["build_stages"]) as inside:
         stage_ledger.record(
             inside,
-            STAGE,
+            LEDGER_KEY,
             digest,
             "",
             as_of,
@@ -718,7 +718,7 @@ def _train_at_night(
     )
 
 
-NIGHT_STAGE = NightStage(
+STAGE = NightStage(
     "ranker",
     "train ranker",
     _train_at_night,

@@ -53,11 +53,11 @@ _ASKS_RELEASE = re.compile(
 
 def pick_candidates(
     columns: Columns,
-    is_told: bool,
+    states_order: bool,
     names_something: bool,
 ) -> Floats:
     """(n,) how promising each candidate is, without reading it."""
-    if is_told:
+    if states_order:
         return weigh(columns, fitted_file("memory")["first"])
     if names_something:
         return weigh(columns, WEIGHTS_BY_HAND)
@@ -117,7 +117,7 @@ def line_columns(evidence: Evidence, judge: Judge) -> Columns:
 
 def evidence_worth(question: Question, evidence: Evidence) -> Floats:
     """(n,) the worth of each passage; only differences mean something."""
-    if evidence.is_told and not evidence.pool.question_vector.any():
+    if evidence.states_order and not evidence.pool.question_vector.any():
         return weigh(evidence.columns, fitted_file("memory")["second"])
 
     columns = ranking_columns(question, evidence)
@@ -132,7 +132,7 @@ def evidence_worth(question: Question, evidence: Evidence) -> Floats:
 def ranking_columns(question: Question, evidence: Evidence) -> Columns:
     """The features of each passage that its context weighs, but for those that follow names."""
     columns = plain_columns(question, evidence)
-    if evidence.is_told:
+    if evidence.states_order:
         columns |= {f"told_{name}": column for name, column in evidence.columns.items()}
         columns |= speech(evidence.passages)
 
@@ -145,7 +145,7 @@ def context_shares(question: Question, evidence: Evidence) -> dict[str, float]:
     """
     if question.model.startswith(ENGLISH_MODEL) and detect_language(question.text) != ENGLISH:
         return {"foreign": 1.0}
-    if evidence.is_told:
+    if evidence.states_order:
         return {"told": 1.0}
 
     leads = names_lead(evidence)

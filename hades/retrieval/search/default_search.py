@@ -44,7 +44,7 @@ class Evidence:
 
     `pool` and `want` describe them for the closer look, `columns` are the channels' figures by
     name. `unread` are the candidates that nobody read, best guess first. `entities` are what the
-    question names, `starts` all that the first walk started from, heaviest first. `is_told`:
+    question names, `starts` all that the first walk started from, heaviest first. `states_order`:
     whether the corpus states an order.
     """
 
@@ -56,7 +56,7 @@ class Evidence:
     unread: list[int]
     entities: list[Seed]
     time: Interval | None
-    is_told: bool
+    states_order: bool
     starts: Sequence[Seed] = ()
 
     @property
@@ -84,7 +84,7 @@ class Evidence:
         )
         facts = [f"the question names {count}"]
 
-        if self.is_told:
+        if self.states_order:
             facts.append("the passages are turns of a conversation or log")
         if self.time is not None:
             facts.append("the question asks about a time")
@@ -153,25 +153,25 @@ class _EvidenceSearch(WalkSearch):
             other_channels=clause_scores,
         )
         features = dated_features(channels)
-        is_told = self._is_told(candidates)
+        states_order = self._states_order(candidates)
         names_something = any(entity.is_name for entity in entities)
         by_both = _best_first(candidates, self._pick(features, False, False))
-        order = _best_first(candidates, self._pick(features, is_told, names_something))
+        order = _best_first(candidates, self._pick(features, states_order, names_something))
 
-        if not is_told:
+        if not states_order:
             order = _alternate(order, by_both)
 
         hops = rules.hops
         nodes = self._read_first(order, min(m, _SAMPLE))
         sample = [self._passages[node] for node in nodes]
 
-        if not is_told and _share_of_sections(sample) > MOSTLY:
+        if not states_order and _share_of_sections(sample) > MOSTLY:
             # Names lead nowhere among sections: words and vectors choose what is read.
             order = list(dict.fromkeys([*nodes, *by_both]))
             hops = 0
 
         nodes = self._read_first(order, max(1, round(_FIRST_SHARE * m)) if hops else m)
-        if hops and not (is_told or names_something or self._share_linked(nodes)):
+        if hops and not (states_order or names_something or self._share_linked(nodes)):
             hops = 0
             nodes = self._read_first(order, m)
 
@@ -218,7 +218,7 @@ class _EvidenceSearch(WalkSearch):
             unread=[node for node in order if node not in read_nodes],
             entities=as_seeds(start, [entity.node for entity in entities]),
             time=time,
-            is_told=is_told,
+            states_order=states_order,
             starts=_heaviest(start, _STARTS),
         )
 
@@ -226,7 +226,7 @@ class _EvidenceSearch(WalkSearch):
         """The share of these passages that name another by its title, or are named so."""
         return share_linked([self._readings[node] for node in nodes])
 
-    def _is_told(self, candidates: Numbers) -> bool:
+    def _states_order(self, candidates: Numbers) -> bool:
         """Whether the corpus states an order; links between pages lie in the same collection and
         state none.
         """

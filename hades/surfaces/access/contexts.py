@@ -27,7 +27,7 @@ from hades.retrieval.cached_answers import CachedAnswers, CachedTurn
 from hades.retrieval.core.types import clamp
 from hades.retrieval.turn_result import TurnLog, UnknownQuery, log_of, read_log, write_log
 from hades.settings.tree import Settings
-from hades.snapshot.rights import PUBLIC, Readers, rights_of, within_rights
+from hades.snapshot.rights_file import PUBLIC, Readers, rights_of, within_rights
 from hades.surfaces.access.limits import Caller, Door, Limits, Rates, Tokens
 from hades.telemetry.logs import Audit
 from hades.wiring import (

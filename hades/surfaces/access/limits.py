@@ -26,7 +26,7 @@ from hades.ports.graph import DocumentFilter
 from hades.ports.store import Mode
 from hades.retrieval.answer.absence_certificate import written_filters
 from hades.retrieval.necessity import read_filters
-from hades.snapshot.rights import OWNER, PUBLIC, Readers
+from hades.snapshot.rights_file import OWNER, PUBLIC, Readers
 from schemas.ids import sha256_text
 
 # Callers of a service, the socket they came through, and what they may do.

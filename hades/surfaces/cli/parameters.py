@@ -20,7 +20,7 @@ from typer.main import get_command, get_group
 from hades.errors import plain_message
 from hades.ports.store import Mode
 from hades.settings.load import load_settings
-from hades.snapshot.rights import OWNER, Readers, asker_of, rights_of
+from hades.snapshot.rights_file import OWNER, Readers, asker_of, rights_of
 from hades.surfaces.access.contexts import LIMITED, CallContext
 from hades.surfaces.capabilities.capability import (
     Capability,
@@ -204,7 +204,11 @@ def _capability_function(capability: Capability, cli: Cli) -> Callable[..., None
             renderables = view(document, **options)
             note = context.flush_turns()
 
-            if capability.name in LIMITED and asker == OWNER and rights_of(settings.home).hold():
+            if (
+                capability.name in LIMITED
+                and asker == OWNER
+                and rights_of(settings.home).restrict_any()
+            ):
                 note = f"{AS_OWNER} {note}".strip()
 
             return Answer(

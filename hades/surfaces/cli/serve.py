@@ -31,7 +31,7 @@ from hades.ports.services import utc_now
 from hades.ports.store import Mode, Term, scan_rows
 from hades.settings.load import keep_libraries_quiet, load_settings, socket_activation
 from hades.settings.tree import Settings
-from hades.snapshot.rights import OWNER, Readers, asker_of
+from hades.snapshot.rights_file import OWNER, Readers, asker_of
 from hades.surfaces.access.limits import (
     Door,
     Limits,

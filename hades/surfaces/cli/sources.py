@@ -11,8 +11,8 @@ from rich.console import RenderableType
 
 from hades.errors import SettingsError, explain_problems
 from hades.ingest.phases import Phase
-from hades.ingest.rights import read_rules, split_names
 from hades.ingest.sources.remote.remotes import RemoteSources, default_name, whole_address
+from hades.ingest.stated_rights import read_rules, split_names
 from hades.ports.services import utc_now
 from hades.settings.load import load_settings
 from hades.surfaces.cli.output import (

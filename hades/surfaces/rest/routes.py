@@ -23,7 +23,7 @@ from hades.errors import HadesError
 from hades.ports.store import Mode
 from hades.retrieval.answer.write_answer import AnswerEvent
 from hades.retrieval.cached_answers import CachedTurn
-from hades.snapshot.rights import rights_of
+from hades.snapshot.rights_file import rights_of
 from hades.surfaces.access.limits import Caller
 from hades.surfaces.capabilities.capability import (
     Capability,
@@ -496,7 +496,7 @@ async def ready(services: Served) -> dict[str, Any]:
             info = view.info
 
         # Anybody may ask this, and counts tell of what not everybody may read.
-        has_rights = rights_of(services.settings.home).hold()
+        has_rights = rights_of(services.settings.home).restrict_any()
         return {
             "status": "ready",
             "snapshot": info.snapshot,

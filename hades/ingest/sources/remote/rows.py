@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from typing import Any
 
-from hades.ingest.rights import readers_of_row
 from hades.ingest.sources.remote.connector import RemoteDocument, SyncError, moment_of
+from hades.ingest.stated_rights import readers_of_row
 
 _LONG_CHARACTERS = 200
 _TITLES = ("title", "name", "subject", "summary")

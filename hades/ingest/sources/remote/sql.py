@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 from hades.errors import SettingsError
-from hades.ingest.rights import readers_of_row
 from hades.ingest.sources.remote.connector import (
     Kind,
     Place,
@@ -17,6 +16,7 @@ from hades.ingest.sources.remote.connector import (
     load_library,
 )
 from hades.ingest.sources.remote.rows import row_documents, row_key, version_text
+from hades.ingest.stated_rights import readers_of_row
 
 PREFIX = "sql:"  # before the address of any other dialect
 _AT_ONCE = 500  # keys of one statement

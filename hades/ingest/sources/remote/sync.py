@@ -20,8 +20,6 @@ from pathspec import GitIgnoreSpec
 
 from hades.files import make_private_folder
 from hades.ingest.manifest import MAX_LISTED
-from hades.ingest.rights import FILE as RIGHTS_FILE
-from hades.ingest.rights import read_rules, readers_by
 from hades.ingest.sources.documents import why_not_read
 from hades.ingest.sources.files import SKIPPED_FOLDERS
 from hades.ingest.sources.remote.connector import (
@@ -31,8 +29,10 @@ from hades.ingest.sources.remote.connector import (
     SyncError,
 )
 from hades.ingest.sources.remote.ledger import Copy, Ledger
+from hades.ingest.stated_rights import FILE as RIGHTS_FILE
+from hades.ingest.stated_rights import read_rules, readers_by
 from hades.ports.services import ProgressReport
-from hades.snapshot.rights import PUBLIC, Readers
+from hades.snapshot.rights_file import PUBLIC, Readers
 from schemas.sources import RemoteSource
 
 _ALWAYS_MAY_GO = 5  # a small source loses a large share with every document

@@ -13,10 +13,10 @@ import pytest
 
 from hades.api import Hades
 from hades.errors import HadesError
-from hades.ingest.rights import FILE, SourceRights
+from hades.ingest.stated_rights import FILE, SourceRights
 from hades.ports.graph import DocumentFilter, Kind
 from hades.retrieval.walks.pagerank import personalized_pagerank
-from hades.snapshot.rights import OWNER, RightsError, RightsFile, asker_of
+from hades.snapshot.rights_file import OWNER, RightsError, RightsFile, asker_of
 from hades.wiring import open_hades
 from schemas.ids import Mask
 from tests.command_line import run, run_json

@@ -205,7 +205,7 @@ def test_labelled_questions_fit_states_and_a_better_ranker_serves(
     learned = answers(manual)
     assert learned != before
     assert str(Reason.RANKER_UNAVAILABLE) not in learned
-    stage_ledger.forget(manual.build_context.store, stage.STAGE)
+    stage_ledger.forget(manual.build_context.store, stage.LEDGER_KEY)
     again = trained()
     assert (again["version"], again["data_hash"]) == (
         report["version"],

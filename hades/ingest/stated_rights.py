@@ -15,7 +15,7 @@ from pathspec import GitIgnoreSpec
 
 from hades.ingest.sources.material import Material
 from hades.ingest.sources.remote.ledger import ledger_of_mirror
-from hades.snapshot.rights import NOBODY, PUBLIC, Readers, RightsError, reader_names
+from hades.snapshot.rights_file import NOBODY, PUBLIC, Readers, RightsError, reader_names
 
 FILE = ".hades-rights.yaml"
 _SEPARATOR = re.compile(r"[,;\n]")

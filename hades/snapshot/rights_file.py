@@ -105,7 +105,7 @@ class RightsFile:
 
         return read[1]
 
-    def hold(self) -> bool:
+    def restrict_any(self) -> bool:
         """Whether some document is not for everybody."""
         return bool(self.current().readers)
 
@@ -167,7 +167,7 @@ def within_rights(
     """A filter limited to what whoever asks may read; unchanged for the owner, where everything is
     public, and where it is limited to some readers already.
     """
-    if asker == OWNER or rights is None or not rights.hold():
+    if asker == OWNER or rights is None or not rights.restrict_any():
         return only
 
     within = (only or DocumentFilter()).within or DocumentFilter()
