@@ -173,6 +173,8 @@ class Transaction:
                 and time.monotonic() >= deadline
             ):
                 raise ServerError(1200, "conflict: timeout waiting to lock key")
+            if self.status != "running":  # it was ended while it waited
+                raise ServerError(1654)
             if self.declared is None and not self.writes:
                 self._take_snapshot()
         database.locks[name, key] = self
