@@ -372,13 +372,15 @@ def _quote_answer(retrieval: Retrieval, tools: Tools) -> StandingAnswer:
     )
 
 
-def _shown(retrieval: Retrieval) -> tuple[bool, list[tuple[str, str]]]:
-    """What an answer is written from: two turns that agree in this say the same."""
-    texts = []
+def _shown(retrieval: Retrieval) -> tuple[bool, list[tuple[str, str, float]]]:
+    """What an answer is written from: two turns that agree in this say the same. How far passages
+    are apart decides which one is quoted.
+    """
+    passages = []
     for passage in retrieval.passages:
-        texts.append((passage.document, passage.text))
+        passages.append((passage.document, passage.text, passage.score))
 
-    return not retrieval.is_answered, texts
+    return not retrieval.is_answered, passages
 
 
 def _describe(
