@@ -26,7 +26,7 @@ from tests.integration.rest_site import serving
 from tests.mcp_client import call_tool, talk_to
 
 QUESTION = "what is the salary of the Zorblat director?"
-SECRET = "90000"
+SECRET = "90000zorb"  # no figure of a turn can hold it
 BODY = {"query": QUESTION}
 ANNA = asker_of("anna")
 
